@@ -1,0 +1,1 @@
+"""Numba kernels: free functions on flat arrays. Nothing outside this folder uses numba."""

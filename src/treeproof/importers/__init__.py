@@ -1,0 +1,8 @@
+"""Plain models and model files in, exact ensembles out: `from_model` and `load_model`."""
+
+from __future__ import annotations
+
+from treeproof.importers._builder import LEAF, EnsembleBuilder
+from treeproof.importers._doors import as_ensemble, from_model, load_model
+
+__all__ = ["LEAF", "EnsembleBuilder", "as_ensemble", "from_model", "load_model"]

@@ -1,0 +1,176 @@
+"""Finds the importer of a model or a file, without importing libraries that are not needed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from treeproof.ensemble import Ensemble
+from treeproof.errors import InvalidInput, UnsupportedModel
+
+Voting = Literal["soft", "hard"]
+
+# The library a class comes from (the first part of its module) -> the importer's module.
+IMPORTERS = {
+    "sklearn": "treeproof.importers.sklearn",
+    "xgboost": "treeproof.importers.xgboost",
+    "lightgbm": "treeproof.importers.lightgbm",
+    "catboost": "treeproof.importers.catboost",
+    "onnx": "treeproof.importers.onnx",
+}
+
+_PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".p")
+
+# What a damaged file makes a reader stumble over; anything else is a bug and shows as itself.
+_STUMBLES = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    EOFError,
+    UnicodeError,
+)
+
+
+def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
+    """The exact ensemble of a trained model of scikit-learn, XGBoost, LightGBM, CatBoost or ONNX.
+
+    `voting="hard"` lets each tree of a forest cast one vote, as in the paper; forests of scikit-learn
+    average probabilities, and that is the default because it is what they predict.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> bool((from_model(clf).predict(X) == clf.predict(X)).all())
+    True
+    """
+    check_voting(voting)
+    if isinstance(model, (str, os.PathLike)):
+        raise InvalidInput(f"{str(model)!r} is a path; use load_model for files")
+    for base in type(model).__mro__:
+        module = IMPORTERS.get(base.__module__.partition(".")[0])
+        if module is not None:
+            ensemble = importlib.import_module(module).import_model(model, voting=voting)
+            assert isinstance(ensemble, Ensemble)
+            return ensemble
+    raise UnsupportedModel(f"no importer for {type(model).__qualname__}; known: {', '.join(sorted(IMPORTERS))}")
+
+
+def as_ensemble(model: Any, *, voting: Voting | None = None) -> Ensemble:
+    """An Ensemble as it is, any other model through `from_model`."""
+    if isinstance(model, Ensemble):
+        if voting is not None:
+            raise InvalidInput("voting is chosen when a model is imported; pass it to from_model or load_model")
+        return model
+    return from_model(model, voting=voting)
+
+
+def load_model(
+    path: str | os.PathLike[str], *, voting: Voting | None = None, allow_pickle: bool = False
+) -> Ensemble:
+    """The exact ensemble of a model file; its kind is found by its content.
+
+    Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops,
+    treeproof's own JSON and the paper authors' JSON. A pickle runs whatever code its author put
+    into it, so one is read only with `allow_pickle=True`.
+    """
+    check_voting(voting)
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
+    if not data:
+        raise InvalidInput(f"{file} is empty")
+    kind, module = _kind_of(file, data)
+    if kind == "pickle":
+        return _load_pickle(file, voting=voting, allow_pickle=allow_pickle)
+    with _reading(file, kind):
+        ensemble = importlib.import_module(f"treeproof.importers.{module}").load_bytes(data, voting=voting)
+        assert isinstance(ensemble, Ensemble)
+        return ensemble
+
+
+def check_voting(voting: object) -> None:
+    if voting not in (None, "soft", "hard"):
+        raise InvalidInput(f"voting must be 'soft' or 'hard', got {voting!r}")
+
+
+def _kind_of(file: Path, data: bytes) -> tuple[str, str]:
+    """What the file is, for people, and the importer module that reads it."""
+    if data[:4] == b"CBM1":
+        return "CatBoost model", "catboost"
+    if data[:4] == b"PK\x03\x04" and b"schema.json" in data:
+        return "skops file", "skops"
+    if data[:5] in (b"tree\n", b"tree\r"):
+        return "LightGBM text file", "lightgbm"
+    if data[:1] == b"{" and data[1:2] in (b"L", b"l", b"i", b"U", b"I", b"$", b"#"):
+        return "XGBoost UBJSON file", "xgboost"
+    if data.lstrip()[:1] in (b"{", b"["):
+        return _kind_of_json(file, data)
+    if file.suffix.lower() == ".onnx":
+        return "ONNX model", "onnx"
+    if file.suffix.lower() in _PICKLE_ENDINGS or data[:1] == b"\x80":
+        return "pickle", "pickle"
+    raise InvalidInput(
+        f"{file} is none of the model files treeproof reads: XGBoost .json or .ubj, LightGBM text, "
+        "CatBoost .cbm or .json, .onnx, .skops, treeproof's own JSON, the paper authors' JSON"
+    )
+
+
+def _kind_of_json(file: Path, data: bytes) -> tuple[str, str]:
+    with _reading(file, "JSON file"):
+        content = json.loads(data)
+    if isinstance(content, list):
+        return "model in the paper authors' JSON", "authors"
+    if "format" in content:
+        return "treeproof model", "native"
+    if "learner" in content:
+        return "XGBoost JSON model", "xgboost"
+    if "oblivious_trees" in content or "trees" in content or "features_info" in content:
+        return "CatBoost JSON model", "catboost"
+    raise InvalidInput(
+        f"{file} is JSON, but no model treeproof knows: it has no 'format' (treeproof), 'learner' (XGBoost) or "
+        "'features_info' (CatBoost)"
+    )
+
+
+@contextlib.contextmanager
+def _reading(file: Path, kind: str) -> Iterator[None]:
+    """Turns what a damaged file makes a reader stumble over into one clear InvalidInput."""
+    try:
+        yield
+    except UnsupportedModel as error:
+        raise UnsupportedModel(f"{file}: {error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{file} is not a valid {kind}: {error}") from None
+    except _STUMBLES as error:
+        raise InvalidInput(f"{file} is not a valid {kind}: {type(error).__name__}: {error}") from error
+
+
+def _load_pickle(file: Path, *, voting: Voting | None, allow_pickle: bool) -> Ensemble:
+    if not allow_pickle:
+        raise InvalidInput(
+            f"{file} is a pickle, and loading one runs whatever code its author put into it; "
+            "save scikit-learn models with skops.io.dump and others in their library's own format, "
+            "or pass allow_pickle=True if you trust the file"
+        )
+    import pickle
+
+    import joblib
+
+    with _reading(file, "pickle"):
+        try:
+            model = joblib.load(file)
+        except (pickle.UnpicklingError, ImportError) as error:
+            raise InvalidInput(str(error)) from None
+    return from_model(model, voting=voting)

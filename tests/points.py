@@ -1,0 +1,42 @@
+"""Where exactness is decided: points on every threshold, and one step of a double or a float32 beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import treeproof as tp
+
+
+def beside(values: np.ndarray) -> np.ndarray:
+    """Each value, one double up and down, and one float32 up and down from it and from its rounding."""
+    values = np.unique(np.asarray(values, dtype=np.float64))
+    narrow = values.astype(np.float32)
+    up, down = np.nextafter(narrow, np.float32(np.inf)), np.nextafter(narrow, np.float32(-np.inf))
+    exact = np.concatenate((values, narrow, up, down)).astype(np.float64)
+    step = np.float64(np.spacing(np.abs(narrow)))
+    exact = np.concatenate((exact, values + step, values - step))
+    return np.unique(np.concatenate((exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf))))
+
+
+def critical_rows(ensemble: tp.Ensemble, X: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Rows of X with one feature put on, or a step beside, each threshold of the model; all thresholds occur."""
+    rng = np.random.default_rng(seed)
+    rows = [X]
+    for f in range(ensemble.n_features):
+        values = beside(ensemble.grid.cuts_of(f))
+        if len(values):
+            block = X[rng.integers(len(X), size=len(values))].copy()
+            block[:, f] = values
+            rows.append(block)
+    rows.append(every_feature_on_a_threshold(ensemble, 2000, rng))
+    return np.concatenate(rows)
+
+
+def every_feature_on_a_threshold(ensemble: tp.Ensemble, n: int, rng: np.random.Generator) -> np.ndarray:
+    """n rows in which each feature stands on or a step beside one of its thresholds."""
+    rows = np.zeros((n, ensemble.n_features))
+    for f in range(ensemble.n_features):
+        values = beside(ensemble.grid.cuts_of(f))
+        if len(values):
+            rows[:, f] = rng.choice(values, size=n)
+    return rows

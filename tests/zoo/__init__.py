@@ -1,0 +1,1 @@
+"""Real models of every library: one table of cases that drives the importer tests."""
