@@ -7,9 +7,14 @@ import numpy as np
 import treeproof as tp
 
 
-def beside(values: np.ndarray) -> np.ndarray:
-    """Each value, one double up and down, and one float32 up and down from it and from its rounding."""
-    values = np.unique(np.asarray(values, dtype=np.float64))
+def beside(ensemble: tp.Ensemble, feature: int) -> np.ndarray:
+    """Each threshold of a feature, one double up and down, and one float32 up and down from it and its rounding."""
+    with np.errstate(over="ignore"):
+        values = _steps(ensemble.grid.cuts_of(feature))
+    return values[np.abs(values) <= ensemble.value_limit]
+
+
+def _steps(values: np.ndarray) -> np.ndarray:
     narrow = values.astype(np.float32)
     up, down = np.nextafter(narrow, np.float32(np.inf)), np.nextafter(narrow, np.float32(-np.inf))
     exact = np.concatenate((values, narrow, up, down)).astype(np.float64)
@@ -23,7 +28,7 @@ def critical_rows(ensemble: tp.Ensemble, X: np.ndarray, seed: int = 0) -> np.nda
     rng = np.random.default_rng(seed)
     rows = [X]
     for f in range(ensemble.n_features):
-        values = beside(ensemble.grid.cuts_of(f))
+        values = beside(ensemble, f)
         if len(values):
             block = X[rng.integers(len(X), size=len(values))].copy()
             block[:, f] = values
@@ -36,7 +41,7 @@ def every_feature_on_a_threshold(ensemble: tp.Ensemble, n: int, rng: np.random.G
     """n rows in which each feature stands on or a step beside one of its thresholds."""
     rows = np.zeros((n, ensemble.n_features))
     for f in range(ensemble.n_features):
-        values = beside(ensemble.grid.cuts_of(f))
+        values = beside(ensemble, f)
         if len(values):
             rows[:, f] = rng.choice(values, size=n)
     return rows

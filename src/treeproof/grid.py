@@ -66,6 +66,14 @@ class Grid:
             out[:, f] = self.cells_of(f, X[:, f])
         return out
 
+    def cell_of_cut(self, feature: npt.NDArray[np.integer], threshold: FloatArray) -> npt.NDArray[np.int32]:
+        """Per split the index of its threshold among its feature's cuts: it goes left for cells up to that."""
+        out = np.empty(len(feature), dtype=np.int32)
+        for f in range(self.n_features):
+            mine = feature == f
+            out[mine] = np.searchsorted(self.cuts_of(f), threshold[mine])
+        return out
+
     def interval(self, feature: int, cell: int) -> Interval:
         """The doubles that make up one cell."""
         cuts = self.cuts_of(feature)

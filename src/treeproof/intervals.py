@@ -43,12 +43,14 @@ class Interval:
 
 def next_up(x: npt.ArrayLike) -> FloatArray:
     """The smallest double above each x."""
-    return np.nextafter(np.asarray(x, dtype=np.float64), np.inf)
+    with np.errstate(over="ignore"):
+        return np.nextafter(np.asarray(x, dtype=np.float64), np.inf)
 
 
 def next_down(x: npt.ArrayLike) -> FloatArray:
     """The largest double below each x."""
-    return np.nextafter(np.asarray(x, dtype=np.float64), -np.inf)
+    with np.errstate(over="ignore"):
+        return np.nextafter(np.asarray(x, dtype=np.float64), -np.inf)
 
 
 def _sum_and_error(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -105,7 +107,8 @@ def last_double_rounding_to(x: npt.ArrayLike) -> FloatArray:
     (True, False)
     """
     x = np.asarray(x, dtype=np.float32)
-    above = np.nextafter(x, np.float32(np.inf)).astype(np.float64)
+    with np.errstate(over="ignore"):
+        above = np.nextafter(x, np.float32(np.inf)).astype(np.float64)
     # Beyond the largest float32 the cast rounds as if the next float32 were 2**128.
     above = np.where(np.isinf(above), 2.0**128, above)
     lowest = np.isneginf(x)

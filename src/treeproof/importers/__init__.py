@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from treeproof.importers._builder import LEAF, EnsembleBuilder
 from treeproof.importers._doors import as_ensemble, from_model, load_model
+from treeproof.importers.native import save_model
 
-__all__ = ["LEAF", "EnsembleBuilder", "as_ensemble", "from_model", "load_model"]
+__all__ = ["LEAF", "EnsembleBuilder", "as_ensemble", "from_model", "load_model", "save_model"]

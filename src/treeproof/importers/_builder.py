@@ -41,7 +41,7 @@ class EnsembleBuilder:
     ) -> None:
         self._rule = rule or ScoreRule()
         self._classes = _check_classes(classes)
-        self._n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)
+        self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)
         if self._rule.decision == Decision.CUT and len(self._classes) != 2:
             raise InvalidInput(f"one score decides between 2 classes, the model names {len(self._classes)}")
         if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
@@ -85,7 +85,7 @@ class EnsembleBuilder:
         n = len(tree["feature"])
         tree["nan_left"] = np.zeros(n, dtype=bool) if nan_left is None else np.asarray(nan_left, dtype=bool)
         values = _as_numbers(scores, np.float64, f"tree {number}: scores", ndim=None)
-        tree["scores"] = values.reshape(-1, 1) if values.ndim == 1 and self._n_scores == 1 else values
+        tree["scores"] = values.reshape(-1, 1) if values.ndim == 1 and self.n_scores == 1 else values
         _check_lengths(tree, n, number)
         self._check_nodes(tree, number)
         order = _breadth_first(tree, number)
@@ -128,10 +128,10 @@ class EnsembleBuilder:
         )
 
     def _check_base(self, base: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
-        values = np.zeros(self._n_scores) if base is None else _as_numbers(base, np.float64, "base scores", ndim=None)
+        values = np.zeros(self.n_scores) if base is None else _as_numbers(base, np.float64, "base scores", ndim=None)
         values = values.reshape(-1)
-        if len(values) != self._n_scores:
-            raise InvalidInput(f"the model has {len(values)} base scores, expected {self._n_scores}")
+        if len(values) != self.n_scores:
+            raise InvalidInput(f"the model has {len(values)} base scores, expected {self.n_scores}")
         self._check_scores(values, "base scores")
         return values
 
@@ -146,8 +146,8 @@ class EnsembleBuilder:
     def _check_nodes(self, tree: dict[str, npt.NDArray[Any]], number: int) -> None:
         feature, threshold, scores = tree["feature"], tree["threshold"], tree["scores"]
         inner = feature >= 0
-        if scores.shape[1] != self._n_scores:
-            raise InvalidInput(f"tree {number}: leaves have {scores.shape[1]} scores, expected {self._n_scores}")
+        if scores.shape[1] != self.n_scores:
+            raise InvalidInput(f"tree {number}: leaves have {scores.shape[1]} scores, expected {self.n_scores}")
         out_of_range = feature >= self._n_features
         if out_of_range.any():
             node = int(np.argmax(out_of_range))

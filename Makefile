@@ -1,0 +1,39 @@
+# Everything below works on a fresh machine with Python >= 3.10 and make; PYTHON= chooses another interpreter.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench fuzz clean
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m treeproof demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -q
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks.predict
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	$(INSTALL) -e '.[test]'
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.installed
+	$(INSTALL) -e '.[lint]'
+	touch $@
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,54 @@
+"""The JSON in which the paper's authors keep forests: `[n_features, labels, trees]`.
+
+A tree is five lists, one entry per node: feature + 1 (0 marks a leaf), threshold, left child + 1,
+right child + 1, and the label that a leaf votes for. A row goes left where `x <= threshold`; every
+tree has one vote, and a tie goes to the label named first.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from treeproof.ensemble import Ensemble
+from treeproof.errors import InvalidInput
+from treeproof.importers._builder import EnsembleBuilder
+from treeproof.importers._doors import Voting
+
+
+def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
+    """The hard-voting ensemble of such a file."""
+    if voting == "soft":
+        raise InvalidInput("its leaves hold labels, not probabilities: voting is always 'hard'")
+    content = json.loads(data)
+    if len(content) != 3:
+        raise InvalidInput(f"expected [n_features, labels, trees], got a list of {len(content)} entries")
+    n_features, labels, trees = content
+    builder = EnsembleBuilder(n_features=n_features, classes=labels, origin="paper authors' JSON")
+    for number, tree in enumerate(trees):
+        _add_tree(builder, tree, labels, number)
+    return builder.build()
+
+
+def _add_tree(builder: EnsembleBuilder, tree: Any, labels: list[Any], number: int) -> None:
+    if len(tree) != 5:
+        raise InvalidInput(f"tree {number} has {len(tree)} lists; expected feature, threshold, left, right, prediction")
+    feature, threshold, left, right, prediction = tree
+    position = {label: k for k, label in enumerate(labels)}
+    votes = np.zeros((len(prediction), len(labels)))
+    for node, (f, label) in enumerate(zip(feature, prediction, strict=True)):
+        if f == 0:
+            if label not in position:
+                raise InvalidInput(f"tree {number}, node {node}: leaf label {label!r} is not among {labels}")
+            votes[node, position[label]] = 1.0
+        elif f < 0:
+            raise InvalidInput(f"tree {number}, node {node}: feature number {f}; features count from 1, 0 marks a leaf")
+    builder.add_tree(
+        feature=np.asarray(feature) - 1,
+        threshold=threshold,
+        left=np.asarray(left) - 1,
+        right=np.asarray(right) - 1,
+        scores=votes,
+    )

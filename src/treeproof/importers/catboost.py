@@ -1,0 +1,358 @@
+"""CatBoost: classifiers with numeric features, as objects, `.cbm` files and `.json` files.
+
+CatBoost casts each value to float32 and goes right where it is above a border. It adds the leaf values in
+double, tree after tree, and the bias last. One score is cut at the logit of the probability threshold; of
+several the largest wins, the first one on a tie. A NaN goes left, unless the feature saw NaN in training
+under `nan_mode="Max"`.
+
+Every model is read through CatBoost's JSON export, which holds each number to the last bit. A `.json` file
+therefore means the model that was saved. (CatBoost's own JSON reader rounds some leaf values one bit off, so
+a model it loads back from the file can differ from the one that was saved.)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._builder import LEAF, EnsembleBuilder
+from treeproof.importers._casts import float32_at_most_threshold
+from treeproof.intervals import LARGEST_FLOAT32, FloatArray
+
+_ONE_SCORE = ("Logloss", "CrossEntropy", "Focal")
+_SCORE_PER_CLASS = ("MultiClass", "MultiClassOneVsAll")
+
+# Seconds a .cbm file may take to be read, beside one per megabyte.
+_PATIENCE = 60.0
+
+# CatBoost trains no deeper; a damaged file must not ask for 2**60 leaves.
+_DEEPEST = 16
+
+_KINDS_OF_FEATURES = {
+    "categorical_features": "categorical features",
+    "ctrs": "categorical features (CTR tables)",
+    "text_features": "text features",
+    "embedding_features": "embedding features",
+}
+
+_DTYPES = {"Integer": np.int64, "Float": np.float64, "Boolean": np.bool_, "String": np.str_}
+
+# Runs in a process of its own: CatBoost crashes on some damaged .cbm files instead of raising.
+_EXPORT_CBM = """
+import sys
+import catboost
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]), int(sys.argv[3])))
+except (ImportError, ValueError, OSError):
+    pass
+try:
+    model = catboost.CatBoost()
+    model.load_model(sys.argv[1], format="cbm")
+    model.save_model(sys.argv[2], format="json")
+except (catboost.CatBoostError, ValueError, MemoryError) as error:
+    sys.exit(f"{type(error).__name__}: {error}"[:500])
+"""
+
+
+class _Features(NamedTuple):
+    """Per feature its name and where NaN goes; `splits[i]` is (feature, border) of split i of the whole model."""
+
+    names: list[str] | None
+    nan_right: npt.NDArray[np.bool_]
+    splits: list[tuple[int, float]]
+
+
+def import_model(model: Any, *, voting: object) -> Ensemble:
+    """The exact ensemble of a trained CatBoostClassifier, or of a CatBoost object trained on a class loss.
+
+    A plain CatBoost object predicts raw scores unless asked; the ensemble predicts its `prediction_type="Class"`.
+    """
+    _refuse_voting(voting)
+    catboost = _library()
+    if not isinstance(model, catboost.CatBoost):
+        raise UnsupportedModel(f"a catboost {type(model).__qualname__} is no model; pass a trained CatBoostClassifier")
+    if not model.is_fitted():
+        raise InvalidInput(f"the {type(model).__qualname__} is not trained; call fit first")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "model.json")
+        try:
+            model.save_model(str(file), format="json")
+        except catboost.CatBoostError as error:
+            raise UnsupportedModel(f"CatBoost cannot export the model as JSON: {error}") from None
+        content = json.loads(file.read_bytes())
+    _check_loss(_loss(content["model_info"]))
+    source = model if isinstance(model, catboost.CatBoostClassifier) else catboost.to_classifier(model)
+    return _ensemble(content, origin=f"CatBoost {type(model).__qualname__}", source=source)
+
+
+def load_bytes(data: bytes, *, voting: object) -> Ensemble:
+    """The exact ensemble of a `.cbm` file (needs catboost) or a `.json` file (does not)."""
+    _refuse_voting(voting)
+    is_cbm = data[:4] == b"CBM1"
+    content = json.loads(_json_of_cbm(data) if is_cbm else data)
+    return _ensemble(content, origin="CatBoost model file", source=None)
+
+
+def _refuse_voting(voting: object) -> None:
+    if voting is not None:
+        raise InvalidInput(f"voting is for forests; CatBoost adds up scores, so leave out voting={voting!r}")
+
+
+def _library() -> Any:
+    try:
+        import catboost
+    except ImportError:
+        raise UnsupportedModel("reading this model needs catboost: pip install treeproof[catboost]") from None
+    return catboost
+
+
+def _json_of_cbm(data: bytes) -> bytes:
+    """CatBoost's own JSON export of a `.cbm` file, made where a crash or a hang does no harm."""
+    _library()
+    memory = 8 * 2**30 + 64 * len(data)
+    seconds = _PATIENCE + len(data) / 1e6
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "model.cbm"), Path(folder, "model.json")
+        source.write_bytes(data)
+        command = [sys.executable, "-c", _EXPORT_CBM, str(source), str(target), str(memory)]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=seconds, env=environment, cwd=folder)
+        except subprocess.TimeoutExpired:
+            raise InvalidInput(f"CatBoost did not read it within {seconds:.0f} s") from None
+        except OSError as error:
+            raise UnsupportedModel(
+                f"reading a .cbm file starts a Python process, which failed ({error}); "
+                "save the model with save_model(path, format='json')"
+            ) from None
+        if done.returncode < 0:
+            raise InvalidInput(f"CatBoost crashes on it (signal {-done.returncode}); the file is damaged")
+        if done.returncode != 0 or not target.exists():
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise InvalidInput(said[-1] if said else f"CatBoost left with exit code {done.returncode}")
+        return target.read_bytes()
+
+
+def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemble:
+    info = content["model_info"]
+    loss = _loss(info)
+    _check_loss(loss)
+    features = _features(content["features_info"])
+    one_score = loss in _ONE_SCORE
+    classes = _classes(info)
+    if one_score and len(classes) != 2:
+        raise InvalidInput(f"a {loss} model decides between 2 classes, this one names {len(classes)}")
+    n_scores = 1 if one_score else len(classes)
+    if one_score:
+        rule = ScoreRule(decision=Decision.CUT, base_last=True, cut=_cut(info))
+    else:
+        rule = ScoreRule(decision=Decision.ARGMAX, base_last=True)
+    builder = EnsembleBuilder(
+        n_features=len(features.nan_right),
+        classes=classes,
+        rule=rule,
+        base=_bias(content["scale_and_bias"]),
+        feature_names=features.names,
+        handles_missing=True,
+        value_limit=LARGEST_FLOAT32,
+        origin=origin,
+        source=source,
+    )
+    for tree in content.get("oblivious_trees") or ():
+        builder.add_tree(**_oblivious_tree(tree, features, n_scores))
+    for tree in content.get("trees") or ():
+        builder.add_tree(**_plain_tree(tree, features, n_scores))
+    return builder.build()
+
+
+def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The training parameters; some versions of CatBoost write them as JSON inside a string."""
+    return _unwrapped(info.get("params", {}))
+
+
+def _unwrapped(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _loss(info: Mapping[str, Any]) -> str:
+    loss = _params(info).get("loss_function") or _unwrapped(info.get("loss_function"))
+    if not loss:
+        raise UnsupportedModel("the model does not say what loss it was trained on, so its scores cannot be read as labels")
+    return str(loss["type"])
+
+
+def _check_loss(loss: str) -> None:
+    if loss == "MultiLogloss" or loss == "MultiCrossEntropy":
+        raise UnsupportedModel(f"a {loss} model gives a row several labels at once; treeproof verifies one label per row")
+    if loss not in _ONE_SCORE + _SCORE_PER_CLASS:
+        raise UnsupportedModel(
+            f"a model trained on {loss} predicts no class; known losses: {', '.join(_ONE_SCORE + _SCORE_PER_CLASS)}"
+        )
+
+
+def _classes(info: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """The labels that scores stand for, in the order of the scores and in the dtype `predict` returns."""
+    params = _unwrapped(info.get("class_params") or info.get("multiclass_params"))
+    if not params:
+        names = _params(info).get("data_processing_options", {}).get("class_names") or [0, 1]
+        params = {"class_names": names, "class_to_label": range(len(names))}
+    # A class that was declared but never seen in training has a name and no score.
+    seen = [_whole(label, "class_to_label") for label in params["class_to_label"]]
+    names = params.get("class_names")
+    if names:
+        if seen != sorted(set(seen)) or (seen and not 0 <= seen[0] <= seen[-1] < len(names)):
+            raise InvalidInput(f"class_to_label {seen} does not fit the {len(names)} class names")
+        names = [names[label] for label in seen]
+    else:
+        names = seen
+    kind = params.get("class_label_type")
+    if kind is None:
+        return np.asarray(names)
+    if kind not in _DTYPES:
+        raise UnsupportedModel(f"class labels of type {kind!r} are unknown; known: {', '.join(_DTYPES)}")
+    labels = np.asarray(names, dtype=_DTYPES[kind])
+    if labels.tolist() != list(names):
+        raise InvalidInput(f"class names {names} are not of type {kind}")
+    return labels
+
+
+def _cut(info: Mapping[str, Any]) -> float:
+    """The raw score above which the second class is predicted: the logit of the probability threshold."""
+    threshold = float(info.get("binclass_probability_threshold", 0.5))
+    if not 0 < threshold < 1:
+        raise UnsupportedModel(
+            f"with a probability threshold of {threshold} the model always predicts the same class; set one between 0 and 1"
+        )
+    # This formula and no other gives CatBoost's own cut to the last bit.
+    return -math.log(1 / threshold - 1)
+
+
+def _bias(scale_and_bias: Any) -> FloatArray:
+    scale, bias = scale_and_bias
+    if scale != 1:
+        raise UnsupportedModel(f"the model scales its scores by {scale}; undo it with set_scale_and_bias(1, bias)")
+    return np.atleast_1d(np.asarray(bias, dtype=np.float64))
+
+
+def _features(info: Mapping[str, Any]) -> _Features:
+    for kind, name in _KINDS_OF_FEATURES.items():
+        if info.get(kind):
+            raise UnsupportedModel(f"the model has {name}; treeproof verifies numeric features only")
+    features = sorted(info["float_features"], key=lambda feature: _whole(feature["flat_feature_index"], "a feature index"))
+    if [feature["flat_feature_index"] for feature in features] != list(range(len(features))):
+        raise InvalidInput(f"the indices of the {len(features)} features are not 0 to {len(features) - 1}")
+    names = [str(feature.get("feature_id", "")) for feature in features]
+    splits = []
+    for number, feature in enumerate(features):
+        if feature["feature_index"] != number:
+            raise InvalidInput(f"feature {number} has index {feature['feature_index']} among the numeric features")
+        splits += [(number, float(border)) for border in feature["borders"]]
+    return _Features(names if all(names) else None, np.asarray([_nan_right(feature) for feature in features]), splits)
+
+
+def _nan_right(feature: Mapping[str, Any]) -> bool:
+    treatment = feature.get("nan_value_treatment", "AsIs")
+    if treatment not in ("AsIs", "AsFalse", "AsTrue"):
+        raise UnsupportedModel(f"treatment {treatment!r} of missing values is unknown; known: AsIs, AsFalse, AsTrue")
+    # CatBoost replaces NaN only where training saw one; otherwise `NaN > border` is false.
+    return treatment == "AsTrue" and bool(feature["has_nans"])
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+        raise InvalidInput(f"{what} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def _split(split: Mapping[str, Any], features: _Features) -> tuple[int, float]:
+    """(feature, border) of one split; the file states it twice, and both must agree."""
+    kind = split.get("split_type", "FloatFeature")
+    if kind != "FloatFeature":
+        raise UnsupportedModel(f"the model has {kind} splits; treeproof verifies numeric features only")
+    index = _whole(split["split_index"], "split_index")
+    if not 0 <= index < len(features.splits):
+        raise InvalidInput(f"split_index {index} is out of range; the model has {len(features.splits)} borders")
+    stated = (split["float_feature_index"], split["border"])
+    if stated != features.splits[index]:
+        raise InvalidInput(f"split {index} is {features.splits[index]} in features_info and {stated} in a tree")
+    return features.splits[index]
+
+
+def _thresholds(borders: npt.ArrayLike) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return float32_at_most_threshold(np.asarray(borders, dtype=np.float64).astype(np.float32))
+
+
+def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, npt.NDArray[Any]]:
+    """A complete binary tree that tests one split per level, last split first, so that leaves keep their order."""
+    splits = [_split(split, features) for split in tree.get("splits") or ()]
+    depth = len(splits)
+    if depth > _DEEPEST:
+        raise InvalidInput(f"a tree has depth {depth}; CatBoost trains at most {_DEEPEST}")
+    values = np.asarray(tree["leaf_values"], dtype=np.float64)
+    n_inner = 2**depth - 1
+    if values.shape != ((n_inner + 1) * n_scores,):
+        raise InvalidInput(f"a tree of depth {depth} has {values.size} leaf values, expected {(n_inner + 1) * n_scores}")
+    level = np.repeat(np.arange(depth), 2 ** np.arange(depth))
+    by_level = splits[::-1]
+    leaves = np.full(n_inner + 1, LEAF)
+    feature = np.array([f for f, _ in by_level], dtype=np.int64)[level]
+    threshold = _thresholds([border for _, border in by_level])[level]
+    scores = np.zeros((2 * n_inner + 1, n_scores))
+    scores[n_inner:] = values.reshape(-1, n_scores)
+    children = 2 * np.arange(n_inner) + 1
+    return {
+        "feature": np.concatenate((feature, leaves)),
+        "threshold": np.concatenate((threshold, np.zeros(n_inner + 1))),
+        "left": np.concatenate((children, leaves)),
+        "right": np.concatenate((children + 1, leaves)),
+        "nan_left": np.concatenate((~features.nan_right[feature], np.zeros(n_inner + 1, dtype=bool))),
+        "scores": scores,
+    }
+
+
+def _plain_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, npt.NDArray[Any]]:
+    """A tree of Lossguide or Depthwise growth: nested nodes, numbered here in the order they are met."""
+    nodes = [tree]
+    feature, border, left, scores = [], [], [], []
+    for node in nodes:  # grows as children are met
+        if "split" in node:
+            split = _split(node["split"], features)
+            left.append(len(nodes))
+            nodes += [node["left"], node["right"]]
+            scores.append(np.zeros(n_scores))
+        else:
+            split = (LEAF, 0.0)
+            left.append(LEAF)
+            scores.append(np.atleast_1d(np.asarray(node["value"], dtype=np.float64)))
+        feature.append(split[0])
+        border.append(split[1])
+    features_of = np.asarray(feature)
+    inner = features_of >= 0
+    children = np.asarray(left)
+    return {
+        "feature": features_of,
+        "threshold": _thresholds(border),
+        "left": children,
+        "right": np.where(inner, children + 1, LEAF),
+        "nan_left": inner & ~features.nan_right[np.where(inner, features_of, 0)],
+        "scores": np.stack(scores),
+    }

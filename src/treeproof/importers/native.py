@@ -1,0 +1,182 @@
+"""treeproof's own JSON format, version 1; written down in docs/format.md. Round-trips exactly."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from treeproof.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.errors import InvalidInput
+from treeproof.importers._builder import EnsembleBuilder
+from treeproof.importers._doors import Voting, as_ensemble
+
+FORMAT = "treeproof-ensemble"
+VERSION = 1
+
+_TOP = ("format", "version", "origin", "n_features", "feature_names", "classes", "class_dtype", "handles_missing", "value_limit", "rule", "base", "trees")  # fmt: skip
+_RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
+_TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
+_CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
+
+
+def save_model(model: Any, path: str | os.PathLike[str], *, voting: Voting | None = None) -> None:
+    """Write a model in treeproof's own format, whole or not at all; `load_model` reads it back exactly.
+
+    >>> import tempfile, treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tp.save_model(clf, f"{folder}/model.json")
+    ...     tp.load_model(f"{folder}/model.json").predict([[0.2], [0.7]]).tolist()
+    ['no', 'yes']
+    """
+    file = Path(path)
+    text = json.dumps(_content(as_ensemble(model, voting=voting)), allow_nan=False)
+    try:
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    except OSError as error:
+        raise InvalidInput(f"cannot write {file}: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _content(ensemble: Ensemble) -> dict[str, Any]:
+    kind = ensemble.classes.dtype.kind
+    if kind not in _CLASS_DTYPES:
+        raise InvalidInput(f"class labels of mixed types cannot be saved: {ensemble.classes.tolist()}")
+    rule = ensemble.rule
+    bounds = [*ensemble.roots.tolist(), ensemble.n_nodes]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "origin": ensemble.origin,
+        "n_features": ensemble.n_features,
+        "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
+        "classes": ensemble.classes.tolist(),
+        "class_dtype": _CLASS_DTYPES[kind],
+        "handles_missing": ensemble.handles_missing,
+        "value_limit": ensemble.value_limit,
+        "rule": {
+            "decision": rule.decision.name.lower(),
+            "precision": rule.precision,
+            "divisor": float(rule.divisor),
+            "base_last": rule.base_last,
+            "cut": float(rule.cut),
+            "steepness": float(rule.steepness),
+        },
+        "base": ensemble.base.astype(np.float64).tolist(),
+        "trees": [_tree_content(ensemble, start, stop) for start, stop in zip(bounds, bounds[1:], strict=False)],
+    }
+
+
+def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
+    feature = ensemble.feature[start:stop]
+    inner = feature >= 0
+    return {
+        "feature": feature.tolist(),
+        "threshold": ensemble.threshold[start:stop].tolist(),
+        "left": np.where(inner, ensemble.left[start:stop] - start, -1).tolist(),
+        "right": np.where(inner, ensemble.right[start:stop] - start, -1).tolist(),
+        "nan_left": ensemble.nan_left[start:stop].tolist(),
+        "scores": ensemble.leaf_scores[ensemble.leaf[start:stop][~inner]].astype(np.float64).tolist(),
+    }
+
+
+def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
+    """The ensemble of such a file; other versions and unknown fields are refused."""
+    if voting is not None:
+        raise InvalidInput("voting was chosen when the model was saved; leave it out")
+    content = json.loads(data)
+    if content.get("format") != FORMAT:
+        raise InvalidInput(f"its format is {content.get('format')!r}, expected {FORMAT!r}")
+    if content.get("version") != VERSION:
+        raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads version {VERSION}")
+    _check_fields(content, _TOP, "the model")
+    builder = EnsembleBuilder(
+        n_features=content["n_features"],
+        classes=_classes(content),
+        rule=_rule(content["rule"]),
+        base=content["base"],
+        feature_names=content["feature_names"],
+        handles_missing=_flag(content["handles_missing"], "handles_missing"),
+        value_limit=content["value_limit"],
+        origin=str(content["origin"]),
+    )
+    for number, tree in enumerate(content["trees"]):
+        _check_fields(tree, _TREE, f"tree {number}")
+        builder.add_tree(
+            feature=tree["feature"],
+            threshold=tree["threshold"],
+            left=tree["left"],
+            right=tree["right"],
+            nan_left=[_flag(value, f"tree {number}: nan_left") for value in tree["nan_left"]],
+            scores=_scores_per_node(tree, builder.n_scores, number),
+        )
+    return builder.build()
+
+
+def _check_fields(content: Any, known: tuple[str, ...], where: str) -> None:
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{where} must be an object, got {type(content).__name__}")
+    for name in content:
+        if name not in known:
+            raise InvalidInput(f"{where} has an unknown field {name!r}")
+    for name in known:
+        if name not in content:
+            raise InvalidInput(f"{where} lacks the field {name!r}")
+
+
+def _flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{where} must be true or false, got {value!r}")
+    return value
+
+
+def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
+    dtype = content["class_dtype"]
+    kinds = {"bool": bool, "int64": int, "float64": (int, float), "str": str}
+    if dtype not in kinds:
+        raise InvalidInput(f"class_dtype must be one of {', '.join(kinds)}, got {dtype!r}")
+    for label in content["classes"]:
+        if not isinstance(label, kinds[dtype]) or (isinstance(label, bool) and dtype != "bool"):
+            raise InvalidInput(f"class label {label!r} is not of the type {dtype}")
+    return np.array(content["classes"], dtype=dtype)
+
+
+def _rule(content: Any) -> ScoreRule:
+    _check_fields(content, _RULE, "the rule")
+    names = {decision.name.lower(): decision for decision in Decision}
+    if content["decision"] not in names:
+        raise InvalidInput(f"decision must be one of {', '.join(names)}, got {content['decision']!r}")
+    if content["precision"] not in ("float64", "float32"):
+        raise InvalidInput(f"precision must be float64 or float32, got {content['precision']!r}")
+    return ScoreRule(
+        decision=names[content["decision"]],
+        precision=content["precision"],
+        divisor=float(content["divisor"]),
+        base_last=_flag(content["base_last"], "base_last"),
+        cut=float(content["cut"]),
+        steepness=float(content["steepness"]),
+    )
+
+
+def _scores_per_node(tree: dict[str, Any], n_scores: int, number: int) -> np.ndarray[Any, Any]:
+    leaves = np.asarray(tree["feature"]) < 0
+    rows = np.asarray(tree["scores"], dtype=np.float64)
+    if rows.shape != (int(leaves.sum()), n_scores):
+        raise InvalidInput(
+            f"tree {number} has scores of shape {rows.shape}, expected {(int(leaves.sum()), n_scores)}: a row per leaf"
+        )
+    scores = np.zeros((len(leaves), n_scores))
+    scores[leaves] = rows
+    return scores

@@ -1,0 +1,98 @@
+"""Pipelines of per-feature scalers and a tree model, verified in the user's own units."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.ensemble import Ensemble
+from treeproof.errors import UnsupportedModel
+from treeproof.importers._doors import Voting, from_model
+from treeproof.intervals import LARGEST, FloatArray, from_ordinal, next_down, ordinal
+
+SCALERS = ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
+
+
+def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
+    """The ensemble of the last step, with every threshold pulled back through the scalers before it.
+
+    A scaler is monotone in each feature even after rounding, so `scale(x) <= e` is `x <= e'` for one double
+    e'. It is found by bisection over doubles with the scaler's own `transform`, hence exactly.
+    """
+    *before, (_, model) = pipeline.steps
+    scalers = [step for _, step in before if step is not None and step != "passthrough"]
+    for scaler in scalers:
+        _check_scaler(scaler)
+    ensemble = from_model(model, voting=voting)
+    if not scalers:
+        return dataclasses.replace(ensemble, source=pipeline)
+    grid = ensemble.grid
+    depth = int(grid.n_cells.max()) - 1
+    cuts = np.zeros((depth, ensemble.n_features))
+    for f in range(ensemble.n_features):
+        own = grid.cuts_of(f)
+        cuts[: len(own), f] = own
+    pulled = _last_scaled_at_most(scalers, cuts)
+    inner = ensemble.feature >= 0
+    threshold = ensemble.threshold.copy()
+    threshold[inner] = pulled[grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner]), ensemble.feature[inner]]
+    threshold.flags.writeable = False
+    names = getattr(pipeline, "feature_names_in_", None)
+    return dataclasses.replace(
+        ensemble,
+        threshold=threshold,
+        value_limit=_value_limit(scalers, ensemble),
+        feature_names=ensemble.feature_names if names is None else tuple(str(name) for name in names),
+        origin=f"{ensemble.origin} after {', '.join(type(scaler).__name__ for scaler in scalers)}",
+        source=pipeline,
+    )
+
+
+def _check_scaler(scaler: Any) -> None:
+    from sklearn import preprocessing
+
+    known = tuple(getattr(preprocessing, name) for name in SCALERS)
+    if type(scaler) not in known:
+        raise UnsupportedModel(
+            f"the pipeline has a {type(scaler).__name__} before the model; only scalers of single features can be "
+            f"pulled back exactly: {', '.join(SCALERS)}"
+        )
+    scale = getattr(scaler, "scale_", None)
+    if scale is not None and not (np.asarray(scale) > 0).all():
+        raise UnsupportedModel(f"the pipeline's {type(scaler).__name__} has a scale that is not positive: {scale}")
+
+
+def _transform(scalers: list[Any], rows: FloatArray) -> FloatArray:
+    import warnings
+
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        # The rows here are plain arrays, also for scalers that were fitted on a data frame.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        for scaler in scalers:
+            rows = np.asarray(scaler.transform(rows), dtype=np.float64)
+    return rows
+
+
+def _last_scaled_at_most(scalers: list[Any], bounds: FloatArray) -> FloatArray:
+    """Per entry of `bounds` (n, n_features) the largest double x with scaled(x) <= bound; the lowest double if none."""
+    low = np.full(bounds.shape, ordinal(-LARGEST))
+    high = np.full(bounds.shape, ordinal(LARGEST))
+    while (low < high).any():
+        # The rounded-up middle, without the overflow of low + high.
+        middle = (low & high) + ((low ^ high) >> 1) + ((low ^ high) & 1)
+        fits = _transform(scalers, from_ordinal(middle)) <= bounds
+        low = np.where(fits, middle, low)
+        high = np.where(fits, high, middle - 1)
+    return from_ordinal(low)
+
+
+def _value_limit(scalers: list[Any], ensemble: Ensemble) -> float:
+    """A magnitude below which every scaled value stays inside the model's own range."""
+    limit: npt.NDArray[np.float64] = np.full((1, ensemble.n_features), ensemble.value_limit)
+    above = _last_scaled_at_most(scalers, limit)
+    below = _last_scaled_at_most(scalers, next_down(-limit))
+    # One double less: where no value goes left at all, the threshold is the lowest double.
+    return float(next_down(min(np.abs(above).min(), np.abs(below).min())))
