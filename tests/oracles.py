@@ -318,14 +318,14 @@ def robust(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], y: 
     return bool(predict(ensemble, x) == y and stable(ensemble, attacker, x))
 
 
-def resilient(
-    ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], y: Any, eps: Sequence[float]
-) -> bool:
+def resilient(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], y: Any, eps: Sequence[float]) -> bool:
     """Robust at x, and stable at every z in N(x); z and w are both searched, no theorem is used."""
     return robust(ensemble, attacker, x, y) and stable_around(ensemble, attacker, x, eps)
 
 
-def constant_on_M(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], eps: Sequence[float]) -> bool:
+def constant_on_M(  # noqa: N802 (M as in DESIGN section 3)
+    ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], eps: Sequence[float]
+) -> bool:
     """T has one label on M(x), the union of A(z) over z in N(x)."""
     return len({label_of_cells(ensemble, w) for _, w in attacks(ensemble, attacker, x, eps)}) == 1
 
@@ -364,9 +364,7 @@ def connects(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], e
     where the label changes along one, its start is unstable. Necessary: if the cells of N_f fall into two parts, the
     labelling that tells these parts apart is stable everywhere in N(x), and not constant on N(x).
     """
-    return all(
-        len(linked_parts(moves(ensemble, attacker, x, eps, f))) == 1 for f in range(ensemble.n_features)
-    )
+    return all(len(linked_parts(moves(ensemble, attacker, x, eps, f))) == 1 for f in range(ensemble.n_features))
 
 
 def linked_parts(options: Sequence[Move]) -> list[set[int]]:

@@ -95,10 +95,10 @@ def _margins(draw: st.DrawFn, n_classes: int, n_trees: int) -> _Leaves:
 
 
 @st.composite
-def threshold_pools(draw: st.DrawFn) -> tuple[float, ...]:
+def _pools(draw: st.DrawFn, thresholds: Sequence[float]) -> tuple[float, ...]:
     """The few thresholds that all trees share in one feature; some one double apart."""
     pool: set[float] = set()
-    for value in draw(st.lists(st.sampled_from(THRESHOLDS), min_size=1, max_size=3)):
+    for value in draw(st.lists(st.sampled_from(thresholds), min_size=1, max_size=3)):
         neighbour = draw(st.sampled_from([None, None, math.inf, -math.inf]))
         pool.add(value)
         if neighbour is not None and math.isfinite(math.nextafter(value, neighbour)):
@@ -132,7 +132,7 @@ def _trees(draw: st.DrawFn, splits: Sequence[tuple[int, float]], rows: Sequence[
 
 
 @st.composite
-def tiny_ensembles(draw: st.DrawFn, max_features: int = 3) -> Ensemble:
+def tiny_ensembles(draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[float] = THRESHOLDS) -> Ensemble:
     """Models of 1 to 5 trees, depth at most 3, 1 to 3 features and 2 to 4 classes, of every score rule."""
     n_features = draw(st.integers(1, max_features))
     n_classes = draw(st.sampled_from([2, 2, 3, 4]))
@@ -146,7 +146,7 @@ def tiny_ensembles(draw: st.DrawFn, max_features: int = 3) -> Ensemble:
         base=leaves.base,
         handles_missing=draw(st.sampled_from([False, False, True])),
     )
-    splits = [(f, e) for f in range(n_features) for e in draw(threshold_pools())]
+    splits = [(f, e) for f in range(n_features) for e in draw(_pools(thresholds))]
     for _ in range(n_trees):
         builder.add_tree(**draw(_trees(splits, leaves.rows)))
     return builder.build()
@@ -202,9 +202,11 @@ def _intervals(draw: st.DrawFn, distances: Sequence[float]) -> tuple[float, floa
         case "uneven":
             return (-draw(_reaches(distances)), reach)
         case "away":
-            return tuple(sorted((reach, draw(_reaches(distances)))))
+            other = draw(_reaches(distances))
+            return (min(reach, other), max(reach, other))
         case "away down":
-            return tuple(sorted((-reach, -draw(_reaches(distances)))))
+            other = draw(_reaches(distances))
+            return (-max(reach, other), -min(reach, other))
         case "none":
             return (0.0, 0.0)
     return draw(st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-math.inf, -reach)]))

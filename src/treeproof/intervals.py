@@ -93,7 +93,7 @@ def float32_at_most(x: npt.ArrayLike) -> npt.NDArray[np.float32]:
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore"):
         nearest = x.astype(np.float32)
-    return np.where(nearest.astype(np.float64) > x, np.nextafter(nearest, np.float32(-np.inf)), nearest)
+        return np.where(nearest.astype(np.float64) > x, np.nextafter(nearest, np.float32(-np.inf)), nearest)
 
 
 def last_double_rounding_to(x: npt.ArrayLike) -> FloatArray:

@@ -275,7 +275,8 @@ class Threat:
         It asks that the attacker can move each feature alone between any two neighbouring doubles of the box.
         True only where that is certain; a feature whose box is one double has nothing to move.
         """
-        widest = np.spacing(np.maximum(np.abs(low), np.abs(high)))
+        with np.errstate(over="ignore"):
+            widest = np.spacing(np.maximum(np.abs(low), np.abs(high)))
         can_step = (self.low <= 0) & (self.high >= 0) & (np.maximum(-self.low, self.high) >= widest)
         if self.power is None:
             can_step &= self.cost <= self.budget
@@ -424,7 +425,7 @@ def _pair_to_json(pair: tuple[float, float]) -> list[float | None]:
 
 def _as_cost(value: Any, where: str) -> int:
     number = as_number(value, where)
-    if number < 0 or number != int(number) or number > 2**40:
+    if not 0 <= number <= 2**40 or number != int(number):
         raise InvalidInput(f"{where} must be a whole number of at least 0, got {value!r}; scale fractions up")
     return int(number)
 

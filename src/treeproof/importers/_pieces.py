@@ -107,6 +107,19 @@ def _check_before_copying(tree: TreeArrays, number: int) -> None:
         raise InvalidInput(str(error).replace("tree 0", f"tree {number}", 1)) from None
 
 
+def _reached(pieces: Pieces, here: _Reach, nan_side: bool) -> Pieces:
+    """The pieces that matter for what arrives; where only NaN goes another way, a split of NaN from all numbers."""
+    if not here.lo < here.hi:
+        return Pieces((), (nan_side,))
+    met = pieces.within(here.lo, here.hi)
+    if not here.nan or nan_side in met.lefts:
+        return met
+    # The whole line has a piece on NaN's side and (lo, hi] has none, so one of its ends is finite.
+    if here.hi < math.inf:
+        return Pieces((here.hi,), (not nan_side, nan_side))
+    return Pieces((here.lo,), (nan_side, not nan_side))
+
+
 @dataclass
 class _Rewriter:
     tree: TreeArrays
@@ -145,10 +158,8 @@ class _Rewriter:
     ) -> list[tuple[int, dict[int, _Reach], tuple[int, int]]]:
         """Adds the threshold nodes that stand for one old node; returns the jobs for its children."""
         nan_side = bool(self.tree.nan_left[node])
-        cut = pieces.within(here.lo, here.hi)
-        if not here.nan or nan_side in cut.lefts:
-            pieces = cut
-        target = pieces.lefts.index(nan_side) if here.nan and nan_side in pieces.lefts else -1
+        pieces = _reached(pieces, here, nan_side)
+        target = pieces.lefts.index(nan_side) if here.nan else -1
         jobs = []
         # A balanced search over the pieces; NaN is led to piece `target`.
         todo = [(0, len(pieces.lefts), here, hook)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -80,8 +79,7 @@ class _Reader:
 
     def number(self, marker: bytes) -> int | float:
         dtype = _NUMBERS[marker]
-        (value,) = struct.unpack(">" + dtype.char, self.take(dtype.itemsize))
-        assert isinstance(value, (int, float))
+        value: int | float = np.frombuffer(self.take(dtype.itemsize), dtype=dtype)[0].item()
         return value
 
     def length(self) -> int:

@@ -298,7 +298,9 @@ def _split(split: Mapping[str, Any], features: _Features) -> tuple[int, float]:
 
 def _thresholds(borders: npt.ArrayLike) -> FloatArray:
     with np.errstate(over="ignore"):
-        return float32_at_most_threshold(np.asarray(borders, dtype=np.float64).astype(np.float32))
+        narrow = np.asarray(borders, dtype=np.float64).astype(np.float32)
+    # Above an infinite border there is no number.
+    return float32_at_most_threshold(np.minimum(narrow, np.float32(LARGEST_FLOAT32)))
 
 
 def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, npt.NDArray[Any]]:

@@ -1,0 +1,22 @@
+"""What the importers of boosted ensembles share: refusals that are the same for all of them."""
+
+from __future__ import annotations
+
+from treeproof.errors import InvalidInput, UnsupportedModel
+
+MAX_SCORES = 2**28
+"""Nodes times scores: a tree of boosting fills one column of a table that the ensemble keeps whole."""
+
+
+def refuse_voting(voting: object, library: str) -> None:
+    """`voting` chooses how a forest votes; boosting adds scores, so there is nothing to choose."""
+    if voting is not None:
+        raise InvalidInput(f"voting={voting!r} is for forests that vote; {library} adds scores up, so leave voting out")
+
+
+def check_size(n_nodes: int, n_scores: int) -> None:
+    """Refuses models whose score table would not fit into memory, before any of it is made."""
+    if n_nodes * n_scores > MAX_SCORES:
+        raise UnsupportedModel(
+            f"{n_nodes} nodes with {n_scores} scores each are more than the {MAX_SCORES} numbers that are supported"
+        )

@@ -1,0 +1,483 @@
+"""ONNX: graphs whose label comes from one TreeEnsembleClassifier, as skl2onnx, onnxmltools and CatBoost write them.
+
+The ground truth is onnxruntime on a batch of rows with `intra_op_num_threads=1`. It compares in the dtype of the
+input, adds weights in that dtype, tree after tree in the order of the file, and base values last; the label is
+decided on these sums, whatever `post_transform` then does to the probabilities. With more threads, a session that
+has more than a few dozen trees may add partial sums in another order, and a sum within rounding of a tie can then
+get another label from run to run; treeproof answers for the one order that is reproducible.
+
+A float32 input means that rows of doubles are cast before they are passed; the cast is part of each threshold.
+A NaN fails every comparison and follows `nodes_missing_value_tracks_true`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._builder import LEAF, EnsembleBuilder
+from treeproof.importers._casts import float32_at_most_threshold
+from treeproof.intervals import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
+
+# The numbers that ONNX gives to types of elements (TensorProto.DataType).
+_FLOAT, _INT32, _INT64, _STRING, _BOOL, _DOUBLE = 1, 6, 7, 8, 9, 11
+_LABEL_TYPES: dict[int, Any] = {_INT32: np.int32, _INT64: np.int64, _STRING: np.str_, _BOOL: np.bool_}
+_NUMBER_TYPES = {_FLOAT: "float32", _DOUBLE: "float64"}
+
+# (true child where x is below or at the value, the value itself goes with the lower side)
+_MODES = {b"BRANCH_LEQ": (True, True), b"BRANCH_LT": (True, False), b"BRANCH_GT": (False, True), b"BRANCH_GTE": (False, False)}
+
+# A short damaged file can claim any number of columns, or of nodes times classes; these are beyond real models.
+_MOST_FEATURES = 2**24
+_MOST_SCORES = 2**27
+
+
+class _Input(NamedTuple):
+    """The rows the graph takes, and in which dtype they reach the trees."""
+
+    name: str
+    n_features: int
+    narrowed: bool
+    """Somewhere on the way to the trees values pass through float32."""
+    dtype: str
+
+
+class _Nodes(NamedTuple):
+    """All nodes of all trees in file order, (n_nodes,) each; children are node ids within the tree."""
+
+    tree: npt.NDArray[np.int64]
+    id: npt.NDArray[np.int64]
+    feature: npt.NDArray[np.int64]
+    value: FloatArray
+    mode: list[bytes]
+    true: npt.NDArray[np.int64]
+    false: npt.NDArray[np.int64]
+    missing_true: npt.NDArray[np.bool_]
+
+
+class _Weights(NamedTuple):
+    """What leaves add to classes, (n_weights,) each."""
+
+    tree: npt.NDArray[np.int64]
+    node: npt.NDArray[np.int64]
+    klass: npt.NDArray[np.int64]
+    value: FloatArray
+
+
+def import_model(model: Any, *, voting: object) -> Ensemble:
+    """The exact ensemble of an onnx ModelProto."""
+    _refuse_voting(voting)
+    onnx = _library()
+    if not isinstance(model, onnx.ModelProto):
+        raise UnsupportedModel(f"an onnx {type(model).__qualname__} is no whole model; pass the ModelProto")
+    return _ensemble(model, OnnxSource.of(model))
+
+
+def load_bytes(data: bytes, *, voting: object) -> Ensemble:
+    """The exact ensemble of an `.onnx` file."""
+    _refuse_voting(voting)
+    onnx = _library()
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise InvalidInput(f"the bytes are no ONNX model: {error}") from None
+    return _ensemble(model, None)
+
+
+class OnnxSource:
+    """Asks onnxruntime for labels, in the one way whose sums are reproducible; survives pickling."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._session: Any = None
+
+    @classmethod
+    def of(cls, model: Any) -> OnnxSource | None:
+        """The source of a ModelProto, or None where onnxruntime is not installed."""
+        try:
+            import onnxruntime  # noqa: F401
+        except ImportError:
+            return None
+        return cls(model.SerializeToString())
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Per row the label onnxruntime gives it."""
+        if self._session is None:
+            import onnxruntime
+
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = 1
+            self._session = onnxruntime.InferenceSession(self._data, options, providers=["CPUExecutionProvider"])
+        taken = self._session.get_inputs()[0]
+        rows = np.asarray(X, dtype=np.float64)
+        # A lone row may be summed in another order than a batch.
+        batch = np.repeat(rows, 2, axis=0) if len(rows) == 1 else rows
+        narrow = np.float32 if taken.type == "tensor(float)" else np.float64
+        labels = self._session.run([self._label_name()], {taken.name: batch.astype(narrow)})[0]
+        return np.asarray(labels).reshape(-1)[: len(rows)]
+
+    def _label_name(self) -> str:
+        from onnx import ModelProto
+
+        return _label_output(ModelProto.FromString(self._data).graph)[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_data": self._data, "_session": None}
+
+
+def _refuse_voting(voting: object) -> None:
+    if voting is not None:
+        raise InvalidInput(f"voting is for forests of scikit-learn; an ONNX graph fixes how it votes, so leave out voting={voting!r}")
+
+
+def _library() -> Any:
+    try:
+        import onnx
+    except ImportError:
+        raise UnsupportedModel("reading this model needs onnx: pip install treeproof[onnx]") from None
+    return onnx
+
+
+def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
+    graph = model.graph
+    _, tree_node, after = _label_output(graph)
+    attributes = {attribute.name: attribute for attribute in tree_node.attribute}
+    taken = _input(graph, tree_node.input[0])
+    labels = _labels(attributes)
+    classes = _after_lookup(labels, after, graph)
+    nodes, weights = _nodes(attributes, taken.dtype), _weights(attributes, taken.dtype)
+    base = _floats(attributes, "base_values", taken.dtype)
+    runs = _runs(nodes)
+    rule, columns = _rule(labels, weights, base, taken.dtype)
+    n_scores = 1 if columns is not None else len(labels)
+    if len(nodes.tree) * n_scores > _MOST_SCORES:
+        raise UnsupportedModel(f"{len(nodes.tree)} nodes with {n_scores} scores each are more than treeproof takes in")
+    builder = EnsembleBuilder(
+        n_features=taken.n_features,
+        classes=classes,
+        rule=rule,
+        base=_base_of(base, columns, n_scores),
+        handles_missing=True,
+        value_limit=LARGEST_FLOAT32 if taken.narrowed else LARGEST,
+        origin="ONNX TreeEnsembleClassifier",
+        source=source,
+    )
+    scored_everywhere = np.zeros(n_scores, dtype=bool)
+    for run, (of_node, klass, value) in zip(runs, _weights_per_run(nodes, weights, runs), strict=True):
+        tree = _tree(nodes, run, taken)
+        scores, present = _scores(of_node, klass, value, tree["feature"] < 0, columns, n_scores)
+        scored_everywhere |= present.all(axis=0)
+        builder.add_tree(**tree, scores=scores)
+    if not scored_everywhere.all() and (columns is not None or not len(base)):
+        # onnxruntime leaves a class without any weight on the way out of the comparison; 0 would not be the same.
+        raise UnsupportedModel(
+            f"class {int(np.argmin(scored_everywhere))} gets no score on some paths, and onnxruntime then does not "
+            "consider it; export the model with a weight for it in every leaf of one tree"
+        )
+    return builder.build()
+
+
+# --- the graph around the trees ---
+
+
+def _label_output(graph: Any) -> tuple[str, Any, list[Any]]:
+    """(output name, the TreeEnsembleClassifier its label comes from, the nodes in between from tree to output)."""
+    makers = {name: node for node in graph.node for name in node.output}
+    met = []
+    for output in graph.output:
+        name, between = output.name, []
+        for _ in range(len(graph.node) + 1):  # a damaged graph can go in circles
+            node = makers.get(name)
+            if node is None:
+                break
+            if node.op_type == "TreeEnsembleClassifier":
+                if node.output[0] == name:
+                    return output.name, node, between[::-1]
+                break
+            met.append(node.op_type)
+            if node.op_type not in ("Identity", "Cast", "Reshape", "ArrayFeatureExtractor"):
+                break
+            between.append(node)
+            name = node.input[1] if node.op_type == "ArrayFeatureExtractor" else node.input[0]
+    kinds = sorted({node.op_type for node in graph.node})
+    blame = f"the label passes through {met[0]}" if met and met[0] not in ("Identity", "Cast") else f"the graph has {', '.join(kinds)}"
+    raise UnsupportedModel(f"no label that comes straight from a TreeEnsembleClassifier: {blame or 'the graph is empty'}")
+
+
+def _input(graph: Any, name: str) -> _Input:
+    """Follows the trees' input back to the graph's own input, through Identity and Cast only."""
+    makers = {output: node for node in graph.node for output in node.output}
+    casts = []
+    for _ in range(len(graph.node)):
+        node = makers.get(name)
+        if node is None:
+            break
+        if node.op_type not in ("Identity", "Cast"):
+            raise UnsupportedModel(
+                f"the trees' input passes through {node.op_type}; treeproof verifies trees on the model's own input "
+                "(export the classifier without the steps before it)"
+            )
+        if node.op_type == "Cast":
+            casts.append(_cast_target(node))
+        name = node.input[0]
+    taken = [value for value in graph.input if value.name == name]
+    if len(taken) != 1:
+        raise InvalidInput(f"the trees read {name!r}, which is no input of the graph")
+    tensor = taken[0].type.tensor_type
+    types = [tensor.elem_type, *casts[::-1]]
+    for kind in types:
+        if kind not in _NUMBER_TYPES:
+            raise UnsupportedModel(f"the input has element type {kind}; treeproof verifies float and double inputs")
+    dims = tensor.shape.dim
+    n_features = dims[1].dim_value if len(dims) == 2 else 0
+    if not 0 < n_features <= _MOST_FEATURES:
+        raise UnsupportedModel("the input does not say how many columns it has; export with a shape of [None, n_features]")
+    return _Input(name, n_features, _FLOAT in types, _NUMBER_TYPES[types[-1]])
+
+
+def _cast_target(node: Any) -> int:
+    return next((int(attribute.i) for attribute in node.attribute if attribute.name == "to"), 0)
+
+
+def _after_lookup(labels: npt.NDArray[Any], after: list[Any], graph: Any) -> npt.NDArray[Any]:
+    """The labels as they leave the graph, after the plain nodes behind the trees."""
+    for node in after:
+        if node.op_type == "Cast":
+            target = _LABEL_TYPES.get(_cast_target(node))
+            if target is None:
+                raise UnsupportedModel(f"labels are cast to element type {_cast_target(node)}; known: int32, int64, string, bool")
+            labels = labels.astype(target)
+        elif node.op_type == "ArrayFeatureExtractor":
+            table = _constant(graph, node.input[0]).reshape(-1)
+            if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(table):
+                raise InvalidInput(f"labels {labels.tolist()} do not index the {len(table)} labels of an ArrayFeatureExtractor")
+            labels = table[labels]
+    return labels
+
+
+def _constant(graph: Any, name: str) -> npt.NDArray[Any]:
+    for tensor in graph.initializer:
+        if tensor.name == name:
+            return _array(tensor)
+    for node in graph.node:
+        if node.op_type == "Constant" and name in node.output:
+            return _array(next(attribute.t for attribute in node.attribute if attribute.name == "value"))
+    raise UnsupportedModel(f"the labels are looked up in {name!r}, which is no constant")
+
+
+def _array(tensor: Any) -> npt.NDArray[Any]:
+    from onnx import numpy_helper
+
+    if tensor.data_location or tensor.external_data:
+        raise UnsupportedModel("the model keeps numbers in a file beside it; save it with all data in one file")
+    values = np.asarray(numpy_helper.to_array(tensor))
+    return values.astype(str) if values.dtype == object else values
+
+
+# --- attributes of the TreeEnsembleClassifier ---
+
+
+def _ints(attributes: dict[str, Any], name: str) -> npt.NDArray[np.int64]:
+    return np.asarray(attributes[name].ints if name in attributes else [], dtype=np.int64)
+
+
+def _strings(attributes: dict[str, Any], name: str) -> list[bytes]:
+    return list(attributes[name].strings) if name in attributes else []
+
+
+def _floats(attributes: dict[str, Any], name: str, dtype: str) -> FloatArray:
+    """A list of numbers, kept as float32 or, in newer models, as a tensor of the input's own dtype."""
+    plain = attributes[name].floats if name in attributes else []
+    if f"{name}_as_tensor" not in attributes:
+        return np.asarray(plain, dtype=np.float64)
+    tensor = _array(attributes[f"{name}_as_tensor"].t)
+    if len(plain) or tensor.ndim != 1 or tensor.dtype != dtype:
+        raise InvalidInput(f"{name}_as_tensor must be a list of {dtype} numbers that stands in for {name}")
+    return tensor.astype(np.float64)
+
+
+def _labels(attributes: dict[str, Any]) -> npt.NDArray[Any]:
+    strings, numbers = _strings(attributes, "classlabels_strings"), _ints(attributes, "classlabels_int64s")
+    if strings and len(numbers):
+        raise InvalidInput("the trees have class labels of two types")
+    labels = np.asarray([label.decode() for label in strings]) if strings else numbers
+    if len(labels) < 2:
+        raise UnsupportedModel(f"the trees name {len(labels)} classes; there is nothing to verify below 2")
+    return labels
+
+
+def _nodes(attributes: dict[str, Any], dtype: str) -> _Nodes:
+    modes = _strings(attributes, "nodes_modes")
+    n = len(modes)
+    missing = _ints(attributes, "nodes_missing_value_tracks_true")
+    nodes = _Nodes(
+        _ints(attributes, "nodes_treeids"),
+        _ints(attributes, "nodes_nodeids"),
+        _ints(attributes, "nodes_featureids"),
+        _floats(attributes, "nodes_values", dtype),
+        modes,
+        _ints(attributes, "nodes_truenodeids"),
+        _ints(attributes, "nodes_falsenodeids"),
+        missing == 1 if len(missing) else np.zeros(n, dtype=bool),
+    )
+    for name, values in zip(nodes._fields, nodes, strict=True):
+        if len(values) != n:
+            raise InvalidInput(f"the trees have {n} node modes and {len(values)} entries for {name!r}; one per node each")
+    unknown = sorted(set(modes) - set(_MODES) - {b"LEAF"})
+    if unknown:
+        raise UnsupportedModel(f"nodes of mode {unknown[0].decode(errors='replace')} are no threshold tests")
+    return nodes
+
+
+def _weights(attributes: dict[str, Any], dtype: str) -> _Weights:
+    weights = _Weights(
+        _ints(attributes, "class_treeids"),
+        _ints(attributes, "class_nodeids"),
+        _ints(attributes, "class_ids"),
+        _floats(attributes, "class_weights", dtype),
+    )
+    if len({len(values) for values in weights}) != 1:
+        raise InvalidInput(f"the lists of class weights have {[len(values) for values in weights]} entries; expected as many each")
+    return weights
+
+
+# --- decisions ---
+
+
+def _rule(labels: npt.NDArray[Any], weights: _Weights, base: FloatArray, dtype: str) -> tuple[ScoreRule, int | None]:
+    """The score rule, and the one class whose weights decide (None: each class has its score)."""
+    precision: Any = dtype
+    classes = np.unique(weights.klass)
+    if len(classes) and not 0 <= classes[0] <= classes[-1] < len(labels):
+        raise InvalidInput(f"weights are for classes {classes[0]} to {classes[-1]}, the trees name {len(labels)}")
+    if len(labels) > 2:
+        if len(base) not in (0, len(labels)):
+            raise InvalidInput(f"the trees have {len(base)} base values for {len(labels)} classes")
+        return ScoreRule(Decision.ARGMAX, precision, base_last=True), None
+    if len(base) > 2:
+        raise InvalidInput(f"the trees have {len(base)} base values for 2 classes")
+    if len(classes) == 2:
+        # onnxruntime gives label 1 or 0, whatever the labels are, by the sign of the second class's sum alone.
+        if len(base) or (labels.dtype.kind != "U" and labels.tolist() != [0, 1]):
+            raise UnsupportedModel(
+                "two classes with weights for both, and base values or labels other than 0 and 1: onnxruntime's labels "
+                "then do not follow the scores; export with weights for one class"
+            )
+        return ScoreRule(Decision.CUT, precision, base_last=True, cut=0.0), 1
+    column = int(classes[0]) if len(classes) else 0
+    if column == 1 and len(base):
+        raise UnsupportedModel("base values beside weights for the second class only: onnxruntime does not add them up")
+    # A forest's votes add up to a probability, a boosted margin does not; onnxruntime tells them by the signs.
+    cut = 0.0 if (weights.value < 0).any() else 0.5
+    return ScoreRule(Decision.CUT, precision, base_last=True, cut=cut), column
+
+
+def _base_of(base: FloatArray, column: int | None, n_scores: int) -> FloatArray:
+    if not len(base):
+        return np.zeros(n_scores)
+    return base if column is None else base[:1]
+
+
+# --- trees ---
+
+
+def _runs(nodes: _Nodes) -> list[slice]:
+    """The nodes of each tree; they stand together, and trees are added up in this order."""
+    if not len(nodes.tree):
+        raise InvalidInput("the model holds no tree; train it with at least one")
+    starts = np.flatnonzero(np.diff(nodes.tree, prepend=nodes.tree[0] - 1))
+    if len(np.unique(nodes.tree[starts])) != len(starts):
+        raise InvalidInput("the nodes of a tree do not stand together")
+    return [slice(int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(nodes.tree)], strict=True)]
+
+
+def _weights_per_run(
+    nodes: _Nodes, weights: _Weights, runs: list[slice]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]]:
+    """Per tree: which node each weight belongs to (position in the tree), its class, its value."""
+    order = np.argsort(weights.tree, kind="stable")
+    ids = weights.tree[order]
+    known = np.isin(ids, nodes.tree[[run.start for run in runs]])
+    if not known.all():
+        raise InvalidInput(f"weights belong to tree {ids[~known][0]}, which has no nodes")
+    for run in runs:
+        tree = nodes.tree[run.start]
+        mine = order[np.searchsorted(ids, tree, side="left") : np.searchsorted(ids, tree, side="right")]
+        yield _positions(nodes.id[run], weights.node[mine], "a weight"), weights.klass[mine], weights.value[mine]
+
+
+def _positions(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64], what: str) -> npt.NDArray[np.int64]:
+    """Per wanted node id its position among `ids`."""
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        raise InvalidInput("a tree has two nodes of the same id")
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ids) - 1)
+    lost = ordered[place] != wanted
+    if lost.any():
+        raise InvalidInput(f"{what} names node {wanted[lost][0]}, which its tree does not have")
+    return order[place]
+
+
+def _tree(nodes: _Nodes, run: slice, taken: _Input) -> dict[str, npt.NDArray[Any]]:
+    """One tree in the builder's terms: left iff `x <= e`, whichever of the four comparisons the node makes."""
+    modes = nodes.mode[run]
+    inner = np.array([mode != b"LEAF" for mode in modes])
+    below_is_true = np.array([_MODES.get(mode, (True, True))[0] for mode in modes])
+    value_is_below = np.array([_MODES.get(mode, (True, True))[1] for mode in modes])
+    feature = nodes.feature[run]
+    if (feature[inner] < 0).any():
+        raise InvalidInput(f"a node tests feature {feature[inner].min()}")
+    ids = nodes.id[run]
+    children = {}
+    for name, wanted in (("true", nodes.true[run]), ("false", nodes.false[run])):
+        children[name] = np.full(len(ids), LEAF)
+        children[name][inner] = _positions(ids, wanted[inner], "a node")
+    return {
+        "feature": np.where(inner, feature, LEAF),
+        "threshold": np.where(inner, _thresholds(nodes.value[run], value_is_below, taken), 0.0),
+        "left": np.where(below_is_true, children["true"], children["false"]),
+        "right": np.where(below_is_true, children["false"], children["true"]),
+        # A NaN passes no comparison: it goes to the true child only where the node says so.
+        "nan_left": inner & (nodes.missing_true[run] == below_is_true),
+    }
+
+
+def _thresholds(value: FloatArray, value_is_below: npt.NDArray[np.bool_], taken: _Input) -> FloatArray:
+    # `x < t` on doubles is `x <= the double before t`; what a cast then does to it is the same for both tests.
+    highest = np.where(value_is_below, value, next_down(value))
+    # scikit-learn writes +inf where only NaN goes right; every number is at most the largest one.
+    highest = np.minimum(highest, LARGEST)
+    return float32_at_most_threshold(highest) if taken.narrowed else highest
+
+
+def _scores(
+    of_node: npt.NDArray[np.int64],
+    klass: npt.NDArray[np.int64],
+    value: FloatArray,
+    is_leaf: npt.NDArray[np.bool_],
+    column: int | None,
+    n_scores: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Per node its scores, and per leaf which scores the file gives."""
+    if not is_leaf[of_node].all():
+        raise UnsupportedModel("the model gives weights to nodes that are no leaves")
+    if len(np.unique(of_node)) != is_leaf.sum():
+        raise InvalidInput("a leaf has no weight for any class")
+    if column is not None:
+        chosen = klass == column
+        of_node, klass, value = of_node[chosen], np.zeros(int(chosen.sum()), dtype=np.int64), value[chosen]
+    present = np.zeros((len(is_leaf), n_scores), dtype=bool)
+    scores = np.zeros((len(is_leaf), n_scores))
+    present[of_node, klass] = True
+    if present.sum() != len(of_node):
+        raise InvalidInput("a leaf has two weights for the same class")
+    scores[of_node, klass] = value
+    return scores, present[is_leaf]

@@ -1,0 +1,30 @@
+"""The public names are a contract: adding one is a decision, losing one breaks users."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import treeproof as tp
+
+
+def test_public_names_are_pinned() -> None:
+    assert sorted(tp.__all__) == [
+        "Attacker",
+        "Ensemble",
+        "InvalidInput",
+        "SoundnessError",
+        "UnsupportedModel",
+        "from_model",
+        "load_model",
+        "save_model",
+    ]
+    for name in tp.__all__:
+        assert hasattr(tp, name)
+
+
+def test_importing_the_package_leaves_heavy_libraries_alone() -> None:
+    code = "import sys, treeproof; print(*sorted(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"numba", "sklearn", "scipy", "pandas", "matplotlib", "xgboost", "lightgbm", "catboost", "onnx", "skops"}
+    assert not heavy & set(loaded)
