@@ -27,7 +27,10 @@ THRESHOLDS = (
 REACHES = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 0.1, 0.2, 2.0**-52, 2.0**-53, 2.0**-54, 5e-324, 2.0, 1e16)
 """How far attackers reach and neighbourhoods extend: the differences of thresholds, and steps of one double."""
 
-MARGINS = (-1.5, -0.5, -0.1, 0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 1e-9, 20.0)
+MARGINS = (-1.5, -0.5, -0.1, 0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
+
+ROUNDED_MARGINS = (0.0, 1e-9, 1e-17, -1e-9, 0.1, 0.5, -1.5, 20.0, 40.0, 50.0)
+"""Scores that differ while their softmax or sigmoid rounds to the same probability."""
 
 BASES = (0.0, 0.0, 0.1, -0.2)
 
@@ -85,7 +88,8 @@ def _margins(draw: st.DrawFn, n_classes: int, n_trees: int) -> _Leaves:
         steepness=draw(st.sampled_from([1.0, 2.5])),
     )
     number = np.dtype(rule.precision).type
-    margin = st.sampled_from([float(number(value)) for value in MARGINS])
+    pool = ROUNDED_MARGINS if decision in (Decision.SOFTMAX, Decision.SIGMOID) else MARGINS
+    margin = st.sampled_from([float(number(value)) for value in pool])
     row, other = draw(st.tuples(*[st.tuples(*[margin] * n_scores)] * 2))
     # Rotated or negated, so that no class is ahead from the start; the other row keeps things uneven.
     turned = [row[k:] + row[:k] for k in range(n_scores)] if n_scores > 1 else [row, (-row[0],)]

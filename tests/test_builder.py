@@ -64,7 +64,9 @@ def test_a_cycle_beside_the_tree_is_refused() -> None:
 
 def test_a_cycle_through_the_root_is_refused() -> None:
     with pytest.raises(tp.InvalidInput, match="left child 0 is out of range"):
-        builder().add_tree(feature=[0, 0, -1], threshold=[0.0] * 3, left=[1, 0, -1], right=[2, 2, -1], scores=np.zeros((3, 2)))
+        builder().add_tree(
+            feature=[0, 0, -1], threshold=[0.0] * 3, left=[1, 0, -1], right=[2, 2, -1], scores=np.zeros((3, 2))
+        )
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_from_model_imports_no_library_that_the_model_does_not_need() -> None:
         (b"PK\x03\x04schema.json", "is not a valid skops file"),
         (b"tree\nversion=v4\n", "is not a valid LightGBM text file"),
         (b"CBM1" + bytes(40), "is not a valid CatBoost model"),
-        (b'{L\x00\x00\x00\x00\x00\x00\x00\x07learner{', "is not a valid XGBoost UBJSON file"),
+        (b"{L\x00\x00\x00\x00\x00\x00\x00\x07learner{", "is not a valid XGBoost UBJSON file"),
     ],
 )
 def test_files_that_are_no_model_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
@@ -134,7 +134,18 @@ def test_own_format_round_trips_every_array(labels: list, voting: str | None, tm
     model = tp.from_model(RandomForestClassifier(4, random_state=0).fit(X, np.array(labels)[y]), voting=voting)
     tp.save_model(model, tmp_path / "model.json")
     again = tp.load_model(tmp_path / "model.json")
-    for name in ("feature", "threshold", "left", "right", "nan_left", "leaf", "roots", "leaf_scores", "base", "classes"):
+    for name in (
+        "feature",
+        "threshold",
+        "left",
+        "right",
+        "nan_left",
+        "leaf",
+        "roots",
+        "leaf_scores",
+        "base",
+        "classes",
+    ):
         before, after = getattr(model, name), getattr(again, name)
         assert before.dtype == after.dtype, name
         np.testing.assert_array_equal(before, after)

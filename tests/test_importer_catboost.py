@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import copy
 import json
 import math
@@ -113,7 +114,7 @@ def test_text_features_are_refused() -> None:
     X, y = data(2)
     words = np.array(["good day", "bad day here", "good luck"])[(y + np.arange(len(y)) % 2)]
     model = zoo.fit(iterations=3, text_features=["words"])(pandas.DataFrame(X).assign(words=words), y)
-    with pytest.raises(UnsupportedModel, match="text features|JSON"):
+    with pytest.raises(UnsupportedModel, match="text features"):
         tp.from_model(model)
 
 
@@ -122,7 +123,7 @@ def test_embedding_features_are_refused() -> None:
     X, y = data(2)
     frame = pandas.DataFrame({"v": list(X[:, :3]), "x": X[:, 0]})
     model = zoo.fit(iterations=3, embedding_features=["v"])(frame, y)
-    with pytest.raises(UnsupportedModel, match="embedding features|JSON"):
+    with pytest.raises(UnsupportedModel, match="embedding features"):
         tp.from_model(model)
 
 
@@ -146,7 +147,7 @@ def test_score_on_the_cut_and_one_bit_beside_it(threshold: float) -> None:
     """All leaves 0 and a bias on the cut: only the very last bit decides."""
     X, y = data(2)
     model = zoo.fit(iterations=1)(X, y)
-    model.set_leaf_values(np.zeros(8)) if hasattr(model, "set_leaf_values") else pytest.skip("no set_leaf_values")
+    model.set_leaf_values(np.zeros(8))
     model.set_probability_threshold(threshold)
     cut = -math.log(1 / threshold - 1)
     for bias in (cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf)):
@@ -209,15 +210,16 @@ def test_unknown_shapes_of_a_json_file_are_named(content: dict[str, Any]) -> Non
         read(changed(("model_info", "class_params", "class_to_label"), [1, 0]))
     with pytest.raises(InvalidInput, match="decides between 2 classes"):
         read(changed(("model_info", "class_params", "class_to_label"), [0]))
-    with pytest.raises(InvalidInput, match="are not of type Boolean"):
-        read(changed(("model_info", "class_params"), {"class_label_type": "Boolean", "class_names": ["n", "y"], "class_to_label": [0, 1]}))
-    with pytest.raises(UnsupportedModel, match="what loss"):
+    with pytest.raises(InvalidInput, match="are not of type String"):
+        read(changed(("model_info", "class_params", "class_label_type"), "String"))
+    with pytest.raises(UnsupportedModel, match="does not name its loss"):
         read(changed(("model_info",), {}))
     with pytest.raises(InvalidInput, match="holds no tree"):
         read(changed(("oblivious_trees",), []))
 
 
-JUNK: tuple[Any, ...] = (None, "", "x", -1, 0, 1, 2**31, 2**63, 1e308, math.nan, math.inf, [], {}, [[]], True, "AsTrue", [0] * 9)
+NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2**31, 2**63, 1e308, math.nan, math.inf, True)
+JUNK: tuple[Any, ...] = (*NUMBERS, None, "", "x", "AsTrue", [], {}, [[]], [0] * 9)
 
 
 def test_mutated_json_is_refused_or_read_but_never_leaks(content: dict[str, Any], tmp_path: Path) -> None:
@@ -242,10 +244,8 @@ def test_mutated_json_is_refused_or_read_but_never_leaks(content: dict[str, Any]
         else:
             place[key] = rng.choice(JUNK)
         file.write_text(json.dumps(mutant))
-        try:
+        with contextlib.suppress(InvalidInput, UnsupportedModel):
             tp.load_model(file).predict(np.zeros((2, 5)))
-        except (InvalidInput, UnsupportedModel):
-            pass
 
 
 def test_damaged_cbm_is_refused_and_never_ends_the_process(model: Any, tmp_path: Path) -> None:
@@ -254,7 +254,12 @@ def test_damaged_cbm_is_refused_and_never_ends_the_process(model: Any, tmp_path:
     model.save_model(str(file))
     good = file.read_bytes()
     # A length of 4 billion where a table of the model starts makes CatBoost read far outside the file.
-    damaged = [good[:4], good[: len(good) // 2], good[:8] + b"\xff\xff\xff\x7f" + good[12:], good[:4] + bytes(len(good))]
+    damaged = [
+        good[:4],
+        good[: len(good) // 2],
+        good[:8] + b"\xff\xff\xff\x7f" + good[12:],
+        good[:4] + bytes(len(good)),
+    ]
     for data_ in damaged:
         file.write_bytes(data_)
         with pytest.raises(InvalidInput, match="not a valid CatBoost model"):

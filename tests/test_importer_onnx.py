@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import copy
 import pickle
 import random
@@ -40,7 +41,8 @@ def random_trees(
     positive: bool = False,
 ) -> Attributes:
     """Attributes of random trees: node ids out of order, tree ids falling, weights of very different size."""
-    names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+    names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids")
+    names += ("missing_value_tracks_true",)
     nodes: dict[str, list[Any]] = {f"nodes_{name}": [] for name in names}
     weights: dict[str, list[Any]] = {f"class_{name}": [] for name in ("treeids", "nodeids", "ids", "weights")}
     for tree in range(n_trees):
@@ -69,7 +71,9 @@ def random_trees(
     return nodes | weights
 
 
-def classifier(attributes: Attributes, *, labels: Sequence[Any], kind: int = FLOAT, n_features: int = 3, post: str = "NONE") -> Any:
+def classifier(
+    attributes: Attributes, *, labels: Sequence[Any], kind: int = FLOAT, n_features: int = 3, post: str = "NONE"
+) -> Any:
     """A model that is one TreeEnsembleClassifier."""
     attributes = dict(attributes)
     strings = isinstance(labels[0], str)
@@ -101,7 +105,7 @@ def as_doubles(attributes: Attributes, rng: np.random.Generator) -> Attributes:
     return result
 
 
-def rows_of(ensemble: tp.Ensemble, seed: int, *, narrow: bool = True) -> np.ndarray:
+def rows_of(ensemble: tp.Ensemble, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     rows = critical_rows(ensemble, rng.normal(size=(1500, ensemble.n_features)))
     rows[rng.random(rows.shape) < 0.05] = np.nan
@@ -117,7 +121,8 @@ def assert_same(model: Any, seed: int = 0, *, sums: bool = False) -> tp.Ensemble
     np.testing.assert_array_equal(got, expected)
     if sums:
         scores = np.asarray(zoo.run(model, rows)[1])
-        np.testing.assert_array_equal(ensemble.scores(rows).astype(np.float32), scores if scores.shape[1] > 2 else scores[:, 1:])
+        scores = scores if scores.shape[1] > 2 else scores[:, 1:]
+        np.testing.assert_array_equal(ensemble.scores(rows).astype(np.float32), scores)
     return ensemble
 
 
@@ -326,7 +331,7 @@ def test_model_without_trees_is_refused() -> None:
 
     X, y = data(2)
     model = to_onnx(LogisticRegression().fit(X[:, :3], y), X[:1, :3].astype(np.float32))
-    with pytest.raises(UnsupportedModel, match="no label that comes straight from a TreeEnsembleClassifier.*LinearClassifier"):
+    with pytest.raises(UnsupportedModel, match="no output is a label straight from"):
         tp.from_model(model)
 
 
@@ -354,7 +359,8 @@ def test_equality_tests_are_refused(mode: str) -> None:
 
 
 def test_whole_number_input_is_refused(small: Any) -> None:
-    model = changed(small, lambda m: m.graph.input[0].CopyFrom(helper.make_tensor_value_info("X", TensorProto.INT64, [None, 3])))
+    model = copy.deepcopy(small)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("X", TensorProto.INT64, [None, 3]))
     with pytest.raises(UnsupportedModel, match="element type 7"):
         tp.from_model(model)
 
@@ -408,17 +414,17 @@ def test_malformed_trees_are_named(small: Any) -> None:
     for name, value, message in (
         ("nodes_values", values[:-1], "one per node each"),
         ("class_ids", attribute(small, "class_ids")[:-1], "as many each"),
-        ("class_ids", [7] + attribute(small, "class_ids")[1:], "classes 0 to 7"),
-        ("class_nodeids", [999] + ids[1:], "names node 999"),
-        ("class_treeids", [999] + attribute(small, "class_treeids")[1:], "tree 999, which has no nodes"),
-        ("nodes_truenodeids", [999] + attribute(small, "nodes_truenodeids")[1:], "names node 999"),
-        ("nodes_nodeids", [attribute(small, "nodes_nodeids")[1]] + attribute(small, "nodes_nodeids")[1:], "same id"),
-        ("nodes_treeids", [trees[-1]] + trees[1:], "stand together"),
-        ("nodes_featureids", [-1] + attribute(small, "nodes_featureids")[1:], "tests feature -1"),
-        ("nodes_featureids", [77] + attribute(small, "nodes_featureids")[1:], "feature 77 is out of range"),
+        ("class_ids", [7, *attribute(small, "class_ids")[1:]], "classes 0 to 7"),
+        ("class_nodeids", [999, *ids[1:]], "names node 999"),
+        ("class_treeids", [999, *attribute(small, "class_treeids")[1:]], "tree 999, which has no nodes"),
+        ("nodes_truenodeids", [999, *attribute(small, "nodes_truenodeids")[1:]], "names node 999"),
+        ("nodes_nodeids", [attribute(small, "nodes_nodeids")[1], *attribute(small, "nodes_nodeids")[1:]], "same id"),
+        ("nodes_treeids", [trees[-1], *trees[1:]], "stand together"),
+        ("nodes_featureids", [-1, *attribute(small, "nodes_featureids")[1:]], "tests feature -1"),
+        ("nodes_featureids", [77, *attribute(small, "nodes_featureids")[1:]], "feature 77 is out of range"),
         ("base_values", [0.5], "1 base values for 3 classes"),
         ("classlabels_int64s", [0, 1, 1], "labels must differ"),
-        ("nodes_values", [float("nan")] + values[1:], "not a finite number"),
+        ("nodes_values", [float("nan"), *values[1:]], "not a finite number"),
     ):
         with pytest.raises(InvalidInput, match=message):
             tp.from_model(changed(small, set_attribute(name, value)))
@@ -454,8 +460,6 @@ def test_mutated_file_is_refused_or_read_but_never_leaks(small: Any, tmp_path: P
                 case 3:
                     mutant[place:place] = bytes(rng.randrange(256) for _ in range(rng.choice((1, 4))))
         file.write_bytes(bytes(mutant) or b"x")
-        try:
+        with contextlib.suppress(InvalidInput, UnsupportedModel):
             ensemble = tp.load_model(file)
             ensemble.predict(np.zeros((2, ensemble.n_features)))
-        except (InvalidInput, UnsupportedModel):
-            pass

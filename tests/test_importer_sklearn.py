@@ -52,9 +52,7 @@ def test_what_cannot_be_exact_is_refused(model: object, message: str) -> None:
         tp.from_model(model)
 
 
-@pytest.mark.parametrize(
-    "model", [RandomForestClassifier(), make_pipeline(StandardScaler(), DecisionTreeClassifier())]
-)
+@pytest.mark.parametrize("model", [RandomForestClassifier(), make_pipeline(StandardScaler(), DecisionTreeClassifier())])
 def test_unfitted_models_are_refused(model: object) -> None:
     with pytest.raises(tp.InvalidInput, match="is not fitted; call fit first"):
         tp.from_model(model)
@@ -75,7 +73,9 @@ def test_boosting_has_no_voting(model: object) -> None:
 def test_feature_names_come_along() -> None:
     frame = pd.DataFrame(X, columns=list("abcde"))
     assert tp.from_model(DecisionTreeClassifier().fit(frame, y)).feature_names == tuple("abcde")
-    assert tp.from_model(make_pipeline(MinMaxScaler(), DecisionTreeClassifier()).fit(frame, y)).feature_names == tuple("abcde")
+    assert tp.from_model(make_pipeline(MinMaxScaler(), DecisionTreeClassifier()).fit(frame, y)).feature_names == tuple(
+        "abcde"
+    )
 
 
 def test_a_pipeline_is_in_the_users_units() -> None:

@@ -71,12 +71,14 @@ def crafted(leaves: np.ndarray, objective: str, base_score: str = "0E0") -> dict
         "cats": {"enc": [], "feature_segments": [], "sorted_idx": []},
     }  # fmt: skip
     kind = {"name": objective}
-    kind |= {"softmax_multiclass_param": {"num_class": str(k)}} if k > 1 else {"reg_loss_param": {"scale_pos_weight": "1"}}
+    kind |= (
+        {"softmax_multiclass_param": {"num_class": str(k)}} if k > 1 else {"reg_loss_param": {"scale_pos_weight": "1"}}
+    )
     learner = {
         "attributes": {}, "feature_names": [], "feature_types": [],
         "gradient_booster": {"model": model, "name": "gbtree"}, "objective": kind,
-        "learner_model_param": {"base_score": base_score, "boost_from_average": "1", "num_class": str(k if k > 1 else 0),
-                                "num_feature": "1", "num_target": "1"},
+        "learner_model_param": {"base_score": base_score, "boost_from_average": "1", "num_feature": "1",
+                                "num_class": str(k if k > 1 else 0), "num_target": "1"},
     }  # fmt: skip
     return {"learner": learner, "version": [3, 2, 0]}
 
@@ -153,7 +155,9 @@ def test_categories_are_whole_numbers_of_a_float32_and_the_rest_goes_left() -> N
         **SMALL, feature_types=["c"], enable_categorical=True, max_cat_to_onehot=1, learning_rate=1.0
     ).fit(codes, 1 - y)
     edges = np.arange(-2.0, 66.0)
-    beside = np.concatenate((edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf), edges - 1e-9, edges + 0.5))
+    beside = np.concatenate(
+        (edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf), edges - 1e-9, edges + 0.5)
+    )
     tiny = np.array([-0.0, -1e-46, -1e-45, -1e-40, 1e-46, 2.0**24 - 1, 2.0**24, 2.0**31, 1e20, -1e20, np.nan])
     X = np.concatenate((beside, tiny))[:, None]
     np.testing.assert_array_equal(tp.from_model(model).scores(X)[:, 0], model.predict(X, output_margin=True))
@@ -185,9 +189,7 @@ def test_early_stopping_cuts_wrapper_and_file_but_not_a_booster(tmp_path: Path) 
     assert tp.from_model(model.get_booster()).n_trees == 6 * rounds
     reloaded = xgb.XGBClassifier(n_jobs=1)
     reloaded.load_model(tmp_path / "m.ubj")
-    np.testing.assert_array_equal(
-        tp.load_model(tmp_path / "m.ubj").scores(X), reloaded.predict(X, output_margin=True)
-    )
+    np.testing.assert_array_equal(tp.load_model(tmp_path / "m.ubj").scores(X), reloaded.predict(X, output_margin=True))
 
 
 def test_a_file_of_xgboost_1_is_read_without_the_newer_entries() -> None:
@@ -361,8 +363,8 @@ def test_a_file_with_vector_leaves_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("categories", [-1, 3, 4]), ("categories", [1, 3, 2**24]), ("categories_sizes", [9]), ("categories_segments", [-1]),
-     ("categories_nodes", [1]), ("categories_nodes", [0, 0]), ("categories_sizes", [0])],
+    [("categories", [-1, 3, 4]), ("categories", [1, 3, 2**24]), ("categories_sizes", [9]), ("categories_sizes", [0]),
+     ("categories_segments", [-1]), ("categories_nodes", [1]), ("categories_nodes", [0, 0])],
 )  # fmt: skip
 def test_damaged_category_sets_are_refused(field: str, value: list[int], tmp_path: Path) -> None:
     codes = np.random.default_rng(0).integers(0, 6, size=(300, 1)).astype(float)
@@ -419,7 +421,8 @@ def test_ubjson_and_json_say_the_same() -> None:
         (b"l\x00\x01\x00\x00", 65536), (b"L\x80\x00\x00\x00\x00\x00\x00\x00", -(2**63)), (b"d\x3f\x80\x00\x00", 1.0),
         (b"D\xbf\xe0\x00\x00\x00\x00\x00\x00", -0.5), (b"SU\x02hi", "hi"), (b"Cx", "x"), (b"[]", []), (b"{}", {}),
         (b"[U\x01N[T]Z]", [1, [True], None]), (b"[#U\x02TF", [True, False]), (b"[$S#U\x02U\x01aU\x01b", ["a", "b"]),
-        (b"{#U\x01U\x01aT", {"a": True}), (b"{$U#U\x02U\x01a\x01U\x01b\x02", {"a": 1, "b": 2}), (b"{NU\x01aTN}", {"a": True}),
+        (b"{#U\x01U\x01aT", {"a": True}), (b"{$U#U\x02U\x01a\x01U\x01b\x02", {"a": 1, "b": 2}),
+        (b"{NU\x01aTN}", {"a": True}),
     ],
 )  # fmt: skip
 def test_ubjson_values(data: bytes, value: Any) -> None:

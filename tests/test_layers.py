@@ -86,6 +86,8 @@ def test_numba_is_used_by_kernels_only(path: Path) -> None:
 def test_the_written_architecture_lists_the_same_layers() -> None:
     text = Path(__file__).parent.parent.joinpath("ARCHITECTURE.md").read_text(encoding="utf-8")
     block = text.split("<!-- layers -->")[1]
-    written = [line.split()[0].removesuffix(".py").removesuffix("/") for line in block.splitlines() if line.startswith("  ")]
+    written = [
+        line.split()[0].removesuffix(".py").removesuffix("/") for line in block.splitlines() if line.startswith("  ")
+    ]
     present = [layer for layer in LAYERS if (SOURCE / layer).exists() or (SOURCE / f"{layer}.py").exists()]
     assert written == present

@@ -11,7 +11,23 @@ from hypothesis import strategies as st
 
 from treeproof.moves import some_move
 
-CORNERS = [0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 0.1, -0.3, 4.0, 2.0**52, -(2.0**53), 5e-324, 2.0**-1022, -(2.0**-1022), 3e-310]
+CORNERS = [
+    0.0,
+    1.0,
+    -1.0,
+    2.0,
+    -2.0,
+    0.5,
+    0.1,
+    -0.3,
+    4.0,
+    2.0**52,
+    -(2.0**53),
+    5e-324,
+    2.0**-1022,
+    -(2.0**-1022),
+    3e-310,
+]
 
 
 def doubles(start: float, count: int) -> list[float]:
@@ -35,7 +51,9 @@ def ranges(draw: st.DrawFn) -> list[float]:
 
 @settings(max_examples=3000, deadline=None, derandomize=True)
 @given(ranges(), ranges(), st.data())
-def test_a_move_is_found_exactly_when_trying_all_pairs_finds_one(zs: list[float], ws: list[float], data: st.DataObject) -> None:
+def test_a_move_is_found_exactly_when_trying_all_pairs_finds_one(
+    zs: list[float], ws: list[float], data: st.DataObject
+) -> None:
     # Intervals about the differences that occur, so that both answers are common, and often narrower than a step.
     middle = float(Fraction(data.draw(st.sampled_from(ws))) - Fraction(data.draw(st.sampled_from(zs))))
     step = data.draw(st.sampled_from([0.0, 5e-324, 2.0**-60, 2.0**-53, 2.0**-52, 0.3, 1.0]))

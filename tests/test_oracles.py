@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.oracles import OracleAttacker, Span
 from tests.strategies import Case, cases, tiny_ensembles
-from treeproof.ensemble import Ensemble, ScoreRule
+from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.importers import LEAF, EnsembleBuilder
 
 INF = math.inf
@@ -227,6 +228,29 @@ def rows_beside_thresholds(ensemble: Ensemble, n: int) -> np.ndarray:
 def test_predict_says_what_the_ensemble_says(ensemble: Ensemble) -> None:
     rows = rows_beside_thresholds(ensemble, 20)
     assert [oracles.predict(ensemble, row) for row in rows.tolist()] == ensemble.predict(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    ("decision", "precision", "scores", "expected"),
+    [
+        (Decision.ARGMAX, "float64", (0.0, 1e-17), 1),
+        (Decision.SOFTMAX, "float64", (0.0, 1e-17), 0),
+        (Decision.SOFTMAX, "float64", (0.0, 1e-9), 1),
+        (Decision.SOFTMAX, "float32", (0.0, float(np.float32(1e-9))), 0),
+        (Decision.SIGMOID, "float64", (40.0, 50.0), 0),
+        (Decision.SIGMOID, "float64", (20.0, 30.0), 1),
+        (Decision.SIGMOID, "float32", (20.0, 30.0), 0),
+    ],
+)
+def test_probabilities_that_round_alike_are_a_tie(
+    decision: Decision, precision: Literal["float64", "float32"], scores: tuple[float, ...], expected: int
+) -> None:
+    rule = ScoreRule(decision=decision, precision=precision)
+    builder = EnsembleBuilder(n_features=1, classes=[0, 1], rule=rule)
+    builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=[scores])
+    ensemble = builder.build()
+    assert oracles.predict(ensemble, (0.0,)) == expected
+    assert ensemble.predict([[0.0]]).tolist() == [expected]
 
 
 def test_a_float32_sum_is_rounded_after_every_tree() -> None:

@@ -25,7 +25,10 @@ INF = math.inf
 def cell_vectors(ensemble: tp.Ensemble, x: tuple[float, ...]) -> set[tuple[int, ...]]:
     return set(
         itertools.product(
-            *([-1] if math.isnan(value) else range(n) for value, n in zip(x, ensemble.grid.n_cells.tolist(), strict=True))
+            *(
+                [-1] if math.isnan(value) else range(n)
+                for value, n in zip(x, ensemble.grid.n_cells.tolist(), strict=True)
+            )
         )
     )
 
@@ -204,7 +207,9 @@ def test_bad_attacker_files_are_refused(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["intervals", "costs", "domain"])
-@pytest.mark.parametrize("value", [3, {"all": 1, "each": 2}, {"each": []}, {"by_feature": [1]}, {"other": 1}, {"all": "a"}])
+@pytest.mark.parametrize(
+    "value", [3, {"all": 1, "each": 2}, {"each": []}, {"by_feature": [1]}, {"other": 1}, {"all": "a"}]
+)
 def test_bad_fields_of_attacker_files_are_refused(field: str, value: object) -> None:
     content = json.loads(tp.Attacker((-1, 1)).to_json()) | {field: value}
     with pytest.raises(tp.InvalidInput, match=field.removesuffix("s")):

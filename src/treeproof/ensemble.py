@@ -88,14 +88,17 @@ class Ensemble:
 
     @property
     def n_trees(self) -> int:
+        """How many trees there are."""
         return len(self.roots)
 
     @property
     def n_nodes(self) -> int:
+        """How many nodes all trees have together, leaves included."""
         return len(self.feature)
 
     @property
     def n_classes(self) -> int:
+        """How many labels the model can predict."""
         return len(self.classes)
 
     @property
@@ -222,7 +225,9 @@ class Ensemble:
         for row, label in enumerate(values.tolist()):
             index = positions.get(label)
             if index is None:
-                raise InvalidInput(f"row {row}: the model does not know the label {label!r}; it predicts {list(positions)}")
+                raise InvalidInput(
+                    f"row {row}: the model does not know the label {label!r}; it predicts {list(positions)}"
+                )
             out[row] = index
         return out
 

@@ -38,10 +38,13 @@ class Grid:
         new[1:] = (f[1:] != f[:-1]) | (e[1:] != e[:-1])
         f, e = f[new], e[new]
         offsets = np.searchsorted(f, np.arange(n_features + 1)).astype(np.int64)
-        return cls(_frozen(e), _frozen(offsets))
+        for array in (e, offsets):
+            array.flags.writeable = False
+        return cls(e, offsets)
 
     @property
     def n_features(self) -> int:
+        """How many features there are, split or not."""
         return len(self.offsets) - 1
 
     @property
@@ -81,9 +84,3 @@ class Grid:
             float(cuts[cell - 1]) if cell > 0 else -np.inf,
             float(cuts[cell]) if cell < len(cuts) else np.inf,
         )
-
-
-def _frozen(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    array = np.ascontiguousarray(array)
-    array.flags.writeable = False
-    return array

@@ -74,7 +74,7 @@ def _move_between_runs(z_run: Run, w_run: Run, low: float, high: float) -> tuple
     (z0, z_step, z_last), (w0, w_step, w_last) = z_run, w_run
     step = min(z_step, w_step)
     z_stride, w_stride = int(z_step / step), int(w_step / step)
-    # w - z = w0 - z0 + (j * w_stride - i * z_stride) * step, so k = j * w_stride - i * z_stride lies in [k_low, k_high].
+    # w - z = w0 - z0 + k * step with k = j * w_stride - i * z_stride, so k lies in [k_low, k_high].
     k_low = math.ceil((Fraction(low) - (w0 - z0)) / step)
     k_high = math.floor((Fraction(high) - (w0 - z0)) / step)
     if k_low > k_high:

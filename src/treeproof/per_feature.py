@@ -98,7 +98,9 @@ class PerFeature(Generic[T]):
             ):
                 keys = tuple(_as_key(key, what) for key, _ in pairs)
                 return cls(tuple(parse(value, f"{what} of feature {key!r}") for key, value in pairs), keys)
-        raise InvalidInput(f"{what} must be one of {{'all': …}}, {{'each': […]}}, {{'by_feature': […]}}, got {content!r}")
+        raise InvalidInput(
+            f"{what} must be one of {{'all': …}}, {{'each': […]}}, {{'by_feature': […]}}, got {content!r}"
+        )
 
     def __repr__(self) -> str:
         if self.shared:
@@ -134,7 +136,9 @@ def as_pair(value: Any, where: str) -> tuple[float, float]:
 
 
 def _is_list_of_lists(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and any(hasattr(item, "__len__") and not isinstance(item, str) for item in value)
+    return isinstance(value, (list, tuple)) and any(
+        hasattr(item, "__len__") and not isinstance(item, str) for item in value
+    )
 
 
 def _as_key(key: Any, what: str) -> int | str:

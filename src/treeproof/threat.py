@@ -117,7 +117,9 @@ class Attacker:
         if p == math.inf:
             return cls.linf(radius, features=features, domain=domain)
         if isinstance(p, bool) or not isinstance(p, (int, float, np.integer)) or p != p or p < 1 or p != int(p):
-            raise InvalidInput(f"p must be a whole number of at least 1, or infinite, got {p!r}; for L0 use Attacker.l0")
+            raise InvalidInput(
+                f"p must be a whole number of at least 1, or infinite, got {p!r}; for L0 use Attacker.l0"
+            )
         reach = _as_reach(radius)
         if math.isinf(reach):
             raise InvalidInput("an Lp radius must be finite; an attacker without limits is Attacker((-inf, inf))")
@@ -200,9 +202,11 @@ class Attacker:
     def _from_own(cls, content: Any, where: str) -> Attacker:
         fields = {"format", "version", "intervals", "costs", "budget", "domain", "power", "radius"}
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InvalidInput(f"{where} is not an attacker: it lacks \"format\": \"{FORMAT}\"")
+            raise InvalidInput(f'{where} is not an attacker: it lacks "format": "{FORMAT}"')
         if content.get("version") != VERSION:
-            raise InvalidInput(f"{where} has version {content.get('version')!r}; this treeproof reads version {VERSION}")
+            raise InvalidInput(
+                f"{where} has version {content.get('version')!r}; this treeproof reads version {VERSION}"
+            )
         if content.keys() != fields:
             raise InvalidInput(f"{where} has unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
         intervals = PerFeature.from_json(content["intervals"], "interval", _interval_from_json)
@@ -222,11 +226,15 @@ class Attacker:
         intervals, costs = [], []
         for number, row in enumerate(rows):
             if not isinstance(row, list) or len(row) != 5:
-                raise InvalidInput(f"{where}, entry {number}: expected [left, right, left_open, right_open, cost], got {row!r}")
+                raise InvalidInput(
+                    f"{where}, entry {number}: expected [left, right, left_open, right_open, cost], got {row!r}"
+                )
             low, high, low_open, high_open, cost = row
             for end, is_open in ((low, low_open), (high, high_open)):
                 if is_open and not (isinstance(end, float) and math.isinf(end)):
-                    raise InvalidInput(f"{where}, entry {number}: the end {end!r} is open; treeproof's intervals are closed")
+                    raise InvalidInput(
+                        f"{where}, entry {number}: the end {end!r} is open; treeproof's intervals are closed"
+                    )
             intervals.append((low, high))
             costs.append(cost)
         if not rows:
@@ -284,12 +292,12 @@ class Threat:
 
     def check_domain(self, X: FloatArray, ensemble: Ensemble) -> None:
         """Refuses rows that lie outside the domain themselves."""
-        outside = (X < self.domain_low) | (X > self.domain_high)
+        outside = (self.domain_low > X) | (self.domain_high < X)
         if outside.any():
             row, column = (int(i) for i in np.argwhere(outside)[0])
             raise InvalidInput(
-                f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the attacker's domain "
-                f"({self.domain_low[column]}, {self.domain_high[column]})"
+                f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the attacker's "
+                f"domain ({self.domain_low[column]}, {self.domain_high[column]})"
             )
 
 
@@ -345,7 +353,7 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
     >>> price_table(threat, from_model(clf), [0.6]).of(0).tolist()
     [3.0, 0.0]
     """
-    rows = ensemble.check_rows([x])
+    rows = ensemble.check_rows(np.asarray(x, dtype=np.float64).reshape(1, -1))
     threat.check_domain(rows, ensemble)
     near_low, near_high = threat.neighbourhood(rows, bind_epsilon(epsilon, ensemble))
     grid = ensemble.grid
@@ -398,11 +406,13 @@ def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeatu
     if features is None:
         return intervals
     if intervals.keys is not None or intervals.n_features is not None:
-        raise InvalidInput("features= restricts one number that is meant for all; leave it out where features are named")
+        raise InvalidInput(
+            "features= restricts one number that is meant for all; leave it out where features are named"
+        )
     names = [features] if isinstance(features, (str, int)) else list(features)
     if not names:
         raise InvalidInput("features= is empty: the attacker could do nothing; leave it out for all features")
-    return PerFeature.of_pairs({name: intervals.values[0] for name in names}, "interval", _as_interval)
+    return PerFeature.of_pairs(dict.fromkeys(names, intervals.values[0]), "interval", _as_interval)
 
 
 def _as_interval(value: Any, where: str) -> tuple[float, float]:

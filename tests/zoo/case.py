@@ -38,17 +38,21 @@ class Case:
     """Class labels to use in place of 0, 1, 2…"""
 
 
-def data(n_classes: int, *, missing: bool = False, labels: tuple[Any, ...] | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def data(
+    n_classes: int, *, missing: bool = False, labels: tuple[Any, ...] | None = None, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """240 rows, 5 features of very different scale and grain, learnable but noisy labels."""
     rng = np.random.default_rng(seed)
     n = 240
-    X = np.column_stack((
-        rng.normal(size=n),
-        rng.normal(size=n).round(1),
-        rng.integers(-3, 4, size=n).astype(float),
-        rng.normal(size=n) * 1e6,
-        rng.exponential(size=n) * 1e-6,
-    ))
+    X = np.column_stack(
+        (
+            rng.normal(size=n),
+            rng.normal(size=n).round(1),
+            rng.integers(-3, 4, size=n).astype(float),
+            rng.normal(size=n) * 1e6,
+            rng.exponential(size=n) * 1e-6,
+        )
+    )
     signal = X[:, 0] + X[:, 1] - 0.4 * X[:, 2] + X[:, 3] / 1e6 + X[:, 4] * 1e6 + rng.normal(size=n) * 0.5
     y = np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal)
     if missing:

@@ -33,7 +33,13 @@ def fit(cls: type = catboost.CatBoostClassifier, **options: Any) -> Callable[[np
 
 def fit_best_iteration(X: np.ndarray, y: np.ndarray) -> Any:
     model = catboost.CatBoostClassifier(
-        iterations=60, learning_rate=0.9, depth=3, thread_count=1, verbose=False, allow_writing_files=False, random_seed=0
+        iterations=60,
+        learning_rate=0.9,
+        depth=3,
+        thread_count=1,
+        verbose=False,
+        allow_writing_files=False,
+        random_seed=0,
     )
     model.fit(X[::2], y[::2], eval_set=(X[1::2], y[1::2]), use_best_model=True)
     assert model.tree_count_ < 60, "the test wants a model that lost its last trees"

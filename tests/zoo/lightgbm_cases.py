@@ -15,12 +15,17 @@ from tests.zoo.case import Case, _import_object
 _TINY = {"num_leaves": 12, "min_child_samples": 5, "verbose": -1}
 
 
+def noisy(y: np.ndarray) -> np.ndarray:
+    """Labels that training fits for a while and then fits too well."""
+    return np.where(np.arange(len(y)) % 4 == 0, y[::-1], y)
+
+
 def classifier(*, early: bool = False, **settings: Any) -> Callable[[np.ndarray, np.ndarray], Any]:
     def fit(X: np.ndarray, y: np.ndarray) -> Any:
         chosen = {"n_estimators": 25, "n_jobs": 1, "random_state": 0, **_TINY, **settings}
         extra: dict[str, Any] = {}
         if early:
-            extra = {"eval_set": [(X[::3], y[::3][::-1])], "callbacks": [lgb.early_stopping(4, verbose=False)]}
+            extra = {"eval_set": [(X, noisy(y))], "callbacks": [lgb.early_stopping(4, verbose=False)]}
         return lgb.LGBMClassifier(**chosen).fit(X, y, **extra)
 
     return fit
@@ -34,7 +39,7 @@ def booster(*, early: bool = False, rounds: int = 25, **settings: Any) -> Callab
         train = lgb.Dataset(X, y)
         extra: dict[str, Any] = {}
         if early:
-            valid = lgb.Dataset(X[::3], y[::3][::-1], reference=train)
+            valid = lgb.Dataset(X, noisy(y), reference=train)
             extra = {"valid_sets": [valid], "callbacks": [lgb.early_stopping(4, verbose=False)]}
         return lgb.train(params, train, rounds, **extra)
 
@@ -94,7 +99,7 @@ CASES: list[Case] = [
     _case("binary-rf", classifier(**_RF), scores=averaged_scores),
     _case("binary-rf-missing", classifier(**_RF, sigmoid=0.7), missing=True, scores=averaged_scores),
     _case("binary-goss", classifier(data_sample_strategy="goss", learning_rate=0.3)),
-    _case("binary-early", classifier(early=True, n_estimators=80, learning_rate=0.02)),
+    _case("binary-early", classifier(early=True, n_estimators=80, learning_rate=0.1)),
     _case("binary-extra-trees", classifier(extra_trees=True)),
     _case("binary-no-missing", classifier(use_missing=False), missing=True),
     _case("binary-zero-missing", classifier(zero_as_missing=True), missing=True),
@@ -107,7 +112,7 @@ CASES: list[Case] = [
     _case("three-dart", classifier(boosting_type="dart", drop_rate=0.4), 3),
     _case("three-rf", classifier(**_RF), 3, scores=averaged_scores),
     _case("three-goss", classifier(data_sample_strategy="goss", learning_rate=0.3), 3),
-    _case("three-early", classifier(early=True, n_estimators=80, learning_rate=0.02), 3),
+    _case("three-early", classifier(early=True, n_estimators=80, learning_rate=0.1), 3),
     _case("three-zero-missing", classifier(zero_as_missing=True), 3, missing=True),
     _case("two-multiclass", classifier(objective="multiclass", num_class=2)),
     _case("categorical", categorical()),
@@ -118,7 +123,7 @@ CASES: list[Case] = [
     _case("file-ova", classifier(**_OVA), 3, load=through_file),
     _case("file-rf", classifier(**_RF), load=through_file, scores=averaged_scores),
     _case("file-dart", classifier(boosting_type="dart", drop_rate=0.4), load=through_file),
-    _case("file-early", classifier(early=True, n_estimators=80, learning_rate=0.02), load=through_file),
+    _case("file-early", classifier(early=True, n_estimators=80, learning_rate=0.1), load=through_file),
     _case("file-categorical", categorical(), load=through_file, missing=True),
     _booster_case("booster", booster(objective="binary"), missing=True),
     _booster_case(
@@ -128,6 +133,6 @@ CASES: list[Case] = [
     ),
     _booster_case("booster-three", booster(objective="multiclass"), 3),
     _booster_case("booster-ova", booster(objective="multiclassova"), 3),
-    _booster_case("booster-early", booster(objective="binary", early=True, rounds=80, learning_rate=0.02)),
+    _booster_case("booster-early", booster(objective="binary", early=True, rounds=80, learning_rate=0.1)),
     _booster_case("booster-file", booster(objective="multiclass", early=True, rounds=80), 3, load=through_file),
 ]

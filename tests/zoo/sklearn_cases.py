@@ -91,7 +91,9 @@ CASES = [
     if (name, n) != ("stump of one leaf", 3)
 ]
 CASES += [
-    Case(f"{name}, missing values, {n} classes", fitted(KINDS[name][0]), n_classes=n, scores=KINDS[name][1], missing=True)
+    Case(
+        f"{name}, missing values, {n} classes", fitted(KINDS[name][0]), n_classes=n, scores=KINDS[name][1], missing=True
+    )
     for name in TAKES_MISSING
     for n in (2, 3)
 ]
@@ -106,10 +108,25 @@ CASES += [
 ]
 CASES += [
     Case(f"{name} through skops", fitted(KINDS[name][0]), n_classes=3, load=through_skops)
-    for name in ("tree", "extra tree", "forest", "extra trees", "bagging", "adaboost", "gradient boosting", "histogram boosting")
+    for name in (
+        "tree",
+        "extra tree",
+        "forest",
+        "extra trees",
+        "bagging",
+        "adaboost",
+        "gradient boosting",
+        "histogram boosting",
+    )
 ]
 CASES += [
-    Case(f"{name} through treeproof's format, {n} classes", fitted(KINDS[name][0]), n_classes=n, load=through_own_format, scores=KINDS[name][1])
+    Case(
+        f"{name} through treeproof's format, {n} classes",
+        fitted(KINDS[name][0]),
+        n_classes=n,
+        load=through_own_format,
+        scores=KINDS[name][1],
+    )
     for name in ("tree", "forest", "adaboost", "gradient boosting", "histogram boosting")
     for n in (2, 3)
 ]
@@ -125,7 +142,13 @@ CASES += [
 ]
 CASES += [
     Case("two scalers and a forest", fitted(make_pipeline(RobustScaler(), MinMaxScaler(), KINDS["forest"][0]))),
-    Case("scaled forest through skops", fitted(make_pipeline(StandardScaler(), KINDS["forest"][0])), load=through_skops),
-    Case("exponential loss", fitted(GradientBoostingClassifier(n_estimators=9, loss="exponential", random_state=0)), scores=raw),
+    Case(
+        "scaled forest through skops", fitted(make_pipeline(StandardScaler(), KINDS["forest"][0])), load=through_skops
+    ),
+    Case(
+        "exponential loss",
+        fitted(GradientBoostingClassifier(n_estimators=9, loss="exponential", random_state=0)),
+        scores=raw,
+    ),
     Case("grid search over trees", fitted(GridSearchCV(TREE, {"max_depth": [2, 4]}, cv=2))),
 ]

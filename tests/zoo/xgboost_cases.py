@@ -13,12 +13,17 @@ import treeproof as tp
 from tests.zoo.case import Case, _import_object
 
 
+def noisy(y: np.ndarray) -> np.ndarray:
+    """Labels that training fits for a while and then fits too well."""
+    return np.where(np.arange(len(y)) % 4 == 0, y[::-1], y)
+
+
 def classifier(**settings: Any) -> Callable[[np.ndarray, np.ndarray], Any]:
     def fit(X: np.ndarray, y: np.ndarray) -> Any:
         chosen = {"n_estimators": 25, "max_depth": 4, "n_jobs": 1, "random_state": 0, **settings}
         fit_settings = {}
         if "early_stopping_rounds" in chosen:
-            fit_settings = {"eval_set": [(X[::3], y[::3][::-1])], "verbose": False}
+            fit_settings = {"eval_set": [(X, noisy(y))], "verbose": False}
         return xgb.XGBClassifier(**chosen).fit(X, y, **fit_settings)
 
     return fit
@@ -36,7 +41,7 @@ def booster(**settings: Any) -> Callable[[np.ndarray, np.ndarray], Any]:
         data = xgb.DMatrix(X, y)
         stopping: dict[str, Any] = {}
         if settings.get("early_stop"):
-            stopping = {"evals": [(xgb.DMatrix(X[::3], y[::3][::-1]), "e")], "early_stopping_rounds": 5}
+            stopping = {"evals": [(xgb.DMatrix(X, noisy(y)), "e")], "early_stopping_rounds": 5}
         params = {"max_depth": 4, "nthread": 1, "seed": 0, **n_classes, **settings}
         params.pop("early_stop", None)
         return xgb.train(params, data, rounds, verbose_eval=False, **stopping)
@@ -100,7 +105,7 @@ CASES: list[Case] = [
     _case("binary-pruned", classifier(tree_method="exact", gamma=3.0)),
     _case("binary-lossguide", classifier(tree_method="approx", grow_policy="lossguide", max_leaves=12)),
     _case("binary-parallel", classifier(num_parallel_tree=3, subsample=0.7, n_estimators=8)),
-    _case("binary-early", classifier(early_stopping_rounds=4, n_estimators=60, learning_rate=0.05)),
+    _case("binary-early", classifier(early_stopping_rounds=4, n_estimators=60, learning_rate=0.2)),
     _case("binary-dart", classifier(**_DART, base_score=0.3)),
     _case("binary-dart-missing", classifier(**_DART), missing=True),
     _case("binary-forest", forest),
@@ -113,7 +118,7 @@ CASES: list[Case] = [
     _case("three-softmax", classifier(objective="multi:softmax"), 3),
     _case("three-dart", classifier(**_DART, base_score=[0.1, -0.2, 0.7], n_estimators=12), 3),
     _case("three-parallel", classifier(num_parallel_tree=2, subsample=0.7, n_estimators=8), 3),
-    _case("three-early", classifier(early_stopping_rounds=4, n_estimators=60, learning_rate=0.02), 3),
+    _case("three-early", classifier(early_stopping_rounds=4, n_estimators=60, learning_rate=0.2), 3),
     _case("three-forest", forest, 3),
     _case("two-softmax", classifier(objective="multi:softmax", num_class=2)),
     _case("categorical", categorical),
@@ -122,7 +127,11 @@ CASES: list[Case] = [
     _case("file-ubj", classifier(base_score=0.6), load=through_file(".ubj"), missing=True),
     _case("file-json-three", classifier(), 3, load=through_file(".json")),
     _case("file-ubj-three", classifier(), 3, load=through_file(".ubj")),
-    _case("file-early", classifier(early_stopping_rounds=4, n_estimators=60, learning_rate=0.05), load=through_file(".json")),
+    _case(
+        "file-early",
+        classifier(early_stopping_rounds=4, n_estimators=60, learning_rate=0.2),
+        load=through_file(".json"),
+    ),
     _case("file-dart", classifier(**_DART, base_score=0.3), load=through_file(".ubj")),
     _case("file-forest", forest, 3, load=through_file(".json")),
     _case("file-pruned", classifier(tree_method="exact", gamma=3.0), load=through_file(".ubj")),
@@ -134,5 +143,5 @@ CASES: list[Case] = [
     _booster_case("booster-three", booster(objective="multi:softprob"), 3),
     _booster_case("booster-two-softprob", booster(objective="multi:softprob")),
     _booster_case("booster-softmax", booster(objective="multi:softmax"), 3, predict=softmax_labels),
-    _booster_case("booster-early-uses-all", booster(objective="binary:logistic", early_stop=True, rounds=40, eta=0.05)),
+    _booster_case("booster-early-uses-all", booster(objective="binary:logistic", early_stop=True, rounds=40, eta=0.2)),
 ]

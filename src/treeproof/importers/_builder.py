@@ -202,7 +202,7 @@ def _as_numbers(values: npt.ArrayLike, dtype: type, where: str, ndim: int | None
         if array.dtype.kind not in "biuf":
             raise ValueError(f"holds {array.dtype}, not numbers")
         with np.errstate(invalid="ignore"):
-            result = array.astype(dtype)
+            result: npt.NDArray[Any] = array.astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{where}: {error}") from None
     if np.issubdtype(dtype, np.integer) and not (result == array).all():
@@ -225,13 +225,13 @@ def _check_lengths(tree: dict[str, npt.NDArray[Any]], n: int, number: int) -> No
 def _breadth_first(tree: dict[str, npt.NDArray[Any]], number: int) -> npt.NDArray[np.int64]:
     """Node numbers level by level, siblings side by side; refuses what is not one tree rooted at node 0."""
     inner = tree["feature"] >= 0
-    parents = np.bincount(
-        np.concatenate((tree["left"][inner], tree["right"][inner])), minlength=len(tree["feature"])
-    )
+    parents = np.bincount(np.concatenate((tree["left"][inner], tree["right"][inner])), minlength=len(tree["feature"]))
     if (parents > 1).any():
         raise InvalidInput(f"tree {number}, node {int(np.argmax(parents > 1))} has two parents; a tree has one each")
     if (parents[1:] == 0).any():
-        raise InvalidInput(f"tree {number}, node {int(np.argmax(parents[1:] == 0)) + 1} is an orphan: no node leads to it")
+        raise InvalidInput(
+            f"tree {number}, node {int(np.argmax(parents[1:] == 0)) + 1} is an orphan: no node leads to it"
+        )
     levels = [np.zeros(1, dtype=np.int64)]
     while len(levels[-1]):
         split = levels[-1][inner[levels[-1]]]

@@ -74,9 +74,7 @@ def as_ensemble(model: Any, *, voting: Voting | None = None) -> Ensemble:
     return from_model(model, voting=voting)
 
 
-def load_model(
-    path: str | os.PathLike[str], *, voting: Voting | None = None, allow_pickle: bool = False
-) -> Ensemble:
+def load_model(path: str | os.PathLike[str], *, voting: Voting | None = None, allow_pickle: bool = False) -> Ensemble:
     """The exact ensemble of a model file; its kind is found by its content.
 
     Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops,

@@ -11,7 +11,7 @@ from treeproof.errors import InvalidInput
 MAX_DEPTH = 64
 
 # The fixed-size numbers: marker -> dtype, big-endian as the format wants it.
-_NUMBERS = {
+_NUMBERS: dict[bytes, np.dtype[Any]] = {
     b"i": np.dtype(">i1"),
     b"U": np.dtype(">u1"),
     b"I": np.dtype(">i2"),
@@ -112,7 +112,7 @@ class _Reader:
 
     def array(self, depth: int) -> Any:
         kind, count = self.header()
-        if kind in _NUMBERS and count is not None:
+        if kind is not None and kind in _NUMBERS and count is not None:
             dtype = _NUMBERS[kind]
             return np.frombuffer(self.take(count * dtype.itemsize), dtype=dtype).astype(dtype.newbyteorder("="))
         items: list[Any] = []

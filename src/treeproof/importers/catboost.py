@@ -47,7 +47,7 @@ _KINDS_OF_FEATURES = {
     "embedding_features": "embedding features",
 }
 
-_DTYPES = {"Integer": np.int64, "Float": np.float64, "Boolean": np.bool_, "String": np.str_}
+_DTYPES: dict[str, Any] = {"Integer": np.int64, "Float": np.float64, "Boolean": np.bool_, "String": np.str_}
 
 # Runs in a process of its own: CatBoost crashes on some damaged .cbm files instead of raising.
 _EXPORT_CBM = """
@@ -185,7 +185,8 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
 
 def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
     """The training parameters; some versions of CatBoost write them as JSON inside a string."""
-    return _unwrapped(info.get("params", {}))
+    params: Mapping[str, Any] = _unwrapped(info.get("params", {}))
+    return params
 
 
 def _unwrapped(value: Any) -> Any:
@@ -195,13 +196,13 @@ def _unwrapped(value: Any) -> Any:
 def _loss(info: Mapping[str, Any]) -> str:
     loss = _params(info).get("loss_function") or _unwrapped(info.get("loss_function"))
     if not loss:
-        raise UnsupportedModel("the model does not say what loss it was trained on, so its scores cannot be read as labels")
+        raise UnsupportedModel("the model does not name its loss, so its scores cannot be read as labels")
     return str(loss["type"])
 
 
 def _check_loss(loss: str) -> None:
-    if loss == "MultiLogloss" or loss == "MultiCrossEntropy":
-        raise UnsupportedModel(f"a {loss} model gives a row several labels at once; treeproof verifies one label per row")
+    if loss in ("MultiLogloss", "MultiCrossEntropy"):
+        raise UnsupportedModel(f"a {loss} model gives a row several labels at once; treeproof verifies one per row")
     if loss not in _ONE_SCORE + _SCORE_PER_CLASS:
         raise UnsupportedModel(
             f"a model trained on {loss} predicts no class; known losses: {', '.join(_ONE_SCORE + _SCORE_PER_CLASS)}"
@@ -228,7 +229,7 @@ def _classes(info: Mapping[str, Any]) -> npt.NDArray[Any]:
         return np.asarray(names)
     if kind not in _DTYPES:
         raise UnsupportedModel(f"class labels of type {kind!r} are unknown; known: {', '.join(_DTYPES)}")
-    labels = np.asarray(names, dtype=_DTYPES[kind])
+    labels: npt.NDArray[Any] = np.asarray(names, dtype=_DTYPES[kind])
     if labels.tolist() != list(names):
         raise InvalidInput(f"class names {names} are not of type {kind}")
     return labels
@@ -239,7 +240,8 @@ def _cut(info: Mapping[str, Any]) -> float:
     threshold = float(info.get("binclass_probability_threshold", 0.5))
     if not 0 < threshold < 1:
         raise UnsupportedModel(
-            f"with a probability threshold of {threshold} the model always predicts the same class; set one between 0 and 1"
+            f"with a probability threshold of {threshold} the model always predicts the same class; "
+            "set one between 0 and 1"
         )
     # This formula and no other gives CatBoost's own cut to the last bit.
     return -math.log(1 / threshold - 1)
@@ -256,8 +258,8 @@ def _features(info: Mapping[str, Any]) -> _Features:
     for kind, name in _KINDS_OF_FEATURES.items():
         if info.get(kind):
             raise UnsupportedModel(f"the model has {name}; treeproof verifies numeric features only")
-    features = sorted(info["float_features"], key=lambda feature: _whole(feature["flat_feature_index"], "a feature index"))
-    if [feature["flat_feature_index"] for feature in features] != list(range(len(features))):
+    features = info["float_features"]
+    if [_whole(feature["flat_feature_index"], "a feature index") for feature in features] != list(range(len(features))):
         raise InvalidInput(f"the indices of the {len(features)} features are not 0 to {len(features) - 1}")
     names = [str(feature.get("feature_id", "")) for feature in features]
     splits = []
@@ -312,7 +314,9 @@ def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int)
     values = np.asarray(tree["leaf_values"], dtype=np.float64)
     n_inner = 2**depth - 1
     if values.shape != ((n_inner + 1) * n_scores,):
-        raise InvalidInput(f"a tree of depth {depth} has {values.size} leaf values, expected {(n_inner + 1) * n_scores}")
+        raise InvalidInput(
+            f"a tree of depth {depth} has {values.size} leaf values, expected {(n_inner + 1) * n_scores}"
+        )
     level = np.repeat(np.arange(depth), 2 ** np.arange(depth))
     by_level = splits[::-1]
     leaves = np.full(n_inner + 1, LEAF)

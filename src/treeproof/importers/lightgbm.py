@@ -152,9 +152,7 @@ def _rule(header: dict[str, str], n_scores: int, divisor: float) -> ScoreRule:
     objective = words[0] if words else "none"
     settings = dict(word.partition(":")[::2] for word in words[1:])
     if objective not in _OBJECTIVES:
-        raise UnsupportedModel(
-            f"objective {objective!r} predicts no class; treeproof reads {', '.join(_OBJECTIVES)}"
-        )
+        raise UnsupportedModel(f"objective {objective!r} predicts no class; treeproof reads {', '.join(_OBJECTIVES)}")
     n_classes = _whole(header["num_class"], "num_class", 1)
     if objective != "binary" and _whole(settings["num_class"], "the objective's num_class", 2) != n_classes:
         raise InvalidInput(f"num_class is {n_classes}, the objective says {settings['num_class']}")
@@ -255,7 +253,7 @@ def _category_pieces(tree: dict[str, str], threshold: float, where: str) -> Piec
     """Left iff x, its fraction cut off, is in the set; negative and unknown numbers go right."""
     starts = _wholes(tree["cat_boundaries"], where + "cat_boundaries", None)
     words = _wholes(tree["cat_threshold"], where + "cat_threshold", None)
-    index = int(threshold)
+    index = int(threshold) if math.isfinite(threshold) else -1
     if index != threshold or not 0 <= index < len(starts) - 1:
         raise InvalidInput(f"{where}category set {threshold} is out of range")
     start, stop = int(starts[index]), int(starts[index + 1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,20 @@ from treeproof.importers._doors import Voting, as_ensemble
 FORMAT = "treeproof-ensemble"
 VERSION = 1
 
-_TOP = ("format", "version", "origin", "n_features", "feature_names", "classes", "class_dtype", "handles_missing", "value_limit", "rule", "base", "trees")  # fmt: skip
+_TOP = (
+    "format",
+    "version",
+    "origin",
+    "n_features",
+    "feature_names",
+    "classes",
+    "class_dtype",
+    "handles_missing",
+    "value_limit",
+    "rule",
+    "base",
+    "trees",
+)
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
@@ -75,7 +89,7 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
             "steepness": float(rule.steepness),
         },
         "base": ensemble.base.astype(np.float64).tolist(),
-        "trees": [_tree_content(ensemble, start, stop) for start, stop in zip(bounds, bounds[1:], strict=False)],
+        "trees": [_tree_content(ensemble, start, stop) for start, stop in pairwise(bounds)],
     }
 
 
@@ -144,7 +158,7 @@ def _flag(value: Any, where: str) -> bool:
 
 def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
     dtype = content["class_dtype"]
-    kinds = {"bool": bool, "int64": int, "float64": (int, float), "str": str}
+    kinds: dict[str, type | tuple[type, ...]] = {"bool": bool, "int64": int, "float64": (int, float), "str": str}
     if dtype not in kinds:
         raise InvalidInput(f"class_dtype must be one of {', '.join(kinds)}, got {dtype!r}")
     for label in content["classes"]:

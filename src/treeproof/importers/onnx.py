@@ -2,9 +2,10 @@
 
 The ground truth is onnxruntime on a batch of rows with `intra_op_num_threads=1`. It compares in the dtype of the
 input, adds weights in that dtype, tree after tree in the order of the file, and base values last; the label is
-decided on these sums, whatever `post_transform` then does to the probabilities. With more threads, a session that
-has more than a few dozen trees may add partial sums in another order, and a sum within rounding of a tie can then
-get another label from run to run; treeproof answers for the one order that is reproducible.
+decided on these sums, whatever `post_transform` then does to the probabilities. With one thread the sums do not depend
+on the batch. With more, onnxruntime (1.31) keeps this order for 2 to 50 rows at a time; for larger batches, and for a
+single row with more than 80 trees, it splits the trees among threads and adds partial sums, so that a sum within
+rounding of a tie can get another label. treeproof answers for the order that does not depend on the machine.
 
 A float32 input means that rows of doubles are cast before they are passed; the cast is part of each threshold.
 A NaN fails every comparison and follows `nodes_missing_value_tracks_true`.
@@ -29,8 +30,13 @@ _FLOAT, _INT32, _INT64, _STRING, _BOOL, _DOUBLE = 1, 6, 7, 8, 9, 11
 _LABEL_TYPES: dict[int, Any] = {_INT32: np.int32, _INT64: np.int64, _STRING: np.str_, _BOOL: np.bool_}
 _NUMBER_TYPES = {_FLOAT: "float32", _DOUBLE: "float64"}
 
-# (true child where x is below or at the value, the value itself goes with the lower side)
-_MODES = {b"BRANCH_LEQ": (True, True), b"BRANCH_LT": (True, False), b"BRANCH_GT": (False, True), b"BRANCH_GTE": (False, False)}
+# Per comparison: does the lower side go to the true child, and does the value itself belong to the lower side?
+_MODES = {
+    b"BRANCH_LEQ": (True, True),
+    b"BRANCH_LT": (True, False),
+    b"BRANCH_GT": (False, True),
+    b"BRANCH_GTE": (False, False),
+}
 
 # A short damaged file can claim any number of columns, or of nodes times classes; these are beyond real models.
 _MOST_FEATURES = 2**24
@@ -134,7 +140,9 @@ class OnnxSource:
 
 def _refuse_voting(voting: object) -> None:
     if voting is not None:
-        raise InvalidInput(f"voting is for forests of scikit-learn; an ONNX graph fixes how it votes, so leave out voting={voting!r}")
+        raise InvalidInput(
+            f"voting is for forests of scikit-learn; an ONNX graph fixes it, so leave out voting={voting!r}"
+        )
 
 
 def _library() -> Any:
@@ -190,9 +198,9 @@ def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
 def _label_output(graph: Any) -> tuple[str, Any, list[Any]]:
     """(output name, the TreeEnsembleClassifier its label comes from, the nodes in between from tree to output)."""
     makers = {name: node for node in graph.node for name in node.output}
-    met = []
     for output in graph.output:
-        name, between = output.name, []
+        name = output.name
+        between: list[Any] = []
         for _ in range(len(graph.node) + 1):  # a damaged graph can go in circles
             node = makers.get(name)
             if node is None:
@@ -201,14 +209,12 @@ def _label_output(graph: Any) -> tuple[str, Any, list[Any]]:
                 if node.output[0] == name:
                     return output.name, node, between[::-1]
                 break
-            met.append(node.op_type)
             if node.op_type not in ("Identity", "Cast", "Reshape", "ArrayFeatureExtractor"):
                 break
             between.append(node)
             name = node.input[1] if node.op_type == "ArrayFeatureExtractor" else node.input[0]
-    kinds = sorted({node.op_type for node in graph.node})
-    blame = f"the label passes through {met[0]}" if met and met[0] not in ("Identity", "Cast") else f"the graph has {', '.join(kinds)}"
-    raise UnsupportedModel(f"no label that comes straight from a TreeEnsembleClassifier: {blame or 'the graph is empty'}")
+    kinds = ", ".join(sorted({node.op_type for node in graph.node})) or "no nodes"
+    raise UnsupportedModel(f"no output is a label straight from a TreeEnsembleClassifier; the graph has {kinds}")
 
 
 def _input(graph: Any, name: str) -> _Input:
@@ -238,7 +244,7 @@ def _input(graph: Any, name: str) -> _Input:
     dims = tensor.shape.dim
     n_features = dims[1].dim_value if len(dims) == 2 else 0
     if not 0 < n_features <= _MOST_FEATURES:
-        raise UnsupportedModel("the input does not say how many columns it has; export with a shape of [None, n_features]")
+        raise UnsupportedModel("the input does not say how many columns it has; export with shape [None, n_features]")
     return _Input(name, n_features, _FLOAT in types, _NUMBER_TYPES[types[-1]])
 
 
@@ -252,12 +258,16 @@ def _after_lookup(labels: npt.NDArray[Any], after: list[Any], graph: Any) -> npt
         if node.op_type == "Cast":
             target = _LABEL_TYPES.get(_cast_target(node))
             if target is None:
-                raise UnsupportedModel(f"labels are cast to element type {_cast_target(node)}; known: int32, int64, string, bool")
+                raise UnsupportedModel(
+                    f"labels are cast to element type {_cast_target(node)}; known: int32, int64, string, bool"
+                )
             labels = labels.astype(target)
         elif node.op_type == "ArrayFeatureExtractor":
             table = _constant(graph, node.input[0]).reshape(-1)
             if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(table):
-                raise InvalidInput(f"labels {labels.tolist()} do not index the {len(table)} labels of an ArrayFeatureExtractor")
+                raise InvalidInput(
+                    f"labels {labels.tolist()} do not index the {len(table)} labels they are looked up in"
+                )
             labels = table[labels]
     return labels
 
@@ -296,7 +306,8 @@ def _floats(attributes: dict[str, Any], name: str, dtype: str) -> FloatArray:
     """A list of numbers, kept as float32 or, in newer models, as a tensor of the input's own dtype."""
     plain = attributes[name].floats if name in attributes else []
     if f"{name}_as_tensor" not in attributes:
-        return np.asarray(plain, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN; the builder refuses it
+            return np.asarray(plain, dtype=np.float64)
     tensor = _array(attributes[f"{name}_as_tensor"].t)
     if len(plain) or tensor.ndim != 1 or tensor.dtype != dtype:
         raise InvalidInput(f"{name}_as_tensor must be a list of {dtype} numbers that stands in for {name}")
@@ -327,9 +338,11 @@ def _nodes(attributes: dict[str, Any], dtype: str) -> _Nodes:
         _ints(attributes, "nodes_falsenodeids"),
         missing == 1 if len(missing) else np.zeros(n, dtype=bool),
     )
-    for name, values in zip(nodes._fields, nodes, strict=True):
+    for name, values in nodes._asdict().items():
         if len(values) != n:
-            raise InvalidInput(f"the trees have {n} node modes and {len(values)} entries for {name!r}; one per node each")
+            raise InvalidInput(f"the trees have {n} modes and {len(values)} entries for {name!r}; one per node each")
+    if np.isnan(nodes.value[[mode != b"LEAF" for mode in modes]]).any():
+        raise InvalidInput("a node compares with NaN, which is not a finite number")
     unknown = sorted(set(modes) - set(_MODES) - {b"LEAF"})
     if unknown:
         raise UnsupportedModel(f"nodes of mode {unknown[0].decode(errors='replace')} are no threshold tests")
@@ -344,7 +357,8 @@ def _weights(attributes: dict[str, Any], dtype: str) -> _Weights:
         _floats(attributes, "class_weights", dtype),
     )
     if len({len(values) for values in weights}) != 1:
-        raise InvalidInput(f"the lists of class weights have {[len(values) for values in weights]} entries; expected as many each")
+        lengths = [len(values) for values in weights]
+        raise InvalidInput(f"the lists of class weights have {lengths} entries; expected as many each")
     return weights
 
 
@@ -442,7 +456,7 @@ def _tree(nodes: _Nodes, run: slice, taken: _Input) -> dict[str, npt.NDArray[Any
         children[name][inner] = _positions(ids, wanted[inner], "a node")
     return {
         "feature": np.where(inner, feature, LEAF),
-        "threshold": np.where(inner, _thresholds(nodes.value[run], value_is_below, taken), 0.0),
+        "threshold": _thresholds(np.where(inner, nodes.value[run], 0.0), value_is_below, taken),
         "left": np.where(below_is_true, children["true"], children["false"]),
         "right": np.where(below_is_true, children["false"], children["true"]),
         # A NaN passes no comparison: it goes to the true child only where the node says so.

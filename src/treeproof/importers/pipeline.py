@@ -38,7 +38,9 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     pulled = _last_scaled_at_most(scalers, cuts)
     inner = ensemble.feature >= 0
     threshold = ensemble.threshold.copy()
-    threshold[inner] = pulled[grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner]), ensemble.feature[inner]]
+    threshold[inner] = pulled[
+        grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner]), ensemble.feature[inner]
+    ]
     threshold.flags.writeable = False
     names = getattr(pipeline, "feature_names_in_", None)
     return dataclasses.replace(

@@ -17,12 +17,13 @@ from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._builder import EnsembleBuilder
 from treeproof.importers._casts import float32_at_most_threshold
+from treeproof.importers._doors import Voting
 from treeproof.intervals import LARGEST, LARGEST_FLOAT32
 
 Scores = npt.NDArray[np.float64]
 
 
-def import_model(model: Any, *, voting: str | None) -> Ensemble:
+def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     """The exact ensemble of a fitted scikit-learn classifier, search or pipeline."""
     from sklearn.exceptions import NotFittedError
     from sklearn.model_selection._search import BaseSearchCV
@@ -45,7 +46,9 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
         return pipeline.import_pipeline(model, voting=voting)
     reader, can_vote = _reader_of(model)
     if np.ndim(model.classes_[0]) > 0:
-        raise UnsupportedModel(f"{type(model).__name__} has {len(model.classes_)} outputs; treeproof takes one label a row")
+        raise UnsupportedModel(
+            f"{type(model).__name__} has {len(model.classes_)} outputs; treeproof takes one label a row"
+        )
     if voting is not None and not can_vote:
         raise InvalidInput(f"voting={voting!r} is for forests and bagging, not for {type(model).__name__}")
     return reader(model, voting == "hard")
@@ -149,7 +152,7 @@ def _import_bagging(model: Any, hard: bool) -> Ensemble:
     return builder.build()
 
 
-def _import_adaboost(model: Any, hard: bool) -> Ensemble:
+def _import_adaboost(model: Any, _: bool) -> Ensemble:
     _check_members(model)
     if getattr(model, "algorithm", "SAMME") == "SAMME.R":
         raise UnsupportedModel("AdaBoost with algorithm='SAMME.R' sums logarithms; train with algorithm='SAMME'")
@@ -176,7 +179,7 @@ def _check_members(model: Any) -> None:
             raise UnsupportedModel(f"{type(model).__name__} of {type(estimator).__name__}; its members must be trees")
 
 
-def _import_gradient_boosting(model: Any, hard: bool) -> Ensemble:
+def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
     from sklearn.dummy import DummyClassifier
 
     if not (isinstance(model.init_, str) or type(model.init_) is DummyClassifier):
@@ -199,7 +202,7 @@ def _import_gradient_boosting(model: Any, hard: bool) -> Ensemble:
     return builder.build()
 
 
-def _import_hist_gradient_boosting(model: Any, hard: bool) -> Ensemble:
+def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise UnsupportedModel(
             "HistGradientBoostingClassifier with categorical_features re-encodes its input; "

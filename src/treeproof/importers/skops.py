@@ -12,18 +12,20 @@ from treeproof.importers._doors import Voting, from_model
 
 # Types that skops does not trust by itself and that hold nothing but numbers. A forged `Tree` could make
 # scikit-learn read outside its arrays; the builder checks every node before anybody predicts with it.
-_HARMLESS = frozenset({
-    "sklearn._loss.link.LogitLink",
-    "sklearn._loss.link.HalfLogitLink",
-    "sklearn._loss.link.MultinomialLogit",
-    "sklearn._loss.link.Interval",
-    "sklearn._loss.loss.HalfBinomialLoss",
-    "sklearn._loss.loss.HalfMultinomialLoss",
-    "sklearn._loss.loss.ExponentialLoss",
-    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.tree._tree.Tree",
-})
+_HARMLESS = frozenset(
+    {
+        "sklearn._loss.link.LogitLink",
+        "sklearn._loss.link.HalfLogitLink",
+        "sklearn._loss.link.MultinomialLogit",
+        "sklearn._loss.link.Interval",
+        "sklearn._loss.loss.HalfBinomialLoss",
+        "sklearn._loss.loss.HalfMultinomialLoss",
+        "sklearn._loss.loss.ExponentialLoss",
+        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.tree._tree.Tree",
+    }
+)
 
 
 def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:

@@ -52,7 +52,9 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
     if isinstance(model, xgboost.Booster):
         return _ensemble(_document_of(model), as_wrapper=False, origin=f"XGBoost {name}", source=model)
     if not isinstance(model, xgboost.XGBClassifier):
-        raise UnsupportedModel(f"XGBoost's {name} is no classifier; treeproof reads XGBClassifier, XGBRFClassifier, Booster")
+        raise UnsupportedModel(
+            f"XGBoost's {name} is no classifier; treeproof reads XGBClassifier, XGBRFClassifier, Booster"
+        )
     if not model.__sklearn_is_fitted__():
         raise InvalidInput(f"this {name} is not trained; call fit first")
     if model.missing is not None and not np.isnan(model.missing):
@@ -203,17 +205,17 @@ class _Forest:
         for group in groups:
             if not 0 <= group < n_groups:
                 raise InvalidInput(f"tree_info names score {group}; there are scores 0 to {n_groups - 1}")
-        if _refuses_vector_leaves(shape):
-            raise UnsupportedModel("multi_strategy=multi_output_tree: leaves with one value per class are not supported")
+        _refuse_vector_leaves(shape)
         if "cats" in model and len(_entry(model, "cats", dict).get("enc", [])):
             raise UnsupportedModel("the model recodes the categories of a data frame; train it on category codes")
         end = len(trees) if rounds is None else _end_of_round(model, shape, rounds, n_groups, len(trees))
         return cls(trees[:end], groups[:end], len(trees))
 
 
-def _refuses_vector_leaves(shape: dict[str, Any]) -> bool:
-    # Files of XGBoost 1 have the entry here, later ones in each tree; 0 and 1 both mean one number per leaf.
-    return _whole(shape.get("size_leaf_vector", 0), "size_leaf_vector", 0, 2**31) > 1
+def _refuse_vector_leaves(shape: dict[str, Any]) -> None:
+    # Files of XGBoost 1 have the entry for the model, later ones in each tree; 0 and 1 both mean one number per leaf.
+    if _whole(shape.get("size_leaf_vector", 0), "size_leaf_vector", 0, 2**31) > 1:
+        raise UnsupportedModel("multi_strategy=multi_output_tree: leaves with one value per class are not supported")
 
 
 def _end_of_round(model: dict[str, Any], shape: dict[str, Any], rounds: int, n_groups: int, n_trees: int) -> int:
@@ -253,14 +255,16 @@ def _add_tree(
 ) -> None:
     where = f"tree {number}: "
     param = _entry(tree, "tree_param", dict)
-    if _refuses_vector_leaves(param):
-        raise UnsupportedModel("multi_strategy=multi_output_tree: leaves with one value per class are not supported")
+    _refuse_vector_leaves(param)
     values = _floats(tree["split_conditions"], where + "split_conditions")
     left = _wholes(tree["left_children"], where + "left_children")
     right = _wholes(tree["right_children"], where + "right_children")
     split = _wholes(tree["split_indices"], where + "split_indices")
     nan_left = _wholes(tree["default_left"], where + "default_left") != 0
-    lengths = {_whole(param["num_nodes"], where + "num_nodes", 1, 2**31), *map(len, (values, left, right, split, nan_left))}
+    lengths = {
+        _whole(param["num_nodes"], where + "num_nodes", 1, 2**31),
+        *map(len, (values, left, right, split, nan_left)),
+    }
     if len(lengths) != 1:
         raise InvalidInput(f"{where}its arrays have different lengths: {sorted(lengths)}")
     if (split < 0).any():
@@ -270,7 +274,12 @@ def _add_tree(
     with np.errstate(over="ignore"):
         scores[:, group] = np.where(inner, np.float32(0), scale(values))
     arrays = TreeArrays(
-        np.where(inner, split, LEAF), np.where(inner, float32_below_threshold(values), 0.0), left, right, nan_left, scores
+        np.where(inner, split, LEAF),
+        np.where(inner, float32_below_threshold(values), 0.0),
+        left,
+        right,
+        nan_left,
+        scores,
     )
     special = _category_splits(tree, inner, where)
     arrays, special = _without_deleted(arrays, (split == _DELETED) & ~inner, special, param, where)
@@ -294,7 +303,7 @@ def _without_deleted(
         inside = (children >= 0) & (children < len(position))
         return np.where(inside, position[np.where(inside, children, 0)], np.where(children < 0, children, 2**40))
 
-    kept = TreeArrays(*(array[~deleted] for array in arrays))
+    kept = TreeArrays._make(array[~deleted] for array in arrays)
     special = {int(position[node]): pieces for node, pieces in special.items()}
     return kept._replace(left=moved(kept.left), right=moved(kept.right)), special
 
