@@ -165,6 +165,15 @@ def test_categories_are_whole_numbers_of_a_float32_and_the_rest_goes_left() -> N
     assert any(0 in chosen for chosen in sets), "category 0 is not tested"
 
 
+def test_a_category_split_of_xgboost_2_has_nan_for_a_threshold() -> None:
+    codes = np.random.default_rng(0).integers(0, 6, size=(300, 1)).astype(float)
+    matrix = xgb.DMatrix(codes, np.isin(codes[:, 0], [0, 2, 5]), feature_types=["c"], enable_categorical=True)
+    booster = xgb.train({"objective": "binary:logistic", "max_depth": 1, "nthread": 1}, matrix, 1)
+    document = json.loads(booster.save_raw("json"))
+    document["learner"]["gradient_booster"]["model"]["trees"][0]["split_conditions"][0] = float("nan")
+    np.testing.assert_array_equal(load(document).scores(codes)[:, 0], booster.predict(matrix, output_margin=True))
+
+
 def test_dart_of_booster_and_of_wrapper_round_differently_and_both_are_matched() -> None:
     model = small(booster="dart", rate_drop=0.5, base_score=0.3, n_estimators=20)
     X, _ = data(2)

@@ -114,7 +114,8 @@ def last_double_rounding_to(x: npt.ArrayLike) -> FloatArray:
     lowest = np.isneginf(x)
     below = np.where(lowest, -(2.0**128), x.astype(np.float64))
     above = np.where(lowest, -LARGEST_FLOAT32, above)
-    middle = below + (above - below) / 2
+    with np.errstate(invalid="ignore"):  # where x is +inf, which is answered below
+        middle = below + (above - below) / 2
     # Ties go to the even one: the middle rounds down exactly where x has an even last bit.
     tie_rounds_down = (x.view(np.uint32) & 1) == 0
     # -inf has an even bit pattern and is where the tie at the end of the range goes.

@@ -13,6 +13,7 @@ from treeproof.errors import InvalidInput
 from treeproof.intervals import LARGEST
 
 LEAF = -1
+MOST_FEATURES = 2**24
 
 
 class EnsembleBuilder:
@@ -46,6 +47,8 @@ class EnsembleBuilder:
             raise InvalidInput(f"one score decides between 2 classes, the model names {len(self._classes)}")
         if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
             raise InvalidInput(f"n_features must be a whole number of at least 1, got {n_features!r}")
+        if n_features > MOST_FEATURES:
+            raise InvalidInput(f"the model has {n_features} features; at most {MOST_FEATURES} are supported")
         self._n_features = int(n_features)
         if not np.isfinite([self._rule.divisor, self._rule.cut, self._rule.steepness]).all() or self._rule.divisor == 0:
             raise InvalidInput(f"the score rule holds a number that is not finite, or divides by 0: {self._rule}")

@@ -256,11 +256,13 @@ def _add_tree(
     where = f"tree {number}: "
     param = _entry(tree, "tree_param", dict)
     _refuse_vector_leaves(param)
-    values = _floats(tree["split_conditions"], where + "split_conditions")
     left = _wholes(tree["left_children"], where + "left_children")
     right = _wholes(tree["right_children"], where + "right_children")
     split = _wholes(tree["split_indices"], where + "split_indices")
     nan_left = _wholes(tree["default_left"], where + "default_left") != 0
+    inner = left != LEAF
+    special = _category_splits(tree, inner, where)
+    values = _conditions(tree, special, where)
     lengths = {
         _whole(param["num_nodes"], where + "num_nodes", 1, 2**31),
         *map(len, (values, left, right, split, nan_left)),
@@ -269,7 +271,6 @@ def _add_tree(
         raise InvalidInput(f"{where}its arrays have different lengths: {sorted(lengths)}")
     if (split < 0).any():
         raise InvalidInput(f"{where}a split index is negative")
-    inner = left != LEAF
     scores = np.zeros((len(values), n_scores), dtype=np.float32)
     with np.errstate(over="ignore"):
         scores[:, group] = np.where(inner, np.float32(0), scale(values))
@@ -281,10 +282,17 @@ def _add_tree(
         nan_left,
         scores,
     )
-    special = _category_splits(tree, inner, where)
     arrays, special = _without_deleted(arrays, (split == _DELETED) & ~inner, special, param, where)
     arrays = rewritten(arrays, special, number=number, what="splits on categories")
     builder.add_tree(**arrays._asdict())
+
+
+def _conditions(tree: dict[str, Any], special: dict[int, Pieces], where: str) -> Float32Array:
+    """Per node its threshold or leaf value; what stands at a split on categories (XGBoost 2 writes NaN) means nothing."""
+    values = np.array(tree["split_conditions"])
+    if values.dtype.kind == "f":
+        values[list(special)] = 0.0
+    return _floats(values, where + "split_conditions")
 
 
 def _without_deleted(
