@@ -18,7 +18,7 @@ def _steps(values: np.ndarray) -> np.ndarray:
     narrow = values.astype(np.float32)
     up, down = np.nextafter(narrow, np.float32(np.inf)), np.nextafter(narrow, np.float32(-np.inf))
     exact = np.concatenate((values, narrow, up, down)).astype(np.float64)
-    step = np.float64(np.spacing(np.abs(narrow)))
+    step = np.spacing(np.abs(narrow)).astype(np.float64)
     exact = np.concatenate((exact, values + step, values - step))
     return np.unique(np.concatenate((exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf))))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,9 @@ ROUNDED_MARGINS = (0.0, 1e-9, 1e-17, -1e-9, 0.1, 0.5, -1.5, 20.0, 40.0, 50.0)
 
 BASES = (0.0, 0.0, 0.1, -0.2)
 
+VALUE_LIMITS = (oracles.LARGEST, oracles.LARGEST, oracles.LARGEST, 8.0)
+"""The largest magnitude that a model takes; some thresholds lie beyond the last one, so some cells are empty."""
+
 LABELS: tuple[tuple[Any, ...], ...] = ((0, 1, 2, 3), ("a", "b", "c", "d"), (-1, 1, 5, 7))
 
 
@@ -45,6 +49,12 @@ class Case(NamedTuple):
     x: tuple[float, ...]
     y: Any
     eps: tuple[float, ...]
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def pick(*values: Any) -> st.SearchStrategy[Any]:
+    """One of these values. Cached: Hypothesis spends more time on checking new strategies than on drawing."""
+    return st.sampled_from(values)
 
 
 # --- models ------------------------------------------------------------------------------------------------------
@@ -75,26 +85,26 @@ def _soft_votes(n_classes: int, n_trees: int) -> st.SearchStrategy[_Leaves]:
 
 @st.composite
 def _margins(draw: st.DrawFn, n_classes: int, n_trees: int) -> _Leaves:
-    decision = draw(st.sampled_from([Decision.ARGMAX, Decision.SOFTMAX, Decision.SIGMOID]))
+    decision = draw(pick(Decision.ARGMAX, Decision.SOFTMAX, Decision.SIGMOID))
     if n_classes == 2:
-        decision = draw(st.sampled_from([Decision.CUT, Decision.CUT, decision]))
+        decision = draw(pick(Decision.CUT, Decision.CUT, decision))
     n_scores = 1 if decision == Decision.CUT else n_classes
     rule = ScoreRule(
         decision=decision,
-        precision=draw(st.sampled_from(["float64", "float32"])),
-        divisor=draw(st.sampled_from([1.0, 1.0, float(n_trees)])),
+        precision=draw(pick("float64", "float32")),
+        divisor=draw(pick(1.0, 1.0, float(n_trees))),
         base_last=draw(st.booleans()),
-        cut=draw(st.sampled_from([0.0, 0.0, 0.3, -0.1])),
-        steepness=draw(st.sampled_from([1.0, 2.5])),
+        cut=draw(pick(0.0, 0.0, 0.3, -0.1)),
+        steepness=draw(pick(1.0, 2.5)),
     )
     number = np.dtype(rule.precision).type
     pool = ROUNDED_MARGINS if decision in (Decision.SOFTMAX, Decision.SIGMOID) else MARGINS
-    margin = st.sampled_from([float(number(value)) for value in pool])
+    margin = pick(*(float(number(value)) for value in pool))
     row, other = draw(st.tuples(*[st.tuples(*[margin] * n_scores)] * 2))
     # Rotated or negated, so that no class is ahead from the start; the other row keeps things uneven.
     turned = [row[k:] + row[:k] for k in range(n_scores)] if n_scores > 1 else [row, (-row[0],)]
     rows = list(dict.fromkeys([*turned, other]))
-    base = st.sampled_from([float(number(value)) for value in BASES])
+    base = pick(*(float(number(value)) for value in BASES))
     return _Leaves(rule, draw(st.tuples(*[base] * n_scores)), rows)
 
 
@@ -102,8 +112,8 @@ def _margins(draw: st.DrawFn, n_classes: int, n_trees: int) -> _Leaves:
 def _pools(draw: st.DrawFn, thresholds: Sequence[float]) -> tuple[float, ...]:
     """The few thresholds that all trees share in one feature; some one double apart."""
     pool: set[float] = set()
-    for value in draw(st.lists(st.sampled_from(thresholds), min_size=1, max_size=3)):
-        neighbour = draw(st.sampled_from([None, None, math.inf, -math.inf]))
+    for value in draw(st.lists(pick(*thresholds), min_size=1, max_size=3)):
+        neighbour = draw(pick(None, None, math.inf, -math.inf))
         pool.add(value)
         if neighbour is not None and math.isfinite(math.nextafter(value, neighbour)):
             pool.add(math.nextafter(value, neighbour))
@@ -122,7 +132,7 @@ def _trees(draw: st.DrawFn, splits: Sequence[tuple[int, float]], rows: Sequence[
         feature, threshold = splits[choice] if choice >= 0 else (LEAF, 0.0)
         # Two equal leaves side by side would make the split idle, and labels too often constant.
         others = [row for row in rows if sibling is None or row != tree["scores"][sibling]] or rows
-        row = rows[0] if choice >= 0 else draw(st.sampled_from(others))
+        row = rows[0] if choice >= 0 else draw(pick(*others))
         entry = (feature, threshold, LEAF, LEAF, row, choice % 2 == 0)
         for name, value in zip(tree, entry, strict=True):
             tree[name].append(value)
@@ -139,16 +149,17 @@ def _trees(draw: st.DrawFn, splits: Sequence[tuple[int, float]], rows: Sequence[
 def tiny_ensembles(draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[float] = THRESHOLDS) -> Ensemble:
     """Models of 1 to 5 trees, depth at most 3, 1 to 3 features and 2 to 4 classes, of every score rule."""
     n_features = draw(st.integers(1, max_features))
-    n_classes = draw(st.sampled_from([2, 2, 3, 4]))
+    n_classes = draw(pick(2, 2, 3, 4))
     n_trees = draw(st.integers(1, 5))
-    kind = draw(st.sampled_from([_hard_votes, _soft_votes, _margins, _margins]))
+    kind = draw(pick(_hard_votes, _soft_votes, _margins, _margins))
     leaves = draw(kind(n_classes, n_trees))
     builder = EnsembleBuilder(
         n_features=n_features,
-        classes=draw(st.sampled_from(LABELS))[:n_classes],
+        classes=draw(pick(*LABELS))[:n_classes],
         rule=leaves.rule,
         base=leaves.base,
-        handles_missing=draw(st.sampled_from([False, False, True])),
+        handles_missing=draw(pick(False, False, True)),
+        value_limit=draw(pick(*VALUE_LIMITS)),
     )
     splits = [(f, e) for f in range(n_features) for e in draw(_pools(thresholds))]
     for _ in range(n_trees):
@@ -162,14 +173,14 @@ def tiny_ensembles(draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[
 @st.composite
 def _values(draw: st.DrawFn, cuts: Sequence[float]) -> float:
     """One feature's value: on a threshold, one double beside it, a reach away from it, or elsewhere."""
-    anchor = draw(st.sampled_from([*cuts, *cuts, *cuts, 0.0, 0.25, -3.0]))
-    match draw(st.sampled_from(["on", "above", "below", "reach", "reach"])):
+    anchor: float = draw(pick(*cuts, *cuts, *cuts, 0.0, 0.25, -3.0))
+    match draw(pick("on", "above", "below", "reach", "reach")):
         case "above":
             return min(math.nextafter(anchor, math.inf), oracles.LARGEST)
         case "below":
             return max(math.nextafter(anchor, -math.inf), -oracles.LARGEST)
         case "reach":
-            moved = anchor + draw(st.sampled_from(REACHES)) * draw(st.sampled_from([1.0, -1.0]))
+            moved: float = anchor + draw(pick(*REACHES)) * draw(pick(1.0, -1.0))
             return moved if math.isfinite(moved) else anchor
     return anchor
 
@@ -177,7 +188,9 @@ def _values(draw: st.DrawFn, cuts: Sequence[float]) -> float:
 @st.composite
 def points(draw: st.DrawFn, ensemble: Ensemble) -> tuple[float, ...]:
     """Points that stand where attacks are decided; some with NaN if the model takes it."""
+    limit = ensemble.value_limit
     x = [draw(_values(oracles.thresholds(ensemble, f))) for f in range(ensemble.n_features)]
+    x = [min(max(value, -limit), limit) for value in x]
     if ensemble.handles_missing:
         missing = draw(st.integers(-1, ensemble.n_features - 1))
         if missing >= 0:
@@ -189,14 +202,14 @@ def points(draw: st.DrawFn, ensemble: Ensemble) -> tuple[float, ...]:
 
 
 def _reaches(distances: Sequence[float]) -> st.SearchStrategy[float]:
-    return st.sampled_from([*REACHES, *distances, *distances])
+    return pick(*REACHES, *distances, *distances)
 
 
 @st.composite
 def _intervals(draw: st.DrawFn, distances: Sequence[float]) -> tuple[float, float]:
     """One feature's interval of perturbations: every shape there is."""
     reach = draw(_reaches(distances))
-    match draw(st.sampled_from(["both", "down", "up", "uneven", "away", "away down", "none", "all"])):
+    match draw(pick("both", "down", "up", "uneven", "away", "away down", "none", "all")):
         case "both":
             return (-reach, reach)
         case "down":
@@ -213,13 +226,14 @@ def _intervals(draw: st.DrawFn, distances: Sequence[float]) -> tuple[float, floa
             return (-max(reach, other), -min(reach, other))
         case "none":
             return (0.0, 0.0)
-    return draw(st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-math.inf, -reach)]))
+    unlimited: tuple[float, float] = draw(pick((-math.inf, math.inf), (0.0, math.inf), (-math.inf, -reach)))
+    return unlimited
 
 
 @st.composite
 def _domains(draw: st.DrawFn, x: Sequence[float]) -> tuple[tuple[float, float], ...]:
     """One interval per feature that contains x."""
-    room = st.sampled_from([0.0, 0.1, 0.3, 1.0, 1e16, math.inf, math.inf])
+    room = pick(0.0, 0.1, 0.3, 1.0, 1e16, math.inf, math.inf)
     anchors = [0.0 if math.isnan(value) else value for value in x]
     return tuple((value - draw(room), value + draw(room)) for value in anchors)
 
@@ -234,11 +248,11 @@ def attackers(
     """Attackers of every kind. With x, some have a domain that contains it; `distances` are reaches worth trying."""
     far = distances or [()] * n_features
     costs, budget, p, radius = (1,) * n_features, None, None, 0.0
-    kind = draw(st.sampled_from(["costs", "costs", "costs", "l0", "linf", "lp", "lp"]))
+    kind = draw(pick("costs", "costs", "costs", "l0", "linf", "lp", "lp"))
     if kind == "costs":
         intervals = tuple(draw(_intervals(far[f])) for f in range(n_features))
         costs = tuple(draw(st.integers(0, 3)) for _ in range(n_features))
-        budget = draw(st.sampled_from([None, 0, 1, 2, 3, 4, 1, 2]))
+        budget = draw(pick(None, 0, 1, 2, 3, 4, 1, 2))
     elif kind == "l0":
         intervals = ((-math.inf, math.inf),) * n_features
         budget = draw(st.integers(0, 2))
@@ -247,10 +261,10 @@ def attackers(
         intervals = ((-reach, reach),) * n_features
     else:
         p, radius = draw(st.integers(1, 3)), draw(_reaches([d for row in far for d in row]))
-        touch = st.sampled_from([(-math.inf, math.inf)] * 3 + [(0.0, 0.0)])
+        touch = pick(*[(-math.inf, math.inf)] * 3, (0.0, 0.0))
         intervals = tuple(draw(touch) for _ in range(n_features))
     attacker = OracleAttacker(intervals, costs, budget, p, radius)
-    if x is not None and draw(st.sampled_from([False, False, True])):
+    if x is not None and draw(pick(False, False, True)):
         return replace(attacker, domain=draw(_domains(x)))
     return attacker
 
@@ -261,7 +275,7 @@ def neighbourhoods(
 ) -> tuple[float, ...]:
     """eps per feature: nothing, a step of one double, the distance to a threshold, or everything."""
     far = distances or [()] * n_features
-    return tuple(draw(st.sampled_from([0.0, 0.0, *REACHES, *far[f], *far[f], math.inf])) for f in range(n_features))
+    return tuple(draw(pick(0.0, 0.0, *REACHES, *far[f], *far[f], math.inf)) for f in range(n_features))
 
 
 def threshold_distances(ensemble: Ensemble, x: Sequence[float]) -> list[list[float]]:
@@ -293,7 +307,7 @@ def cases(draw: st.DrawFn, max_features: int = 3) -> Case:
     eps = draw(neighbourhoods(ensemble.n_features, _beyond_reach(attacker, far)))
     assume(answerable(ensemble, attacker, x, eps))
     predicted = oracles.predict(ensemble, x)
-    y = draw(st.sampled_from([predicted, predicted, predicted, *ensemble.classes.tolist()]))
+    y = draw(pick(predicted, predicted, predicted, *ensemble.classes.tolist()))
     return Case(ensemble, attacker, x, y, eps)
 
 

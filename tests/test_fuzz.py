@@ -18,6 +18,7 @@ from tests.zoo.case import data
 
 X, y = data(3)
 MUTATIONS = 700
+SLOW = {"catboost cbm": 30}  # each file is read in a process of its own, because catboost crashes on some
 SECONDS = 20  # for one file; a load takes milliseconds
 
 
@@ -206,8 +207,9 @@ def test_damaged_bytes_are_refused_or_still_valid(kind: str, tmp_path: Path) -> 
     good = file.read_bytes()
     assert load_or_refuse(file, good, tmp_path / "kept") == "loaded"
     rng = random.Random(f"bytes of {kind}")
-    results = [load_or_refuse(file, damage(good, rng), tmp_path / "kept") for _ in range(MUTATIONS)]
-    assert results.count("refused") > MUTATIONS / 10
+    mutations = SLOW.get(kind, MUTATIONS)
+    results = [load_or_refuse(file, damage(good, rng), tmp_path / "kept") for _ in range(mutations)]
+    assert results.count("refused") > mutations / 10
 
 
 @pytest.mark.parametrize("kind", ["treeproof", "authors", "xgboost json", "catboost json"])
@@ -223,7 +225,8 @@ def test_odd_values_are_refused_or_still_valid(kind: str, tmp_path: Path) -> Non
 def test_every_cut_off_file_is_refused(kind: str, tmp_path: Path) -> None:
     file = SAMPLES[kind](tmp_path)
     good = file.read_bytes()
-    for length in {*range(0, min(len(good), 40)), *range(0, len(good) - 1, max(1, len(good) // 60))}:
+    steps = SLOW.get(kind, 120) // 2
+    for length in {*range(0, min(len(good), steps)), *range(0, len(good) - 1, max(1, len(good) // steps))}:
         if load_or_refuse(file, good[:length], tmp_path / "kept") == "loaded":
             # Only what ends in text that decides nothing may be lost: LightGBM prints its parameters last.
             assert kind == "lightgbm" and b"end of trees" in good[:length], f"accepts the first {length} bytes"

@@ -44,9 +44,9 @@ def read(content: dict[str, Any]) -> tp.Ensemble:
 
 
 def test_voting_is_refused(model: Any) -> None:
-    with pytest.raises(InvalidInput, match="voting is for forests"):
+    with pytest.raises(InvalidInput, match="is for forests that vote"):
         tp.from_model(model, voting="hard")
-    with pytest.raises(InvalidInput, match="voting is for forests"):
+    with pytest.raises(InvalidInput, match="is for forests that vote"):
         importer.load_bytes(b"{}", voting="soft")
 
 

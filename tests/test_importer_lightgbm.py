@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import treeproof as tp
@@ -172,6 +174,11 @@ def test_early_stopping_cuts_object_and_file(tmp_path: Path, keep: bool) -> None
         np.testing.assert_array_equal(ensemble.scores(X2)[:, 0], booster.predict(X2, raw_score=True))
 
 
+def test_files_are_read_without_lightgbm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    assert load(GOOD).n_trees == 15
+
+
 def test_labels_and_feature_names() -> None:
     ensemble = tp.from_model(lgb.LGBMClassifier(**SMALL).fit(X2, np.where(Y2 == 1, "yes", "no")))
     assert ensemble.classes.tolist() == ["no", "yes"]
@@ -233,6 +240,8 @@ def test_voting_is_refused() -> None:
 def test_untrained_models_are_refused() -> None:
     with pytest.raises(tp.InvalidInput, match="not trained"):
         tp.from_model(lgb.LGBMClassifier())
+    with pytest.raises(tp.InvalidInput, match="holds no tree"):
+        tp.from_model(lgb.Booster({"objective": "binary", "verbose": -1}, lgb.Dataset(X2, Y2)))
 
 
 def test_category_trees_that_would_explode_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +265,10 @@ DAMAGED = [
     (GOOD, "end of trees", "end of tre", "the line 'end of tre' has no '='"),
     (GOOD, "num_class=3\n", "num_class=4\n", "num_class is 4, the objective says 3"),
     (GOOD, "num_class=3\n", "num_class=x\n", "num_class must be a whole number"),
-    (GOOD, "num_class=3\n", "", "num_class"),
+    (GOOD, "num_class=3\n", "", "a line 'num_class=…' is missing"),
+    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'_' is no part of a number"),
+    (ONE, "decision_type", "decision_tipe", "a line 'decision_type=…' is missing"),
+    (ONE, "split_feature=0", "split_feature=0.5", "split_feature: invalid literal"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=0", "num_tree_per_iteration must be"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=7", "15 trees cannot be shared among 7"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=5", "5 trees per iteration and num_class=3"),
@@ -280,7 +292,7 @@ DAMAGED = [
     (ONE, "left_child=-1", "left_child=-9", "left child 10 is out of range"),
     (ONE, "left_child=-1", "left_child=0", "left child 0 is out of range"),
     (ONE, "left_child=-1", "left_child=-2", "two parents"),
-    (ONE, "left_child=-1", "left_child=99999999999999999999", "left_child|too large|OverflowError"),
+    (ONE, "left_child=-1", "left_child=99999999999999999999", "left_child: Python int too large"),
     (CATEGORY, "threshold=0.0", "threshold=1.0", "category set 1.0 is out of range"),
     (CATEGORY, "threshold=0.0", "threshold=0.5", "category set 0.5 is out of range"),
     (CATEGORY, "threshold=0.0", "threshold=nan", "category set nan is out of range"),
@@ -299,6 +311,16 @@ def test_a_damaged_file_ends_in_one_clear_refusal(text: str, old: str, new: str,
     kind = tp.UnsupportedModel if message.startswith("UNSUPPORTED") else tp.InvalidInput
     with pytest.raises(kind, match=message if kind is tp.InvalidInput else "numbers that are supported"):
         tp.load_model(file)
+
+
+def test_an_unknown_file_version_is_refused() -> None:
+    with pytest.raises(tp.UnsupportedModel, match="file version 'v9'"):
+        load(GOOD.replace("version=v4", "version=v9"))
+
+
+def test_windows_line_ends_are_read() -> None:
+    X = data(3)[0]
+    np.testing.assert_array_equal(load(GOOD.replace("\n", "\r\n")).scores(X), load(GOOD).scores(X))
 
 
 def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path) -> None:
@@ -325,3 +347,14 @@ def test_flipped_files_are_read_or_refused_and_nothing_else(tmp_path: Path) -> N
             except (tp.InvalidInput, tp.UnsupportedModel):
                 continue
             assert ensemble.predict(np.zeros((1, ensemble.n_features))).shape == (1,)
+
+
+def test_names_with_blanks_still_fit_the_data_frame() -> None:
+    X, y = data(2)
+    frame = pd.DataFrame(X, columns=["mean radius", "b", "c d", "e", "f"])
+    model = lgb.LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1).fit(frame, y)
+    ensemble = tp.from_model(model)
+    assert (ensemble.predict(frame) == model.predict(frame)).all()
+    assert ensemble.feature_index("mean radius") == 0
+    with pytest.raises(tp.InvalidInput, match="X has no column 'mean_radius'"):
+        ensemble.predict(frame.rename(columns={"mean radius": "radius"}))

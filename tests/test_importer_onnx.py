@@ -290,9 +290,9 @@ def attribute(model: Any, name: str) -> list[Any]:
 
 
 def test_voting_is_refused(small: Any) -> None:
-    with pytest.raises(InvalidInput, match="voting is for forests"):
+    with pytest.raises(InvalidInput, match="is for forests that vote"):
         tp.from_model(small, voting="soft")
-    with pytest.raises(InvalidInput, match="voting is for forests"):
+    with pytest.raises(InvalidInput, match="is for forests that vote"):
         importer.load_bytes(b"", voting="hard")
 
 

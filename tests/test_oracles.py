@@ -220,7 +220,7 @@ def rows_beside_thresholds(ensemble: Ensemble, n: int) -> np.ndarray:
         rows[:, f] = np.where(np.isfinite(beside) & (rng.random(n) < 0.9), beside, rows[:, f])
     if ensemble.handles_missing:
         rows[rng.random(rows.shape) < 0.2] = np.nan
-    return rows
+    return np.clip(rows, -ensemble.value_limit, ensemble.value_limit)
 
 
 @checked(300)

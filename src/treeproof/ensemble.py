@@ -159,6 +159,10 @@ class Ensemble:
         names = getattr(X, "columns", None)
         if names is not None and self.feature_names is not None:
             self._check_columns([str(name) for name in names])
+        if names is not None:
+            for name, dtype in zip(names, X.dtypes, strict=True):  # type: ignore[union-attr]
+                if str(dtype) == "category":
+                    raise InvalidInput(f"column {name!r} is categorical; pass its numeric codes")
         try:
             rows = np.ascontiguousarray(X, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -175,7 +179,8 @@ class Ensemble:
 
     def _check_columns(self, columns: list[str]) -> None:
         expected = list(self.feature_names or ())
-        if columns == expected:
+        # LightGBM keeps names with "_" for each blank.
+        if columns == expected or [_no_blanks(name) for name in columns] == expected:
             return
         missing = [name for name in expected if name not in columns]
         if missing:
@@ -210,9 +215,10 @@ class Ensemble:
         if isinstance(feature, str):
             if self.feature_names is None:
                 raise InvalidInput(f"the model has no feature names; give {feature!r} as an index")
-            if feature not in self.feature_names:
-                raise InvalidInput(f"the model has no feature {feature!r}; it has {', '.join(self.feature_names)}")
-            return self.feature_names.index(feature)
+            for name in (feature, _no_blanks(feature)):
+                if name in self.feature_names:
+                    return self.feature_names.index(name)
+            raise InvalidInput(f"the model has no feature {feature!r}; it has {', '.join(self.feature_names)}")
         if not 0 <= feature < self.n_features:
             raise InvalidInput(f"feature {feature} is out of range; the model has features 0 to {self.n_features - 1}")
         return int(feature)
@@ -260,3 +266,7 @@ class Ensemble:
             f"Ensemble({self.origin}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
             f"{self.n_classes} classes)"
         )
+
+
+def _no_blanks(name: str) -> str:
+    return name.replace(" ", "_")

@@ -148,11 +148,16 @@ def _reading(file: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except UnsupportedModel as error:
-        raise UnsupportedModel(f"{file}: {error}") from None
+        raise UnsupportedModel(_one_line(f"{file}: {error}")) from None
     except InvalidInput as error:
-        raise InvalidInput(f"{file} is not a valid {kind}: {error}") from None
+        raise InvalidInput(_one_line(f"{file} is not a valid {kind}: {error}")) from None
     except _STUMBLES as error:
-        raise InvalidInput(f"{file} is not a valid {kind}: {type(error).__name__}: {error}") from error
+        raise InvalidInput(_one_line(f"{file} is not a valid {kind}: {type(error).__name__}: {error}")) from error
+
+
+def _one_line(message: str) -> str:
+    """The message without line breaks, which may come from the file itself."""
+    return " ".join(message.split())[:1000]
 
 
 def _load_pickle(file: Path, *, voting: Voting | None, allow_pickle: bool) -> Ensemble:

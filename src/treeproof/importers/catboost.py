@@ -29,6 +29,7 @@ from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._builder import LEAF, EnsembleBuilder
 from treeproof.importers._casts import float32_at_most_threshold
+from treeproof.importers._refusals import refuse_voting
 from treeproof.intervals import LARGEST_FLOAT32, FloatArray
 
 _ONE_SCORE = ("Logloss", "CrossEntropy", "Focal")
@@ -81,7 +82,7 @@ def import_model(model: Any, *, voting: object) -> Ensemble:
 
     A plain CatBoost object predicts raw scores unless asked; the ensemble predicts its `prediction_type="Class"`.
     """
-    _refuse_voting(voting)
+    refuse_voting(voting, "CatBoost")
     catboost = _library()
     if not isinstance(model, catboost.CatBoost):
         raise UnsupportedModel(f"a catboost {type(model).__qualname__} is no model; pass a trained CatBoostClassifier")
@@ -101,15 +102,10 @@ def import_model(model: Any, *, voting: object) -> Ensemble:
 
 def load_bytes(data: bytes, *, voting: object) -> Ensemble:
     """The exact ensemble of a `.cbm` file (needs catboost) or a `.json` file (does not)."""
-    _refuse_voting(voting)
+    refuse_voting(voting, "CatBoost")
     is_cbm = data[:4] == b"CBM1"
     content = json.loads(_json_of_cbm(data) if is_cbm else data)
     return _ensemble(content, origin="CatBoost model file", source=None)
-
-
-def _refuse_voting(voting: object) -> None:
-    if voting is not None:
-        raise InvalidInput(f"voting is for forests; CatBoost adds up scores, so leave out voting={voting!r}")
 
 
 def _library() -> Any:

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._boosted import check_size, refuse_voting
 from treeproof.importers._builder import LEAF, EnsembleBuilder
 from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
+from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.intervals import LARGEST, FloatArray, from_ordinal, next_down, ordinal
 
 ZERO = float(np.float32(1e-35))
@@ -29,6 +29,7 @@ _BELOW_ZERO = float(next_down(-ZERO))
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the two above them are the missing type
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
+_VERSIONS = ("v2", "v3", "v4")
 _OBJECTIVES = ("binary", "multiclass", "multiclassova")
 _PREDICTION_SETTINGS = (
     "pred_early_stop",
@@ -69,18 +70,26 @@ def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
     return _ensemble(data.decode("utf-8"), classes=None, origin="LightGBM file", source=None)
 
 
+class _Section(dict[str, str]):
+    """The `key=value` lines of the header or of one tree; asking for a line that is not there is a refusal."""
+
+    def __missing__(self, key: str) -> str:
+        raise InvalidInput(f"a line '{key}=…' is missing")
+
+
 @dataclass
 class _File:
     """The parts of a text file that decide what it predicts."""
 
-    header: dict[str, str] = field(default_factory=dict)
+    header: _Section = field(default_factory=_Section)
     flags: set[str] = field(default_factory=set)
-    trees: list[dict[str, str]] = field(default_factory=list)
+    trees: list[_Section] = field(default_factory=list)
     pandas_categorical: str = "null"
 
 
 def _read(text: str) -> _File:
-    lines = iter(text.splitlines())
+    # Not splitlines(), which would also split at characters that a feature name may hold.
+    lines = (line.rstrip("\r") for line in text.split("\n"))
     if next(lines, None) != "tree":
         raise InvalidInput("it does not start with the line 'tree'")
     file = _File()
@@ -93,7 +102,7 @@ def _read(text: str) -> _File:
         if key == "Tree" and equals:
             if value != str(len(file.trees)):
                 raise InvalidInput(f"tree {len(file.trees)} is expected, got 'Tree={value}'")
-            section = {}
+            section = _Section()
             file.trees.append(section)
         elif equals:
             if key in section:
@@ -118,10 +127,14 @@ def _read_tail(lines: Iterator[str], file: _File) -> None:
 def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     file = _read(text)
     header = file.header
+    if header["version"] not in _VERSIONS:
+        raise UnsupportedModel(f"file version {header['version']!r}; treeproof reads {', '.join(_VERSIONS)}")
     if file.pandas_categorical not in ("null", "[]", ""):
         raise UnsupportedModel("the model recodes categorical columns of pandas; train it on category codes")
     n_scores = _whole(header["num_tree_per_iteration"], "num_tree_per_iteration", 1)
-    if not file.trees or len(file.trees) % n_scores:
+    if not file.trees:
+        raise InvalidInput("the model holds no tree; train it with at least one")
+    if len(file.trees) % n_scores:
         raise InvalidInput(f"{len(file.trees)} trees cannot be shared among {n_scores} scores")
     if "tree_sizes" in header and len(header["tree_sizes"].split()) != len(file.trees):
         raise InvalidInput(f"tree_sizes lists {len(header['tree_sizes'].split())} trees, {len(file.trees)} follow")
@@ -147,10 +160,10 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     return builder.build()
 
 
-def _rule(header: dict[str, str], n_scores: int, divisor: float) -> ScoreRule:
+def _rule(header: _Section, n_scores: int, divisor: float) -> ScoreRule:
     words = header.get("objective", "none").split()
     objective = words[0] if words else "none"
-    settings = dict(word.partition(":")[::2] for word in words[1:])
+    settings = _Section(word.partition(":")[::2] for word in words[1:])
     if objective not in _OBJECTIVES:
         raise UnsupportedModel(f"objective {objective!r} predicts no class; treeproof reads {', '.join(_OBJECTIVES)}")
     n_classes = _whole(header["num_class"], "num_class", 1)
@@ -181,7 +194,7 @@ def sigmoid_cut(steepness: float) -> float:
     return float(from_ordinal(low))
 
 
-def _add_tree(builder: EnsembleBuilder, tree: dict[str, str], number: int, group: int, n_scores: int) -> None:
+def _add_tree(builder: EnsembleBuilder, tree: _Section, number: int, group: int, n_scores: int) -> None:
     where = f"tree {number}: "
     if tree.get("is_linear", "0") != "0":
         raise UnsupportedModel(f"{where}linear_tree: leaves that hold a linear model are not supported")
@@ -216,7 +229,7 @@ def _add_tree(builder: EnsembleBuilder, tree: dict[str, str], number: int, group
 
 
 def _splits(
-    tree: dict[str, str], raw: FloatArray, kind: npt.NDArray[np.int64], where: str
+    tree: _Section, raw: FloatArray, kind: npt.NDArray[np.int64], where: str
 ) -> tuple[FloatArray, npt.NDArray[np.bool_], dict[int, Pieces]]:
     """Effective thresholds, directions of NaN, and the splits that are no single threshold."""
     missing = kind >> 2
@@ -249,7 +262,7 @@ def _zero_pieces(threshold: float, default_left: bool) -> Pieces:
     return Pieces.of([(_BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
 
 
-def _category_pieces(tree: dict[str, str], threshold: float, where: str) -> Pieces:
+def _category_pieces(tree: _Section, threshold: float, where: str) -> Pieces:
     """Left iff x, its fraction cut off, is in the set; negative and unknown numbers go right."""
     starts = _wholes(tree["cat_boundaries"], where + "cat_boundaries", None)
     words = _wholes(tree["cat_threshold"], where + "cat_threshold", None)
@@ -276,15 +289,24 @@ def _whole(text: str, name: str, least: int) -> int:
     return int(text)
 
 
+def _parsed(text: str, name: str, kind: type[int] | type[float], dtype: type) -> npt.NDArray[Any]:
+    try:
+        if "_" in text:
+            raise ValueError("'_' is no part of a number")  # to Python it is: 1_000
+        return np.array([kind(word) for word in text.split()], dtype=dtype)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(f"{name}: {error}") from None
+
+
 def _wholes(text: str, name: str, count: int | None) -> npt.NDArray[np.int64]:
-    values = np.array([int(word) for word in text.split()], dtype=np.int64)
+    values = _parsed(text, name, int, np.int64)
     if count is not None and len(values) != count:
         raise InvalidInput(f"{name} has {len(values)} entries, expected {count}")
     return values
 
 
 def _floats(text: str, name: str, count: int) -> FloatArray:
-    values = np.array([float(word) for word in text.split()], dtype=np.float64)
+    values = _parsed(text, name, float, np.float64)
     if len(values) != count:
         raise InvalidInput(f"{name} has {len(values)} entries, expected {count}")
     return values

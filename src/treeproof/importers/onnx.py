@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._builder import LEAF, EnsembleBuilder
+from treeproof.importers._builder import LEAF, MOST_FEATURES, EnsembleBuilder
 from treeproof.importers._casts import float32_at_most_threshold
+from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.intervals import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
 
 # The numbers that ONNX gives to types of elements (TensorProto.DataType).
@@ -37,10 +38,6 @@ _MODES = {
     b"BRANCH_GT": (False, True),
     b"BRANCH_GTE": (False, False),
 }
-
-# A short damaged file can claim any number of columns, or of nodes times classes; these are beyond real models.
-_MOST_FEATURES = 2**24
-_MOST_SCORES = 2**27
 
 
 class _Input(NamedTuple):
@@ -77,7 +74,7 @@ class _Weights(NamedTuple):
 
 def import_model(model: Any, *, voting: object) -> Ensemble:
     """The exact ensemble of an onnx ModelProto."""
-    _refuse_voting(voting)
+    refuse_voting(voting, "an ONNX graph")
     onnx = _library()
     if not isinstance(model, onnx.ModelProto):
         raise UnsupportedModel(f"an onnx {type(model).__qualname__} is no whole model; pass the ModelProto")
@@ -86,7 +83,7 @@ def import_model(model: Any, *, voting: object) -> Ensemble:
 
 def load_bytes(data: bytes, *, voting: object) -> Ensemble:
     """The exact ensemble of an `.onnx` file."""
-    _refuse_voting(voting)
+    refuse_voting(voting, "an ONNX graph")
     onnx = _library()
     from google.protobuf.message import DecodeError
 
@@ -138,13 +135,6 @@ class OnnxSource:
         return {"_data": self._data, "_session": None}
 
 
-def _refuse_voting(voting: object) -> None:
-    if voting is not None:
-        raise InvalidInput(
-            f"voting is for forests of scikit-learn; an ONNX graph fixes it, so leave out voting={voting!r}"
-        )
-
-
 def _library() -> Any:
     try:
         import onnx
@@ -165,8 +155,7 @@ def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
     runs = _runs(nodes)
     rule, columns = _rule(labels, weights, base, taken.dtype)
     n_scores = 1 if columns is not None else len(labels)
-    if len(nodes.tree) * n_scores > _MOST_SCORES:
-        raise UnsupportedModel(f"{len(nodes.tree)} nodes with {n_scores} scores each are more than treeproof takes in")
+    check_size(len(nodes.tree), n_scores)
     builder = EnsembleBuilder(
         n_features=taken.n_features,
         classes=classes,
@@ -243,7 +232,7 @@ def _input(graph: Any, name: str) -> _Input:
             raise UnsupportedModel(f"the input has element type {kind}; treeproof verifies float and double inputs")
     dims = tensor.shape.dim
     n_features = dims[1].dim_value if len(dims) == 2 else 0
-    if not 0 < n_features <= _MOST_FEATURES:
+    if not 0 < n_features <= MOST_FEATURES:
         raise UnsupportedModel("the input does not say how many columns it has; export with shape [None, n_features]")
     return _Input(name, n_features, _FLOAT in types, _NUMBER_TYPES[types[-1]])
 

@@ -14,6 +14,10 @@ from treeproof.importers._doors import Voting, from_model
 # scikit-learn read outside its arrays; the builder checks every node before anybody predicts with it.
 _HARMLESS = frozenset(
     {
+        # scikit-learn before 1.7 gives these classes the bare module name `_loss`.
+        "_loss.CyExponentialLoss",
+        "_loss.CyHalfBinomialLoss",
+        "_loss.CyHalfMultinomialLoss",
         "sklearn._loss.link.LogitLink",
         "sklearn._loss.link.HalfLogitLink",
         "sklearn._loss.link.MultinomialLogit",

@@ -27,16 +27,15 @@ import numpy.typing as npt
 from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import _ubjson
-from treeproof.importers._boosted import check_size, refuse_voting
-from treeproof.importers._builder import LEAF, EnsembleBuilder
+from treeproof.importers._builder import LEAF, MOST_FEATURES, EnsembleBuilder
 from treeproof.importers._casts import float32_below_threshold
 from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
+from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.intervals import LARGEST_FLOAT32
 
 Float32Array = npt.NDArray[np.float32]
 
 _DELETED = 2**31 - 1  # the split index of a node that pruning took out but left in the arrays
-_MAX_FEATURES = 10_000_000
 _MAX_CATEGORY = 2**24  # from here on float32 cannot tell whole numbers apart
 _UBJSON_SECOND_BYTES = b"LlIiU$#}N"
 _BINARY = ("binary:logistic", "binary:logitraw", "binary:hinge")
@@ -97,10 +96,10 @@ def _ensemble(document: Any, *, as_wrapper: bool, origin: str, source: Any) -> E
     model = _entry(_entry(booster, "gbtree", dict) if kind == "dart" else booster, "model", dict)
     base = _base_margins(params, objective, n_scores=1 if objective in _BINARY else n_classes)
     forest = _Forest.of(model, n_groups=len(base), rounds=_rounds(learner) if as_wrapper else None)
-    weights = _floats(booster["weight_drop"], "weight_drop") if kind == "dart" else None
+    weights = _floats(_need(booster, "weight_drop"), "weight_drop") if kind == "dart" else None
     if weights is not None and len(weights) != forest.n_saved:
         raise InvalidInput(f"weight_drop has {len(weights)} entries for {forest.n_saved} trees")
-    n_features = _whole(params["num_feature"], "num_feature", 1, _MAX_FEATURES)
+    n_features = _whole(_need(params, "num_feature"), "num_feature", 1, MOST_FEATURES)
     builder = EnsembleBuilder(
         n_features=n_features,
         classes=np.arange(n_classes),
@@ -141,7 +140,7 @@ def _rule(objective: str) -> ScoreRule:
 def _class_count(objective: str, params: dict[str, Any]) -> int:
     if _whole(params.get("num_target", 1), "num_target", 0, 2**31) > 1:
         raise UnsupportedModel(f"num_target={params['num_target']}: a model of several labels at once is not supported")
-    count = _whole(params["num_class"], "num_class", 0, 2**31)
+    count = _whole(_need(params, "num_class"), "num_class", 0, 2**31)
     if objective in _BINARY:
         if count > 1:
             raise InvalidInput(f"objective {objective} with num_class={count}")
@@ -158,17 +157,15 @@ def _rounds(learner: dict[str, Any]) -> int | None:
 
 
 def _feature_names(learner: dict[str, Any]) -> list[str] | None:
-    names = learner.get("feature_names")
-    if names is None or len(names) == 0:
-        return None
+    names = learner.get("feature_names", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InvalidInput("feature_names must be a list of strings")
-    return names
+    return names or None
 
 
 def _base_margins(params: dict[str, Any], objective: str, *, n_scores: int) -> Float32Array:
     """The scores before the first tree, from a number or a "[…]" list of them."""
-    text = params["base_score"]
+    text = _need(params, "base_score")
     parsed = json.loads(text) if isinstance(text, str) else text
     values = _floats(parsed if isinstance(parsed, list) else [parsed], "base_score")
     if len(values) == 1:
@@ -199,14 +196,14 @@ class _Forest:
             raise InvalidInput(f"the model has {len(trees)} trees and {n_groups} scores; each score needs a tree")
         shape = _entry(model, "gbtree_model_param", dict)
         announced = _whole(shape.get("num_trees", len(trees)), "num_trees", 0, 2**31)
-        groups = _wholes(model["tree_info"], "tree_info").tolist()
+        groups = _wholes(_need(model, "tree_info"), "tree_info").tolist()
         if announced != len(trees) or len(groups) != len(trees):
             raise InvalidInput(f"num_trees is {announced}, tree_info has {len(groups)} entries, trees has {len(trees)}")
         for group in groups:
             if not 0 <= group < n_groups:
                 raise InvalidInput(f"tree_info names score {group}; there are scores 0 to {n_groups - 1}")
         _refuse_vector_leaves(shape)
-        if "cats" in model and len(_entry(model, "cats", dict).get("enc", [])):
+        if "cats" in model and len(_entry(_entry(model, "cats", dict), "enc", (list, np.ndarray))):
             raise UnsupportedModel("the model recodes the categories of a data frame; train it on category codes")
         end = len(trees) if rounds is None else _end_of_round(model, shape, rounds, n_groups, len(trees))
         return cls(trees[:end], groups[:end], len(trees))
@@ -256,16 +253,16 @@ def _add_tree(
     where = f"tree {number}: "
     param = _entry(tree, "tree_param", dict)
     _refuse_vector_leaves(param)
-    left = _wholes(tree["left_children"], where + "left_children")
-    right = _wholes(tree["right_children"], where + "right_children")
-    split = _wholes(tree["split_indices"], where + "split_indices")
-    nan_left = _wholes(tree["default_left"], where + "default_left") != 0
+    left = _wholes(_need(tree, "left_children"), where + "left_children")
+    right = _wholes(_need(tree, "right_children"), where + "right_children")
+    split = _wholes(_need(tree, "split_indices"), where + "split_indices")
+    nan_left = _flags(_need(tree, "default_left"), where + "default_left")
     inner = left != LEAF
     special = _category_splits(tree, inner, where)
     values = _conditions(tree, special, where)
     lengths = {
-        _whole(param["num_nodes"], where + "num_nodes", 1, 2**31),
-        *map(len, (values, left, right, split, nan_left)),
+        _whole(_need(param, "num_nodes"), where + "num_nodes", 1, 2**31),
+        *(array.shape[0] for array in (values, left, right, split, nan_left)),
     }
     if len(lengths) != 1:
         raise InvalidInput(f"{where}its arrays have different lengths: {sorted(lengths)}")
@@ -288,8 +285,8 @@ def _add_tree(
 
 
 def _conditions(tree: dict[str, Any], special: dict[int, Pieces], where: str) -> Float32Array:
-    """Per node its threshold or leaf value; what stands at a split on categories (XGBoost 2 writes NaN) means nothing."""
-    values = np.array(tree["split_conditions"])
+    """Per node its threshold or leaf value; at a split on categories the entry means nothing (XGBoost 2 writes NaN)."""
+    values = np.array(_need(tree, "split_conditions"))
     if values.dtype.kind == "f":
         values[list(special)] = 0.0
     return _floats(values, where + "split_conditions")
@@ -318,14 +315,14 @@ def _without_deleted(
 
 def _category_splits(tree: dict[str, Any], inner: npt.NDArray[np.bool_], where: str) -> dict[int, Pieces]:
     """The nodes that send a set of whole numbers to the right, as pieces of the number line."""
-    kinds = _wholes(tree.get("split_type", np.zeros(len(inner), dtype=np.int64)), where + "split_type")
-    if len(kinds) != len(inner) or ((kinds != 0) & (kinds != 1)).any():
-        raise InvalidInput(f"{where}split_type must hold 0 or 1 per node")
-    marked = np.flatnonzero(inner & (kinds == 1))
+    by_category = _flags(tree.get("split_type", np.zeros(len(inner), dtype=np.int64)), where + "split_type")
+    if len(by_category) != len(inner):
+        raise InvalidInput(f"{where}split_type has {len(by_category)} entries for {len(inner)} nodes")
+    marked = np.flatnonzero(inner & by_category)
     if not len(marked):
         return {}
     categories, nodes, starts, sizes = (
-        _wholes(tree[name], where + name)
+        _wholes(_need(tree, name), where + name)
         for name in ("categories", "categories_nodes", "categories_segments", "categories_sizes")
     )
     special: dict[int, Pieces] = {}
@@ -388,12 +385,17 @@ def _as_dict(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
-def _entry(parent: Any, key: str, kind: type | tuple[type, ...]) -> Any:
+def _need(parent: Any, key: str) -> Any:
     if not isinstance(parent, dict) or key not in parent:
         raise InvalidInput(f"it has no {key!r}")
-    if not isinstance(parent[key], kind):
-        raise InvalidInput(f"{key!r} is of the wrong type: {type(parent[key]).__name__}")
     return parent[key]
+
+
+def _entry(parent: Any, key: str, kind: type | tuple[type, ...]) -> Any:
+    value = _need(parent, key)
+    if not isinstance(value, kind):
+        raise InvalidInput(f"{key!r} is of the wrong type: {type(value).__name__}")
+    return value
 
 
 def _whole(value: Any, name: str, least: int, most: int) -> int:
@@ -416,6 +418,13 @@ def _wholes(values: Any, name: str) -> npt.NDArray[np.int64]:
     if array.ndim != 1 or array.dtype.kind not in ("biu" if array.size else "biuf"):
         raise InvalidInput(f"{name} must be a list of whole numbers")
     return array.astype(np.int64)
+
+
+def _flags(values: Any, name: str) -> npt.NDArray[np.bool_]:
+    numbers = _wholes(values, name)
+    if ((numbers != 0) & (numbers != 1)).any():
+        raise InvalidInput(f"{name} must hold 0 or 1 per node")
+    return numbers.astype(np.bool_)
 
 
 def _floats(values: Any, name: str) -> Float32Array:

@@ -1,15 +1,15 @@
-"""What the importers of boosted ensembles share: refusals that are the same for all of them."""
+"""Refusals that several importers share."""
 
 from __future__ import annotations
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 
 MAX_SCORES = 2**28
-"""Nodes times scores: a tree of boosting fills one column of a table that the ensemble keeps whole."""
+"""Nodes times scores: beyond real models, and what a short damaged file can claim to hold."""
 
 
 def refuse_voting(voting: object, library: str) -> None:
-    """`voting` chooses how a forest votes; boosting adds scores, so there is nothing to choose."""
+    """`voting` chooses how a forest votes; where scores are added up there is nothing to choose."""
     if voting is not None:
         raise InvalidInput(f"voting={voting!r} is for forests that vote; {library} adds scores up, so leave voting out")
 
