@@ -44,7 +44,8 @@ def demo() -> None:
         "threshold and one double beside it"
     )
 
-    many = np.tile(X_test, (1000, 1))[:100_000]
+    rng = np.random.default_rng(7)
+    many = X_test[rng.integers(len(X_test), size=100_000)] * rng.normal(1, 0.05, size=(100_000, X.shape[1]))
     start = time.perf_counter()
     ensemble.predict(many)
     ours = time.perf_counter() - start

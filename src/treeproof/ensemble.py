@@ -48,11 +48,12 @@ class ScoreRule:
 class _WalkArrays(NamedTuple):
     """The node arrays as the kernels want them: a leaf is its own left child, with threshold +inf."""
 
-    feature: npt.NDArray[np.int32]
+    feature: npt.NDArray[np.uint32]
     threshold: FloatArray
-    left: npt.NDArray[np.int32]
+    left: npt.NDArray[np.uint32]
     nan_left: npt.NDArray[np.bool_]
-    leaf: npt.NDArray[np.int32]
+    leaf: npt.NDArray[np.uint32]
+    roots: npt.NDArray[np.uint32]
     depths: npt.NDArray[np.int32]
 
 
@@ -129,11 +130,12 @@ class Ensemble:
     def _walk(self) -> _WalkArrays:
         inner = self.feature >= 0
         return _WalkArrays(
-            np.where(inner, self.feature, 0),
+            np.where(inner, self.feature, 0).astype(np.uint32),
             np.where(inner, self.threshold, np.inf),
-            np.where(inner, self.left, np.arange(self.n_nodes, dtype=np.int32)),
+            np.where(inner, self.left, np.arange(self.n_nodes)).astype(np.uint32),
             np.where(inner, self.nan_left, True),
-            self.leaf,
+            np.where(inner, 0, self.leaf).astype(np.uint32),
+            self.roots.astype(np.uint32),
             self.depths,
         )
 
@@ -250,7 +252,7 @@ class Ensemble:
             walk.left,
             walk.nan_left,
             walk.leaf,
-            self.roots,
+            walk.roots,
             walk.depths,
             self.leaf_scores,
             self.base,

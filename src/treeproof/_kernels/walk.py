@@ -54,7 +54,8 @@ def walk_block(rows, feature, threshold, left, nan_left, root, depth, has_nan, n
     """rows (n, n_features): fills node[:n] with the leaf each row reaches in the tree at `root`.
 
     A right child stands behind its left sibling, and a leaf is its own left child with threshold +inf,
-    so that a step is `left + (x > threshold)` with no branch.
+    so that a step is `left + (x > threshold)` with no branch. Node numbers are unsigned: numba then leaves
+    out the wrap-around of negative indices, which halves the time.
     """
     n = rows.shape[0]
     for r in range(n):
@@ -65,12 +66,12 @@ def walk_block(rows, feature, threshold, left, nan_left, root, depth, has_nan, n
                 i = node[r]
                 x = rows[r, feature[i]]
                 right = x > threshold[i] or (x != x and not nan_left[i])
-                node[r] = left[i] + right
+                node[r] = left[i] + np.uint32(right)
     else:
         for _ in range(depth):
             for r in range(n):
                 i = node[r]
-                node[r] = left[i] + (rows[r, feature[i]] > threshold[i])
+                node[r] = left[i] + np.uint32(rows[r, feature[i]] > threshold[i])
 
 
 @njit(cache=True, nogil=True)
@@ -80,7 +81,7 @@ def score_rows(
     """X (n, n_features): fills out (n, n_scores), summing tree after tree in the dtype of `out`."""
     n_rows = X.shape[0]
     n_scores = leaf_scores.shape[1]
-    node = np.empty(BLOCK, dtype=np.int32)
+    node = np.empty(BLOCK, dtype=np.uint32)
     for start in range(0, n_rows, BLOCK):
         stop = min(start + BLOCK, n_rows)
         rows = X[start:stop]
