@@ -175,9 +175,9 @@ def thresholds(ensemble: Ensemble, f: int) -> tuple[float, ...]:
     return tuple(sorted({float(e) for g, e in zip(ensemble.feature, ensemble.threshold, strict=True) if g == f}))
 
 
-def taken(ensemble: Ensemble) -> Span:
-    """The doubles that the model takes."""
-    return Span(-ensemble.value_limit, ensemble.value_limit)
+def taken(ensemble: Ensemble, f: int) -> Span:
+    """The doubles that the model takes in feature f."""
+    return Span(float(ensemble.value_low[f]), float(ensemble.value_high[f]))
 
 
 @lru_cache(maxsize=1000)
@@ -185,7 +185,9 @@ def cells_of(ensemble: Ensemble, f: int) -> tuple[Span, ...]:
     """The doubles between consecutive thresholds, (lo, hi]; an outer cell may hold no double that the model takes."""
     cuts = thresholds(ensemble, f)
     firsts = [-math.inf, *(math.nextafter(e, math.inf) for e in cuts)]
-    return tuple(Span(first, last).meet(taken(ensemble)) for first, last in zip(firsts, [*cuts, math.inf], strict=True))
+    return tuple(
+        Span(first, last).meet(taken(ensemble, f)) for first, last in zip(firsts, [*cuts, math.inf], strict=True)
+    )
 
 
 @lru_cache(maxsize=100_000)
@@ -346,7 +348,7 @@ def can_nudge(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], 
     for f in range(ensemble.n_features):
         if math.isnan(x[f]):
             continue
-        near = neighbours(attacker, x, eps, f).meet(taken(ensemble))
+        near = neighbours(attacker, x, eps, f).meet(taken(ensemble, f))
         for e in thresholds(ensemble, f):
             below, above = Span(e, e), Span(math.nextafter(e, math.inf), math.nextafter(e, math.inf))
             if below.meet(near).empty or above.meet(near).empty:

@@ -11,7 +11,7 @@ def beside(ensemble: tp.Ensemble, feature: int) -> np.ndarray:
     """Each threshold of a feature, one double up and down, and one float32 up and down from it and its rounding."""
     with np.errstate(over="ignore"):
         values = _steps(ensemble.grid.cuts_of(feature))
-    return values[np.abs(values) <= ensemble.value_limit]
+    return values[(values >= ensemble.value_low[feature]) & (values <= ensemble.value_high[feature])]
 
 
 def _steps(values: np.ndarray) -> np.ndarray:

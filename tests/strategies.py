@@ -188,9 +188,8 @@ def _values(draw: st.DrawFn, cuts: Sequence[float]) -> float:
 @st.composite
 def points(draw: st.DrawFn, ensemble: Ensemble) -> tuple[float, ...]:
     """Points that stand where attacks are decided; some with NaN if the model takes it."""
-    limit = ensemble.value_limit
     x = [draw(_values(oracles.thresholds(ensemble, f))) for f in range(ensemble.n_features)]
-    x = [min(max(value, -limit), limit) for value in x]
+    x = [float(value) for value in np.clip(x, ensemble.value_low, ensemble.value_high)]
     if ensemble.handles_missing:
         missing = draw(st.integers(-1, ensemble.n_features - 1))
         if missing >= 0:

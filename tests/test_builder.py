@@ -80,11 +80,15 @@ def test_a_cycle_through_the_root_is_refused() -> None:
         ({"base": [0.0]}, "1 base scores, expected 2"),
         ({"base": [np.inf, 0.0]}, "base scores: inf is not a finite number"),
         ({"base": [0.1, 0.0], "rule": ScoreRule(precision="float32")}, "0.1.* is not a float32 number"),
-        ({"rule": ScoreRule(divisor=0)}, "divides by 0"),
-        ({"rule": ScoreRule(cut=np.nan)}, "not finite"),
+        ({"rule": ScoreRule(divisor=0)}, "the score rule's divisor is 0; it must be finite, and above 0"),
+        ({"rule": ScoreRule(divisor=-2.0)}, "divisor is -2.0"),
+        ({"rule": ScoreRule(cut=np.nan)}, "cut is nan"),
+        ({"classes": [0.5, np.nan]}, "class labels must be finite"),
         ({"feature_names": ["a"]}, "names 1 features and takes 2"),
         ({"feature_names": ["a", "a"]}, "two features are named 'a'"),
-        ({"value_limit": 0}, "value_limit must be above 0"),
+        ({"value_limit": 0}, "feature 0 takes no values: its range is 0.0 to 0.0"),
+        ({"value_limit": np.inf}, "must have 2 finite ends"),
+        ({"value_range": ([0, 3], [1, 2])}, "feature 1 takes no values: its range is 3.0 to 2.0"),
     ],
 )
 def test_malformed_models_are_refused(options: dict, message: str) -> None:

@@ -44,6 +44,13 @@ def test_a_path_given_as_a_model_is_told_the_way() -> None:
         tp.from_model("model.json")
 
 
+def test_classes_and_ensembles_given_as_models() -> None:
+    with pytest.raises(tp.InvalidInput, match="RandomForestClassifier is a class; pass a trained model of it"):
+        tp.from_model(RandomForestClassifier)
+    ensemble = tp.from_model(FOREST)
+    assert tp.from_model(ensemble) is ensemble
+
+
 def test_voting_is_checked() -> None:
     with pytest.raises(tp.InvalidInput, match="voting must be 'soft' or 'hard', got 'loud'"):
         tp.from_model(FOREST, voting="loud")
@@ -124,8 +131,9 @@ def test_saving_replaces_whole_files_only(tmp_path: Path) -> None:
         tp.save_model(mixed, file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
-    with pytest.raises(tp.InvalidInput, match="cannot write"):
-        tp.save_model(FOREST, tmp_path / "no folder" / "model.json")
+    for place in (tmp_path / "no folder" / "model.json", tmp_path):
+        with pytest.raises(tp.InvalidInput, match="cannot write"):
+            tp.save_model(FOREST, place)
 
 
 @pytest.mark.parametrize("labels", [["a", "b", "c"], [-1, 0, 1], [1.0, 2.0, 3.0]])
@@ -145,14 +153,15 @@ def test_own_format_round_trips_every_array(labels: list, voting: str | None, tm
         "leaf_scores",
         "base",
         "classes",
+        "value_low",
+        "value_high",
     ):
         before, after = getattr(model, name), getattr(again, name)
         assert before.dtype == after.dtype, name
         np.testing.assert_array_equal(before, after)
-    assert (model.rule, model.n_features, model.value_limit, model.handles_missing, model.origin) == (
+    assert (model.rule, model.n_features, model.handles_missing, model.origin) == (
         again.rule,
         again.n_features,
-        again.value_limit,
         again.handles_missing,
         again.origin,
     )
@@ -178,7 +187,11 @@ def own_format() -> dict:
         ({"classes": [0, 1, "2"]}, "class label '2' is not of the type int64"),
         ({"trees": []}, "the model holds no tree"),
         ({"trees": [7]}, "tree 0 must be an object, got int"),
-        ({"value_limit": "big"}, "not a valid treeproof model"),
+        ({"value_low": "big"}, "the range of values: holds .* not numbers"),
+        ({"value_high": [1.0, 2.0]}, "must have 4 finite ends"),
+        ({"version": True}, "its version is True"),
+        ({"origin": 3}, "origin must be a string, got 3"),
+        ({"feature_names": "abcd"}, "feature_names must be a list or null"),
         ({"rule": {"decision": "argmax"}}, "the rule lacks the field 'precision'"),
         ({"feature_names": ["a"]}, "names 1 features and takes 4"),
     ],
@@ -188,6 +201,26 @@ def test_own_format_refuses_what_it_does_not_know(change: dict, message: str, tm
     file.write_text(json.dumps(own_format() | change))
     with pytest.raises(tp.InvalidInput, match=message):
         tp.load_model(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"format": "treeproof-ensemble", "format": "treeproof-ensemble"}', "the field 'format' occurs twice"),
+        ('{"format": "treeproof-ensemble", "version": NaN}', "NaN is no JSON number"),
+    ],
+)
+def test_own_format_is_strict_json(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(tp.InvalidInput, match=message):
+        tp.load_model(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("path", [None, 123, b"model", ["a"], "a\0b", ""])
+def test_what_is_no_path_is_refused(path: object) -> None:
+    for call in (tp.load_model, lambda given: tp.save_model(FOREST, given)):
+        with pytest.raises(tp.InvalidInput, match="a path is expected"):
+            call(path)
 
 
 def test_own_format_refuses_a_missing_field(tmp_path: Path) -> None:

@@ -23,7 +23,12 @@ MODEL = DecisionTreeClassifier().fit(FRAME, [0, 1, 0, 1])
         ([1.0, 2.0], r"X has shape \(2,\)"),
         ([["a", 1.0]], "X must hold numbers only"),
         ([[1.0, 2.0], [1.0]], "X must hold numbers only"),
-        ([[0.0, 0.0], [0.0, 1e39]], "row 1, column 'income': 1e\\+39 is outside the model's number range of ±3.4"),
+        (
+            [[0.0, 0.0], [0.0, 1e39]],
+            "row 1, column 'income': 1e\\+39 is outside the numbers that the model takes, -3.4",
+        ),
+        ([[10**400, 0.0]], "X must hold numbers only"),
+        (np.array([[1j, 0.0]]), "complex numbers have no order"),
         ([[np.inf, 0.0]], "row 0, column 'age': inf is outside"),
         (FRAME[["income", "age"]], r"in another order than the model's; use X\[\['age', 'income'\]\]"),
         (FRAME.rename(columns={"age": "Age"}), "X has no column 'age'"),
@@ -47,6 +52,18 @@ def test_frames_and_empty_batches_predict() -> None:
     ensemble = tp.from_model(MODEL)
     assert (ensemble.predict(FRAME) == MODEL.predict(FRAME)).all()
     assert ensemble.predict(np.empty((0, 2))).shape == (0,)
+
+
+@pytest.mark.parametrize("labels", [[[0, 1]], 3, None, [[0], [1, 2]]])
+def test_labels_are_a_list(labels: object) -> None:
+    with pytest.raises(tp.InvalidInput, match="labels must be a list of one label a row"):
+        tp.from_model(MODEL).class_index(labels)
+
+
+@pytest.mark.parametrize("feature", [1.5, True, None])
+def test_features_are_named_by_string_or_index(feature: object) -> None:
+    with pytest.raises(tp.InvalidInput, match="features are named by a string or an index"):
+        tp.from_model(MODEL).feature_index(feature)
 
 
 def test_unknown_labels_are_named() -> None:

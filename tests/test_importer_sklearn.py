@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -15,13 +16,14 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.points import critical_rows
 from tests.zoo.case import data
+from treeproof.threat import price_table
 
 X, y = data(2)
 
@@ -36,8 +38,13 @@ X, y = data(2)
         (AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(X / 1e6, y), "AdaBoostClassifier of Logistic"),
         (
             GradientBoostingClassifier(n_estimators=2, init=LogisticRegression()).fit(X / 1e6, y),
-            "starts from init=LogisticRegression, whose scores vary from row to row",
+            r"starts from init=LogisticRegression\(\), whose scores vary from row to row",
         ),
+        (
+            GradientBoostingClassifier(n_estimators=2, init=DummyClassifier(strategy="stratified")).fit(X, y),
+            "starts from init=DummyClassifier.*stratified",
+        ),
+        (Pipeline([("scale", StandardScaler()), ("model", "passthrough")]).fit(X, y), "no importer .* StandardScaler"),
         (
             HistGradientBoostingClassifier(max_iter=2, categorical_features=[2]).fit(np.abs(X), y),
             "with categorical_features re-encodes its input",
@@ -91,12 +98,49 @@ def test_a_pipeline_keeps_the_models_number_range() -> None:
     pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(X_small, y)
     ensemble = tp.from_model(pipeline)
     # The third feature is scaled up by about 1e6, so the float32 range ends there at about 3e32.
-    assert 1e30 < ensemble.value_limit < 1e34
-    edge = np.zeros((2, 5))
-    edge[0, :], edge[1, :] = ensemble.value_limit, -ensemble.value_limit
+    assert 1e30 < ensemble.value_high[3] < 1e34
+    edge = np.array([ensemble.value_low, ensemble.value_high])
     assert (ensemble.predict(edge) == pipeline.predict(edge)).all()
-    with pytest.raises(ValueError, match="too large"):
-        pipeline.predict(edge * 1.001)
+    for f in range(5):
+        for row, end in ((0, -np.inf), (1, np.inf)):
+            beyond = np.zeros((1, 5))
+            beyond[0, f] = edge[row, f] + np.copysign(np.abs(edge[row, f]), end) * 1e-4
+            with pytest.raises(ValueError, match="too large"):
+                pipeline.predict(beyond)
+
+
+def test_features_of_very_different_scale_keep_their_own_ranges() -> None:
+    rng = np.random.default_rng(0)
+    tiny = 6.6e-34 * (1 + rng.normal(size=200) * 0.1)
+    money = np.where(np.arange(200) < 40, 1e9, 1.0) * (1 + rng.random(200))
+    rows = np.column_stack((tiny, money))
+    pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(rows, money > 1e6)
+    ensemble = tp.from_model(pipeline)
+    assert (ensemble.predict(rows) == pipeline.predict(rows)).all()
+    assert price_table(tp.Attacker.l0(1).bind(ensemble), ensemble, rows[100]).of(1).tolist() == [0.0, 1.0]
+
+
+def test_a_search_around_another_library_imports() -> None:
+    xgboost = pytest.importorskip("xgboost")
+    search = GridSearchCV(xgboost.XGBClassifier(n_estimators=3, n_jobs=1), {"max_depth": [1, 2]}, cv=2).fit(X, y)
+    assert (tp.from_model(search).predict(X) == search.predict(X)).all()
+
+
+def test_a_pipeline_inside_a_pipeline() -> None:
+    inner = make_pipeline(StandardScaler(), "passthrough", MinMaxScaler())
+    nested = make_pipeline(inner, make_pipeline(MinMaxScaler(), RandomForestClassifier(5, random_state=0))).fit(X, y)
+    rows = critical_rows(tp.from_model(nested), X)
+    assert (tp.from_model(nested).predict(rows) == nested.predict(rows)).all()
+
+
+class Contrarian(RandomForestClassifier):
+    def predict(self, X: object) -> np.ndarray:
+        return 1 - super().predict(X)
+
+
+def test_a_subclass_that_predicts_otherwise_is_refused() -> None:
+    with pytest.raises(tp.UnsupportedModel, match="Contrarian has a predict of its own"):
+        tp.from_model(Contrarian(3).fit(X, y))
 
 
 def test_a_constant_column_in_a_pipeline() -> None:

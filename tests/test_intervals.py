@@ -32,6 +32,7 @@ close = st.floats(-4, 4) | st.sampled_from([0.1, 0.2, 0.3, 1.0, 2.0**-53, 2.0**-
 @example(LARGEST, LARGEST)
 @example(LARGEST, 2.0**969)
 @example(-LARGEST, -(2.0**970))
+@example(8.988465674311575e307, -LARGEST)
 def test_sums_are_rounded_down_and_up_exactly(a: float, b: float) -> None:
     true = Fraction(a) + Fraction(b)
     down, up = float(add_down(a, b)), float(add_up(a, b))

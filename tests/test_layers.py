@@ -14,6 +14,7 @@ SOURCE = Path(treeproof.__file__).parent
 # Top to bottom; a folder is one layer.
 LAYERS = [
     "errors",
+    "files",
     "_kernels",
     "intervals",
     "grid",

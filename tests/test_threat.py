@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
@@ -49,6 +50,9 @@ def test_price_bounds_enclose_the_exact_price(case: Case) -> None:
     prices = price_table(as_attacker(plain).bind(ensemble), ensemble, x, list(eps))
     reachable = 0
     for (feature, cell), exact in prices.exact.items():
+        if cell < 0:
+            assert math.isnan(x[feature]) and exact == 0
+            continue
         low, high = (float(side[prices.offsets[feature] + cell]) for side in (prices.low, prices.high))
         assert Fraction(low) <= exact and (high == INF or exact <= Fraction(high))
         assert plain.p is not None or low == high
@@ -67,7 +71,7 @@ def test_the_quick_nudge_test_promises_no_more_than_the_exact_one(case: Case) ->
 
 
 def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")) -> tp.Ensemble:
-    builder = EnsembleBuilder(n_features=n_features, classes=[0, 1], feature_names=names)
+    builder = EnsembleBuilder(n_features=n_features, classes=[0, 1], feature_names=names, value_limit=1e9)
     builder.add_tree(
         feature=[0, -1, -1], threshold=[0.5, 0, 0], left=[1, -1, -1], right=[2, -1, -1], scores=[[0, 0], [1, 0], [0, 1]]
     )
@@ -117,7 +121,11 @@ def test_the_usual_nudges_are_seen() -> None:
         (lambda: tp.Attacker.l0(-1), "budget must be at least 0"),
         (lambda: tp.Attacker.lp(2, -0.1), "radius must be at least 0"),
         (lambda: tp.Attacker.lp(2, INF), "an Lp radius must be finite"),
-        (lambda: tp.Attacker.lp(1.5, 1), "p must be a whole number of at least 1, or infinite, got 1.5"),
+        (lambda: tp.Attacker.lp(1.5, 1), "p must be a whole number from 1 to 64, or infinite, got 1.5"),
+        (lambda: tp.Attacker.lp(65, 1), "p must be a whole number from 1 to 64"),
+        (lambda: tp.Attacker.l0(None), "k is None; say how many"),
+        (lambda: tp.Attacker((0, 1), domain=(INF, INF)), "holds no finite move"),
+        (lambda: tp.Attacker((0, 1), domain=(3e9, 4e9)).bind(stump()), "the domain of feature 'age' has no number"),
         (lambda: tp.Attacker.lp(0, 1), "for L0 use Attacker.l0"),
         (lambda: tp.Attacker.lp(math.nan, 1), "p must be a whole number"),
         (lambda: tp.Attacker([(0, 1)] * 3).bind(stump()), "attacker has 3 features, model has 2; give one interval"),
@@ -153,6 +161,18 @@ def test_arrays_are_taken_as_lists() -> None:
     assert tp.Attacker(np.array([-1.0, 1.0])) == tp.Attacker((-1, 1))
     assert bind_epsilon(np.array([0.1, 0.2]), stump()).tolist() == [0.1, 0.2]
     assert bind_epsilon(np.float64(0.1), stump()).tolist() == [0.1, 0.1]
+
+
+def test_a_series_is_read_by_its_index() -> None:
+    assert tp.Attacker.linf(pd.Series({"income": 500.0, "age": 1.0})) == tp.Attacker.linf({"income": 500, "age": 1})
+    assert bind_epsilon(pd.Series({"income": 0.5}), stump()).tolist() == [0, 0.5]
+
+
+def test_only_a_missing_value_has_the_nan_cell() -> None:
+    prices = price_table(tp.Attacker((0, 0)).bind(stump()), stump(), [0.0, 0.0])
+    assert prices.affordable([0, 0]) and not prices.affordable([-1, 0])
+    with pytest.raises(tp.InvalidInput, match="1 cells for 2 features"):
+        prices.affordable([0])
 
 
 def test_special_norms_are_ordinary_attackers() -> None:
@@ -213,6 +233,15 @@ def test_bad_attacker_files_are_refused(text: str, message: str) -> None:
 def test_bad_fields_of_attacker_files_are_refused(field: str, value: object) -> None:
     content = json.loads(tp.Attacker((-1, 1)).to_json()) | {field: value}
     with pytest.raises(tp.InvalidInput, match=field.removesuffix("s")):
+        tp.Attacker.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "change", [{"radius": 5.0}, {"intervals": {"all": [-5, 0]}}, {"budget": 1}, {"power": None}, {"costs": {"all": 2}}]
+)
+def test_lp_files_that_contradict_themselves_are_refused(change: dict) -> None:
+    content = json.loads(tp.Attacker.lp(2, 0.1).to_json()) | change
+    with pytest.raises(tp.InvalidInput, match="do not fit its radius|p must be a whole number"):
         tp.Attacker.from_json(json.dumps(content))
 
 

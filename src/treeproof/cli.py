@@ -6,9 +6,11 @@ import time
 
 import click
 
+from treeproof import __version__
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="treeproof", prog_name="treeproof")
+@click.version_option(__version__, prog_name="treeproof")
 def main() -> None:
     """How secure is a tree-based classifier really? Exact answers, with evidence."""
 

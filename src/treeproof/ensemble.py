@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.grid import Grid
-from treeproof.intervals import LARGEST, FloatArray
+from treeproof.intervals import FloatArray
 
 
 class Decision(enum.IntEnum):
@@ -78,10 +78,11 @@ class Ensemble:
     rule: ScoreRule
     classes: npt.NDArray[Any]
     n_features: int
+    value_low: FloatArray
+    value_high: FloatArray
+    """Per feature the numbers that the model takes: beyond, the library's cast would overflow."""
     feature_names: tuple[str, ...] | None = None
     handles_missing: bool = False
-    value_limit: float = LARGEST
-    """Rows hold numbers of at most this magnitude: beyond, the library's cast would overflow."""
     origin: str = "treeproof"
     """What the model was: library and class, for people to read."""
     source: Any = field(default=None)
@@ -153,21 +154,22 @@ class Ensemble:
         return out
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the label the source model predicts, bit for bit."""
+        """Per row the label the source model predicts for it as an array of doubles, bit for bit.
+
+        Other types are converted to float64 first; a library may treat them in another way, as LightGBM does
+        with whole numbers, which it narrows to float32.
+        """
         return self.classes[self.predict_index(X)]
 
     def check_rows(self, X: npt.ArrayLike) -> FloatArray:
         """X as a C-ordered (n, n_features) array of doubles, or InvalidInput naming row and column."""
-        names = getattr(X, "columns", None)
-        if names is not None and self.feature_names is not None:
-            self._check_columns([str(name) for name in names])
-        if names is not None:
-            for name, dtype in zip(names, X.dtypes, strict=True):  # type: ignore[union-attr]
-                if str(dtype) == "category":
-                    raise InvalidInput(f"column {name!r} is categorical; pass its numeric codes")
+        self._check_frame(X)
         try:
-            rows = np.ascontiguousarray(X, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+            given = np.asarray(X)
+            if given.dtype.kind == "c":
+                raise TypeError("complex numbers have no order")
+            rows = np.ascontiguousarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
             raise InvalidInput(f"X must hold numbers only: {error}") from None
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise InvalidInput(
@@ -175,14 +177,23 @@ class Ensemble:
                 f"pass an array of shape (n_rows, {self.n_features})"
             )
         # One pass that is cheap and true for nearly every array, before any search for the culprit.
-        if rows.size and not (np.abs(rows) <= self.value_limit).all():
+        if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
             self._refuse_values(rows)
         return rows
 
+    def _check_frame(self, X: Any) -> None:
+        names = getattr(X, "columns", None)
+        if names is None:
+            return
+        if self.feature_names is not None:
+            self._check_columns([str(name) for name in names])
+        for name, dtype in zip(names, getattr(X, "dtypes", ()), strict=False):
+            if str(dtype) == "category":
+                raise InvalidInput(f"column {name!r} is categorical; pass its numeric codes")
+
     def _check_columns(self, columns: list[str]) -> None:
         expected = list(self.feature_names or ())
-        # LightGBM keeps names with "_" for each blank.
-        if columns == expected or [_no_blanks(name) for name in columns] == expected:
+        if columns == expected or [self._own_spelling(name) for name in columns] == expected:
             return
         missing = [name for name in expected if name not in columns]
         if missing:
@@ -194,12 +205,12 @@ class Ensemble:
 
     def _refuse_values(self, rows: FloatArray) -> None:
         nan = np.isnan(rows)
-        too_large = ~nan & ~(np.abs(rows) <= self.value_limit)
-        if too_large.any():
-            row, column = (int(i) for i in np.argwhere(too_large)[0])
+        outside = ~nan & ~((rows >= self.value_low) & (rows <= self.value_high))
+        if outside.any():
+            row, column = (int(i) for i in np.argwhere(outside)[0])
             raise InvalidInput(
-                f"row {row}, column {self.feature_name(column)}: {rows[row, column]} is outside the model's "
-                f"number range of ±{self.value_limit:.6g}"
+                f"row {row}, column {self.feature_name(column)}: {rows[row, column]} is outside the numbers that the "
+                f"model takes, {self.value_low[column]:.6g} to {self.value_high[column]:.6g}"
             )
         if not self.handles_missing:
             row, column = (int(i) for i in np.argwhere(nan)[0])
@@ -217,17 +228,28 @@ class Ensemble:
         if isinstance(feature, str):
             if self.feature_names is None:
                 raise InvalidInput(f"the model has no feature names; give {feature!r} as an index")
-            for name in (feature, _no_blanks(feature)):
-                if name in self.feature_names:
-                    return self.feature_names.index(name)
+            name = self._own_spelling(feature)
+            if name in self.feature_names:
+                return self.feature_names.index(name)
             raise InvalidInput(f"the model has no feature {feature!r}; it has {', '.join(self.feature_names)}")
+        if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
+            raise InvalidInput(f"features are named by a string or an index, got {feature!r}")
         if not 0 <= feature < self.n_features:
             raise InvalidInput(f"feature {feature} is out of range; the model has features 0 to {self.n_features - 1}")
         return int(feature)
 
+    def _own_spelling(self, name: str) -> str:
+        """The name as the model has it: LightGBM keeps an underscore for each blank."""
+        return name.replace(" ", "_") if self.origin.startswith("LightGBM") else name
+
     def class_index(self, labels: npt.ArrayLike | Sequence[Any]) -> npt.NDArray[np.int64]:
         """Per label its index in `classes`, or InvalidInput naming the first unknown one."""
-        values = np.asarray(labels)
+        try:
+            values = np.asarray(labels)
+        except ValueError as error:
+            raise InvalidInput(f"labels must be a list of one label a row: {error}") from None
+        if values.ndim != 1:
+            raise InvalidInput(f"labels must be a list of one label a row, got shape {values.shape}")
         positions = {label: i for i, label in enumerate(self.classes.tolist())}
         out = np.empty(len(values), dtype=np.int64)
         for row, label in enumerate(values.tolist()):
@@ -268,7 +290,3 @@ class Ensemble:
             f"Ensemble({self.origin}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
             f"{self.n_classes} classes)"
         )
-
-
-def _no_blanks(name: str) -> str:
-    return name.replace(" ", "_")

@@ -54,15 +54,17 @@ def next_down(x: npt.ArrayLike) -> FloatArray:
 
 
 def _sum_and_error(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The rounded sum s of a and b, and e with s + e == a + b exactly (Knuth's two-sum).
+    """The rounded sum s of a and b, and e with s + e == a + b exactly (Dekker's two-sum).
 
     Where s is infinite, e says on which side of the largest double the true sum lies.
     """
     a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         s = np.asarray(a + b)
-        part = s - a
-        error = np.asarray((a - (s - part)) + (b - part))
+        # With the larger one first, no step but the sum itself can overflow.
+        swap = np.abs(a) < np.abs(b)
+        large, small = np.where(swap, b, a), np.where(swap, a, b)
+        error = np.asarray(small - (s - large))
     overflow = np.isinf(s) & np.isfinite(a) & np.isfinite(b)
     error = np.where(np.isinf(s), np.where(overflow, -s, 0.0), error)
     return s, error

@@ -38,6 +38,8 @@ class PerFeature(Generic[T]):
     def _of(cls, given: Any, what: str, parse: Callable[[Any, str], T], is_one: Callable[[Any], bool]) -> PerFeature[T]:
         if isinstance(given, PerFeature):
             return given
+        if hasattr(given, "to_dict") and hasattr(given, "index"):
+            given = given.to_dict()  # a pandas Series, by its index
         if isinstance(given, Mapping):
             if not given:
                 raise InvalidInput(f"{what}: the mapping names no feature")

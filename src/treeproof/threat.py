@@ -12,7 +12,6 @@ import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,13 @@ import numpy.typing as npt
 
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
+from treeproof.files import as_path, write_whole
 from treeproof.grid import NAN_CELL
 from treeproof.intervals import FloatArray, add_down, add_up, next_up
 from treeproof.moves import some_move
 from treeproof.per_feature import PerFeature, as_number, as_pair
 
+MOST_POWER = 64
 FORMAT = "treeproof-attacker"
 VERSION = 1
 
@@ -76,7 +77,7 @@ class Attacker:
             "intervals": intervals,
             "costs": PerFeature.of_numbers(costs, "cost", _as_cost),
             "budget": None if budget is None else _as_budget(budget),
-            "domain": None if domain is None else PerFeature.of_pairs(domain, "domain", as_pair),
+            "domain": None if domain is None else PerFeature.of_pairs(domain, "domain", _as_interval),
             "power": power,
             "radius": radius,
         }
@@ -104,6 +105,8 @@ class Attacker:
         >>> Attacker.l0(2)
         Attacker((-inf, inf), budget=2)
         """
+        if k is None:
+            raise InvalidInput("k is None; say how many features the attacker may rewrite")
         anything = PerFeature.of_pairs((-math.inf, math.inf), "interval", _as_interval)
         return cls(_only(anything, features), budget=k, domain=domain)
 
@@ -114,11 +117,16 @@ class Attacker:
         >>> Attacker.lp(2, 0.1)
         Attacker.lp(2, 0.1)
         """
-        if p == math.inf:
+        if isinstance(p, float) and p == math.inf:
             return cls.linf(radius, features=features, domain=domain)
-        if isinstance(p, bool) or not isinstance(p, (int, float, np.integer)) or p != p or p < 1 or p != int(p):
+        if (
+            isinstance(p, bool)
+            or not isinstance(p, (int, float, np.integer))
+            or not 1 <= p <= MOST_POWER
+            or p != int(p)
+        ):
             raise InvalidInput(
-                f"p must be a whole number of at least 1, or infinite, got {p!r}; for L0 use Attacker.l0"
+                f"p must be a whole number from 1 to {MOST_POWER}, or infinite, got {p!r}; for L0 use Attacker.l0"
             )
         reach = _as_reach(radius)
         if math.isinf(reach):
@@ -148,17 +156,22 @@ class Attacker:
         untouchable = (reach == 0).all(axis=1)
         cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
         total = int(cost.sum())
-        limits = np.full((ensemble.n_features, 2), [-ensemble.value_limit, ensemble.value_limit])
+        low, high = ensemble.value_low, ensemble.value_high
         if self.domain is not None:
             given = np.array(self.domain.bind(ensemble, (-math.inf, math.inf)), dtype=np.float64)
-            limits = np.clip(given, -ensemble.value_limit, ensemble.value_limit)
+            low, high = np.maximum(low, given[:, 0]), np.minimum(high, given[:, 1])
+            if not (low <= high).all():
+                f = int(np.argmin(low <= high))
+                raise InvalidInput(
+                    f"the domain of feature {ensemble.feature_name(f)} has no number that the model takes"
+                )
         return Threat(
             low=reach[:, 0].copy(),
             high=reach[:, 1].copy(),
             cost=cost,
             budget=total if self.budget is None else min(self.budget, total),
-            domain_low=limits[:, 0].copy(),
-            domain_high=limits[:, 1].copy(),
+            domain_low=np.array(low),
+            domain_high=np.array(high),
             power=self.power,
             radius=self.radius,
         )
@@ -177,7 +190,7 @@ class Attacker:
         }
         text = json.dumps(content, allow_nan=False)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_whole(as_path(path), text)
         return text
 
     @classmethod
@@ -214,11 +227,13 @@ class Attacker:
         if domain is not None:
             domain = PerFeature.from_json(domain, "domain", _interval_from_json)
         costs = PerFeature.from_json(content["costs"], "cost", _as_cost)
-        power = content["power"]
-        if power is None:
+        if content["power"] is None and content["radius"] == 0:
             return cls(intervals, costs=costs, budget=content["budget"], domain=domain)
-        attacker = cls.lp(power, content["radius"], domain=domain)
-        attacker._set(intervals, costs, None, domain, attacker.power, attacker.radius)
+        attacker = cls.lp(content["power"], content["radius"], features=intervals.keys, domain=domain)
+        if attacker.intervals != intervals or attacker.costs != costs or content["budget"] is not None:
+            raise InvalidInput(
+                f"{where} is an Lp attacker with intervals, costs or a budget that do not fit its radius"
+            )
         return attacker
 
     @classmethod
@@ -316,7 +331,7 @@ class Prices:
     offsets: npt.NDArray[np.int64]
     budget: Fraction
     exact: dict[tuple[int, int], Fraction]
-    """Only cells the attacker can reach at all."""
+    """Only cells the attacker can reach at all; a NaN feature has the one cell -1."""
 
     def of(self, feature: int) -> FloatArray:
         """The lower prices of one feature's cells."""
@@ -324,15 +339,11 @@ class Prices:
 
     def affordable(self, cells: npt.ArrayLike) -> bool:
         """Whether this cell vector (NaN features: -1) is in M(x); exact."""
-        total = Fraction(0)
-        for feature, cell in enumerate(np.asarray(cells).tolist()):
-            if cell == NAN_CELL:
-                continue
-            price = self.exact.get((feature, cell))
-            if price is None:
-                return False
-            total += price
-        return total <= self.budget
+        vector = np.asarray(cells).tolist()
+        if len(vector) != len(self.offsets) - 1:
+            raise InvalidInput(f"{len(vector)} cells for {len(self.offsets) - 1} features")
+        prices = [self.exact.get((feature, cell)) for feature, cell in enumerate(vector)]
+        return None not in prices and sum(prices) <= self.budget  # type: ignore[arg-type]
 
 
 def bind_epsilon(epsilon: Any, ensemble: Ensemble) -> FloatArray:
@@ -353,7 +364,7 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
     >>> price_table(threat, from_model(clf), [0.6]).of(0).tolist()
     [3.0, 0.0]
     """
-    rows = ensemble.check_rows(np.asarray(x, dtype=np.float64).reshape(1, -1))
+    rows = ensemble.check_rows([x])  # type: ignore[arg-type]
     threat.check_domain(rows, ensemble)
     near_low, near_high = threat.neighbourhood(rows, bind_epsilon(epsilon, ensemble))
     grid = ensemble.grid
@@ -362,6 +373,7 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
     exact: dict[tuple[int, int], Fraction] = {}
     for f in range(ensemble.n_features):
         if np.isnan(rows[0, f]):
+            exact[f, NAN_CELL] = Fraction(0)
             continue
         box = (float(near_low[0, f]), float(near_high[0, f]))
         for cell in range(int(grid.n_cells[f])):
@@ -409,7 +421,7 @@ def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeatu
         raise InvalidInput(
             "features= restricts one number that is meant for all; leave it out where features are named"
         )
-    names = [features] if isinstance(features, (str, int)) else list(features)
+    names = [features] if np.ndim(features) == 0 else list(features)
     if not names:
         raise InvalidInput("features= is empty: the attacker could do nothing; leave it out for all features")
     return PerFeature.of_pairs(dict.fromkeys(names, intervals.values[0]), "interval", _as_interval)
@@ -458,7 +470,7 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
     if isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
         return source, "the attacker"
     try:
-        return Path(source).read_text(encoding="utf-8"), str(source)
+        return as_path(source).read_text(encoding="utf-8"), str(source)
     except OSError as error:
         raise InvalidInput(f"cannot read {source}: {error.strerror}") from None
     except UnicodeDecodeError:

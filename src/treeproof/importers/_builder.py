@@ -37,6 +37,7 @@ class EnsembleBuilder:
         feature_names: Sequence[str] | None = None,
         handles_missing: bool = False,
         value_limit: float = LARGEST,
+        value_range: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         origin: str = "treeproof",
         source: Any = None,
     ) -> None:
@@ -50,15 +51,17 @@ class EnsembleBuilder:
         if n_features > MOST_FEATURES:
             raise InvalidInput(f"the model has {n_features} features; at most {MOST_FEATURES} are supported")
         self._n_features = int(n_features)
-        if not np.isfinite([self._rule.divisor, self._rule.cut, self._rule.steepness]).all() or self._rule.divisor == 0:
-            raise InvalidInput(f"the score rule holds a number that is not finite, or divides by 0: {self._rule}")
+        for name in ("divisor", "cut", "steepness"):
+            number = getattr(self._rule, name)
+            if not np.isfinite(number) or (name != "cut" and number <= 0):
+                raise InvalidInput(
+                    f"the score rule's {name} is {number}; it must be finite, and above 0 but for the cut"
+                )
         self._dtype = np.dtype(self._rule.precision)
         self._base = self._check_base(base)
         self._names = _check_names(feature_names, self._n_features)
         self._handles_missing = bool(handles_missing)
-        self._value_limit = float(value_limit)
-        if not self._value_limit > 0:
-            raise InvalidInput(f"value_limit must be above 0, got {value_limit!r}")
+        self._range = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
         self._origin = origin
         self._source = source
         self._trees: list[dict[str, npt.NDArray[Any]]] = []
@@ -125,10 +128,24 @@ class EnsembleBuilder:
             n_features=self._n_features,
             feature_names=self._names,
             handles_missing=self._handles_missing,
-            value_limit=self._value_limit,
+            value_low=_frozen(self._range[0], np.float64),
+            value_high=_frozen(self._range[1], np.float64),
             origin=self._origin,
             source=self._source,
         )
+
+    def _check_range(self, given: tuple[npt.ArrayLike, npt.ArrayLike]) -> npt.NDArray[np.float64]:
+        ends = []
+        for end in given:
+            values = _as_numbers(end, np.float64, "the range of values", ndim=None)
+            if values.shape not in ((), (self._n_features,)) or not np.isfinite(values).all():
+                raise InvalidInput(f"the range of values must have {self._n_features} finite ends on either side")
+            ends.append(np.broadcast_to(values, self._n_features))
+        low, high = np.array(ends)
+        if not (low < high).all():
+            f = int(np.argmin(low < high))
+            raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
+        return np.array([low, high])
 
     def _check_base(self, base: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
         values = np.zeros(self.n_scores) if base is None else _as_numbers(base, np.float64, "base scores", ndim=None)
@@ -182,6 +199,8 @@ def _check_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
         values = values.astype(str)
     if values.dtype.kind not in "biufUO":
         raise InvalidInput(f"class labels must be numbers or strings, got dtype {values.dtype}")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InvalidInput(f"class labels must be finite, got {values.tolist()}")
     if len(set(values.tolist())) != len(values):
         raise InvalidInput(f"class labels must differ, got {values.tolist()}")
     return values

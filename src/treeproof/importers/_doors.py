@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.files import as_path
 
 Voting = Literal["soft", "hard"]
 
@@ -56,6 +57,11 @@ def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
     check_voting(voting)
     if isinstance(model, (str, os.PathLike)):
         raise InvalidInput(f"{str(model)!r} is a path; use load_model for files")
+    if isinstance(model, type):
+        raise InvalidInput(f"{model.__qualname__} is a class; pass a trained model of it")
+    if isinstance(model, Ensemble):
+        return as_ensemble(model, voting=voting)
+    _refuse_own_predict(model)
     for base in type(model).__mro__:
         module = IMPORTERS.get(base.__module__.partition(".")[0])
         if module is not None:
@@ -63,6 +69,17 @@ def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
             assert isinstance(ensemble, Ensemble)
             return ensemble
     raise UnsupportedModel(f"no importer for {type(model).__qualname__}; known: {', '.join(sorted(IMPORTERS))}")
+
+
+def _refuse_own_predict(model: Any) -> None:
+    """Refuses a subclass that predicts in a way of its own: what is imported is the library's way."""
+    for name in ("predict", "predict_proba", "decision_function"):
+        for base in type(model).__mro__:
+            if name in vars(base):
+                library = base.__module__.partition(".")[0]
+                if library not in IMPORTERS and any(b.__module__.partition(".")[0] in IMPORTERS for b in base.__mro__):
+                    raise UnsupportedModel(f"{base.__qualname__} has a {name} of its own, which treeproof cannot read")
+                break
 
 
 def as_ensemble(model: Any, *, voting: Voting | None = None) -> Ensemble:
@@ -82,7 +99,7 @@ def load_model(path: str | os.PathLike[str], *, voting: Voting | None = None, al
     into it, so one is read only with `allow_pickle=True`.
     """
     check_voting(voting)
-    file = Path(path)
+    file = as_path(path)
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -99,7 +116,7 @@ def load_model(path: str | os.PathLike[str], *, voting: Voting | None = None, al
 
 
 def check_voting(voting: object) -> None:
-    if voting not in (None, "soft", "hard"):
+    if not (voting is None or (isinstance(voting, str) and voting in ("soft", "hard"))):
         raise InvalidInput(f"voting must be 'soft' or 'hard', got {voting!r}")
 
 
@@ -111,7 +128,7 @@ def _kind_of(file: Path, data: bytes) -> tuple[str, str]:
         return "skops file", "skops"
     if data[:5] in (b"tree\n", b"tree\r"):
         return "LightGBM text file", "lightgbm"
-    if data[:1] == b"{" and data[1:2] in (b"L", b"l", b"i", b"U", b"I", b"$", b"#"):
+    if is_ubjson(data):
         return "XGBoost UBJSON file", "xgboost"
     if data.lstrip()[:1] in (b"{", b"["):
         return _kind_of_json(file, data)
@@ -123,6 +140,11 @@ def _kind_of(file: Path, data: bytes) -> tuple[str, str]:
         f"{file} is none of the model files treeproof reads: XGBoost .json or .ubj, LightGBM text, "
         "CatBoost .cbm or .json, .onnx, .skops, treeproof's own JSON, the paper authors' JSON"
     )
+
+
+def is_ubjson(data: bytes) -> bool:
+    """Whether a file that starts with a brace is binary: in JSON a blank, a quote or a brace follows it."""
+    return data[:1] == b"{" and data[1:2] in (b"L", b"l", b"i", b"U", b"I", b"$", b"#", b"N")
 
 
 def _kind_of_json(file: Path, data: bytes) -> tuple[str, str]:

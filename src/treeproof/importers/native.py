@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput
+from treeproof.files import as_path, write_whole
 from treeproof.importers._builder import EnsembleBuilder
 from treeproof.importers._doors import Voting, as_ensemble
 
@@ -28,7 +27,8 @@ _TOP = (
     "classes",
     "class_dtype",
     "handles_missing",
-    "value_limit",
+    "value_low",
+    "value_high",
     "rule",
     "base",
     "trees",
@@ -49,25 +49,17 @@ def save_model(model: Any, path: str | os.PathLike[str], *, voting: Voting | Non
     ...     tp.load_model(f"{folder}/model.json").predict([[0.2], [0.7]]).tolist()
     ['no', 'yes']
     """
-    file = Path(path)
+    file = as_path(path)
     text = json.dumps(_content(as_ensemble(model, voting=voting)), allow_nan=False)
-    try:
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    except OSError as error:
-        raise InvalidInput(f"cannot write {file}: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.replace(name, file)
-    except BaseException:
-        os.unlink(name)
-        raise
+    write_whole(file, text)
 
 
 def _content(ensemble: Ensemble) -> dict[str, Any]:
     kind = ensemble.classes.dtype.kind
     if kind not in _CLASS_DTYPES:
         raise InvalidInput(f"class labels of mixed types cannot be saved: {ensemble.classes.tolist()}")
+    if kind == "u" and ensemble.classes.max() >= 2**63:
+        raise InvalidInput(f"class label {ensemble.classes.max()} is too large to be saved")
     rule = ensemble.rule
     bounds = [*ensemble.roots.tolist(), ensemble.n_nodes]
     return {
@@ -79,7 +71,8 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES[kind],
         "handles_missing": ensemble.handles_missing,
-        "value_limit": ensemble.value_limit,
+        "value_low": ensemble.value_low.tolist(),
+        "value_high": ensemble.value_high.tolist(),
         "rule": {
             "decision": rule.decision.name.lower(),
             "precision": rule.precision,
@@ -110,10 +103,10 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     """The ensemble of such a file; other versions and unknown fields are refused."""
     if voting is not None:
         raise InvalidInput("voting was chosen when the model was saved; leave it out")
-    content = json.loads(data)
+    content = json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     if content.get("format") != FORMAT:
         raise InvalidInput(f"its format is {content.get('format')!r}, expected {FORMAT!r}")
-    if content.get("version") != VERSION:
+    if type(content.get("version")) is not int or content["version"] != VERSION:
         raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads version {VERSION}")
     _check_fields(content, _TOP, "the model")
     builder = EnsembleBuilder(
@@ -121,10 +114,10 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         classes=_classes(content),
         rule=_rule(content["rule"]),
         base=content["base"],
-        feature_names=content["feature_names"],
+        feature_names=_names(content["feature_names"]),
         handles_missing=_flag(content["handles_missing"], "handles_missing"),
-        value_limit=content["value_limit"],
-        origin=str(content["origin"]),
+        value_range=(content["value_low"], content["value_high"]),
+        origin=_text(content["origin"], "origin"),
     )
     for number, tree in enumerate(content["trees"]):
         _check_fields(tree, _TREE, f"tree {number}")
@@ -148,6 +141,38 @@ def _check_fields(content: Any, known: tuple[str, ...], where: str) -> None:
     for name in known:
         if name not in content:
             raise InvalidInput(f"{where} lacks the field {name!r}")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise InvalidInput(f"the field {next(n for n in names if names.count(n) > 1)!r} occurs twice")
+    return content
+
+
+def _no_constant(text: str) -> float:
+    raise InvalidInput(f"{text} is no JSON number")
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(f"{where} must be a number, got {value!r}")
+    return float(value)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{where} must be a string, got {value!r}")
+    return value
+
+
+def _names(value: Any) -> list[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise InvalidInput(f"feature_names must be a list or null, got {value!r}")
+    return [_text(name, "a feature name") for name in value]
 
 
 def _flag(value: Any, where: str) -> bool:
@@ -177,10 +202,10 @@ def _rule(content: Any) -> ScoreRule:
     return ScoreRule(
         decision=names[content["decision"]],
         precision=content["precision"],
-        divisor=float(content["divisor"]),
+        divisor=_number(content["divisor"], "divisor"),
         base_last=_flag(content["base_last"], "base_last"),
-        cut=float(content["cut"]),
-        steepness=float(content["steepness"]),
+        cut=_number(content["cut"], "cut"),
+        steepness=_number(content["steepness"], "steepness"),
     )
 
 

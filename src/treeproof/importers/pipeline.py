@@ -6,12 +6,11 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from treeproof.ensemble import Ensemble
 from treeproof.errors import UnsupportedModel
 from treeproof.importers._doors import Voting, from_model
-from treeproof.intervals import LARGEST, FloatArray, from_ordinal, next_down, ordinal
+from treeproof.intervals import LARGEST, FloatArray, from_ordinal, next_down, next_up, ordinal
 
 SCALERS = ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
 
@@ -22,8 +21,7 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     A scaler is monotone in each feature even after rounding, so `scale(x) <= e` is `x <= e'` for one double
     e'. It is found by bisection over doubles with the scaler's own `transform`, hence exactly.
     """
-    *before, (_, model) = pipeline.steps
-    scalers = [step for _, step in before if step is not None and step != "passthrough"]
+    *scalers, model = _flattened(pipeline)
     for scaler in scalers:
         _check_scaler(scaler)
     ensemble = from_model(model, voting=voting)
@@ -42,15 +40,32 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
         grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner]), ensemble.feature[inner]
     ]
     threshold.flags.writeable = False
+    low, high = _value_range(scalers, ensemble)
     names = getattr(pipeline, "feature_names_in_", None)
     return dataclasses.replace(
         ensemble,
         threshold=threshold,
-        value_limit=_value_limit(scalers, ensemble),
+        value_low=low,
+        value_high=high,
         feature_names=ensemble.feature_names if names is None else tuple(str(name) for name in names),
         origin=f"{ensemble.origin} after {', '.join(type(scaler).__name__ for scaler in scalers)}",
         source=pipeline,
     )
+
+
+def _flattened(pipeline: Any) -> list[Any]:
+    """The steps of a pipeline that do something, those of pipelines inside it in their place."""
+    from sklearn.pipeline import Pipeline
+
+    steps = []
+    for _, step in pipeline.steps:
+        if isinstance(step, Pipeline):
+            steps += _flattened(step)
+        elif step is not None and not isinstance(step, str):
+            steps.append(step)
+    if not steps:
+        raise UnsupportedModel("the pipeline has no step that predicts")
+    return steps
 
 
 def _check_scaler(scaler: Any) -> None:
@@ -91,10 +106,12 @@ def _last_scaled_at_most(scalers: list[Any], bounds: FloatArray) -> FloatArray:
     return from_ordinal(low)
 
 
-def _value_limit(scalers: list[Any], ensemble: Ensemble) -> float:
-    """A magnitude below which every scaled value stays inside the model's own range."""
-    limit: npt.NDArray[np.float64] = np.full((1, ensemble.n_features), ensemble.value_limit)
-    above = _last_scaled_at_most(scalers, limit)
-    below = _last_scaled_at_most(scalers, next_down(-limit))
-    # One double less: where no value goes left at all, the threshold is the lowest double.
-    return float(next_down(min(np.abs(above).min(), np.abs(below).min())))
+def _value_range(scalers: list[Any], ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+    """Per feature the values whose scaled ones the model takes."""
+    high = _last_scaled_at_most(scalers, ensemble.value_high.reshape(1, -1))[0]
+    too_low = _last_scaled_at_most(scalers, next_down(ensemble.value_low).reshape(1, -1))[0]
+    # The lowest double stands for "none"; where no value goes left at all, it is the threshold, too.
+    low = next_up(too_low)
+    for array in (low, high):
+        array.flags.writeable = False
+    return low, high

@@ -17,7 +17,7 @@ from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._builder import EnsembleBuilder
 from treeproof.importers._casts import float32_at_most_threshold
-from treeproof.importers._doors import Voting
+from treeproof.importers._doors import Voting, from_model
 from treeproof.intervals import LARGEST, LARGEST_FLOAT32
 
 Scores = npt.NDArray[np.float64]
@@ -41,7 +41,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     if isinstance(model, BaseSearchCV):
         if not hasattr(model, "best_estimator_"):
             raise InvalidInput(f"this {type(model).__name__} kept no model; fit it with refit=True")
-        return import_model(model.best_estimator_, voting=voting)
+        return from_model(model.best_estimator_, voting=voting)
     if isinstance(model, Pipeline):
         return pipeline.import_pipeline(model, voting=voting)
     reader, can_vote = _reader_of(model)
@@ -160,6 +160,10 @@ def _import_adaboost(model: Any, _: bool) -> Ensemble:
     if n_classes < 2:
         raise UnsupportedModel("AdaBoost was trained on one class only; it always predicts that")
     total = float(np.sum(model.estimator_weights_))
+    if total <= 0:
+        raise UnsupportedModel(
+            f"the weights of this AdaBoostClassifier add up to {total}; it predicts nothing of its own"
+        )
     decision = Decision.CUT if n_classes == 2 else Decision.ARGMAX
     builder = _builder(model, ScoreRule(decision=decision, divisor=total), handles_missing=_allows_nan(model))
     for estimator, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
@@ -182,10 +186,11 @@ def _check_members(model: Any) -> None:
 def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
     from sklearn.dummy import DummyClassifier
 
-    if not (isinstance(model.init_, str) or type(model.init_) is DummyClassifier):
+    constant = type(model.init_) is DummyClassifier and model.init_.strategy != "stratified"
+    if not (isinstance(model.init_, str) or constant):
         raise UnsupportedModel(
-            f"GradientBoostingClassifier starts from init={type(model.init_).__name__}, whose scores vary from row to "
-            "row; train with the default init or init='zero'"
+            f"GradientBoostingClassifier starts from init={model.init_}, whose scores vary from row to row; "
+            "train with the default init or init='zero'"
         )
     base = np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32)))[0]
     if len(base) == 1:

@@ -29,6 +29,7 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import _ubjson
 from treeproof.importers._builder import LEAF, MOST_FEATURES, EnsembleBuilder
 from treeproof.importers._casts import float32_below_threshold
+from treeproof.importers._doors import is_ubjson
 from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
 from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.intervals import LARGEST_FLOAT32
@@ -37,7 +38,6 @@ Float32Array = npt.NDArray[np.float32]
 
 _DELETED = 2**31 - 1  # the split index of a node that pruning took out but left in the arrays
 _MAX_CATEGORY = 2**24  # from here on float32 cannot tell whole numbers apart
-_UBJSON_SECOND_BYTES = b"LlIiU$#}N"
 _BINARY = ("binary:logistic", "binary:logitraw", "binary:hinge")
 _MULTICLASS = ("multi:softprob", "multi:softmax")
 
@@ -70,8 +70,7 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
     """The exact ensemble of a .json or .ubj file, as `XGBClassifier.load_model` would read it."""
     refuse_voting(voting, "XGBoost")
-    binary = data[:1] == b"{" and data[1:2] in [bytes([byte]) for byte in _UBJSON_SECOND_BYTES]
-    document = _ubjson.parse(data) if binary else json.loads(data)
+    document = _ubjson.parse(data) if is_ubjson(data) else json.loads(data)
     return _ensemble(document, as_wrapper=True, origin="XGBoost file", source=None)
 
 

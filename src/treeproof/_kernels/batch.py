@@ -1,0 +1,138 @@
+"""The search over many rows: regions and prices from numbers, then one race after another."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from treeproof._kernels.region import INFINITE, Part, Region, restrict
+from treeproof._kernels.search import SAFE, build_race, root_lead, run_race
+
+
+class Boxes(NamedTuple):
+    """Per row and feature, cells: those of N(x), those that a paid move can end in, and x's own (NaN: -1)."""
+
+    near_low: Any
+    near_high: Any
+    reach_low: Any
+    reach_high: Any
+    own: Any
+
+
+class Prices(NamedTuple):
+    """What moves cost. `start` (n_features + 1,) are the features' first entries in a table over all cells.
+
+    `cost` (n_features,) is the price of any cell that is reached. Rows of `table` (0 or n_rows, n_cells) replace that
+    where prices differ from cell to cell.
+    """
+
+    start: Any
+    cost: Any
+    table: Any
+    budget: Any
+    limited: Any
+
+
+@njit(cache=True, nogil=True)
+def _fill_region(boxes, prices, row, region):
+    for f in range(region.low.shape[0]):
+        near_low, near_high = boxes.near_low[row, f], boxes.near_high[row, f]
+        reach_low, reach_high = boxes.reach_low[row, f], boxes.reach_high[row, f]
+        region.own[f] = boxes.own[row, f]
+        region.near_low[f] = near_low
+        region.near_high[f] = near_high
+        region.low[f] = min(near_low, reach_low) if reach_low <= reach_high else near_low
+        region.high[f] = max(near_high, reach_high) if reach_low <= reach_high else near_high
+        if not prices.limited and prices.table.shape[0] == 0:
+            continue
+        start = prices.start[f]
+        for c in range(region.low[f], region.high[f] + 1):
+            if near_low <= c <= near_high:
+                region.price[start + c] = 0.0
+            elif prices.table.shape[0] > 0:
+                region.price[start + c] = prices.table[row, start + c]
+            elif reach_low <= c <= reach_high:
+                region.price[start + c] = prices.cost[f]
+            else:
+                region.price[start + c] = INFINITE
+
+
+@njit(cache=True, nogil=True)
+def search_rows(model, exact, boxes, prices, labels, max_boxes, stop, progress, status, cells, n_boxes):
+    """Per row: does the label hold on all its affordable cells? Fills status, counterexample cells and box counts.
+
+    `progress[0]` is the row under way plus 1; `stop[0]` set to that number abandons the row, negative all that is left.
+    """
+    n_rows, n_features = boxes.own.shape
+    n_nodes = model.feature.shape[0]
+    n_trees = model.roots.shape[0]
+    n_classes = model.value.shape[1]
+    region_price = np.empty(prices.start[n_features] if prices.limited or prices.table.shape[0] > 0 else 1)
+    ints = np.empty((5, n_features), np.int32)
+    region = Region(
+        ints[0], ints[1], ints[2], ints[3], ints[4], region_price, prices.start, prices.budget, prices.limited
+    )
+    max_costs = n_nodes * 8 if prices.limited else 1
+    part = Part(
+        np.empty(n_nodes + 1, np.int32),
+        np.empty(n_nodes + 1, np.int32),
+        np.empty(n_nodes + 1, np.int32),
+        np.empty(n_nodes + 1, np.int32),
+        np.empty(n_nodes + 1, np.int32),
+        np.empty(n_trees + 1, np.int32),
+        np.empty(n_nodes + 2, np.int32),
+        np.empty(max_costs, np.int32),
+        np.empty(max_costs, np.float64),
+    )
+    scores = np.empty(exact.base.shape[0], exact.leaf_scores.dtype)
+    for row in range(n_rows):
+        if stop[0] < 0:
+            return
+        progress[0] = row + 1
+        _fill_region(boxes, prices, row, region)
+        n = restrict(model, region, part, model.depth + 1)
+        status[row], n_boxes[row] = _search_row(
+            model, exact, region, part, n, n_trees, n_classes, labels[row], scores, cells[row], max_boxes, stop, row + 1
+        )
+    progress[0] = n_rows + 1
+
+
+@njit(cache=True, nogil=True)
+def _search_row(model, exact, region, part, n, n_trees, n_classes, label, scores, cells, max_boxes, stop, ticket):
+    """One row: every other class in turn, the one with the largest lead first."""
+    boxes = 0
+    leads = np.empty(n_classes, np.int64)
+    needs = np.empty(n_classes, np.int64)
+    for other in range(n_classes):
+        needs[other] = -model.slack if model.slack > 0 else (0 if other < label else 1)
+        leads[other] = np.int64(-(2**62))
+        if other != label:
+            leads[other] = (
+                model.offset[other] - model.offset[label] + root_lead(part, n_trees, model.value, other, label)
+            )
+    for other in np.argsort(-leads):
+        if other == label or leads[other] < needs[other]:
+            continue
+        race, constant = build_race(part, n, n_trees, model.value, other, label, region.limited, region.price_start)
+        constant += model.offset[other] - model.offset[label]
+        found, used = run_race(
+            race,
+            part,
+            constant,
+            needs[other],
+            model,
+            exact,
+            region,
+            label,
+            scores,
+            cells,
+            max_boxes - boxes,
+            stop,
+            ticket,
+        )
+        boxes += used
+        if found != SAFE:
+            return found, boxes
+    return SAFE, boxes

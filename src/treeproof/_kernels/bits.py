@@ -1,0 +1,17 @@
+"""Bit tricks that numba has no name for."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+@intrinsic
+def lowest_bit(typing_context, word):  # noqa: ARG001
+    """The index of the lowest set bit of a uint64 that is not 0."""
+
+    def codegen(context, builder, signature, arguments):  # noqa: ARG001
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen

@@ -1,0 +1,674 @@
+"""Branch and bound over boxes of cells: is there an affordable cell vector where another class wins?
+
+Of each open tree the leaves that a box leaves reachable are bits, the most valuable leaf lowest; a cut is a bitwise
+`and`, and the tree's best leaf is its lowest bit. The bound of a box is the sum of best leaves over trees. At every
+box each cut of each feature is tried on both sides in one sweep: a side that cannot win shrinks the box, and the cut
+that lowers the bounds most is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from treeproof._kernels.bits import lowest_bit
+from treeproof._kernels.region import LEAF, cheapest_cell, least_price
+from treeproof._kernels.walk import decide
+
+SAFE = 0
+BROKEN = 1
+UNDECIDED = 2
+
+CHECK_EVERY = 64
+
+
+class Exact(NamedTuple):
+    """What is needed to score a cell vector as the library does."""
+
+    leaf_scores: Any
+    base: Any
+    base_last: Any
+    divisor: Any
+    decision: Any
+    cut: Any
+    steepness: Any
+
+
+class Race(NamedTuple):
+    """The open trees as a race of one class against another; built by `build_race`.
+
+    Trees: `word` (n + 1,) first word of the live-leaf bits, `first` (n + 1,) first leaf. Leaves: `value`, sorted
+    from high to low within a tree, and their node in the part. Tests, sorted by feature and cut: `test_cut`,
+    `test_tree`, and the first word of what stays alive on the left and on the right of them, `keep_left` and
+    `keep_right`; where a tree has more than one word, the others are in `more` from `test_more` on, left before right.
+    Features that are tested: `feature`, with tests `feature_first[i]` to `feature_first[i + 1]`.
+    """
+
+    word: Any
+    first: Any
+    value: Any
+    leaf_node: Any
+    test_cut: Any
+    test_tree: Any
+    keep_left: Any
+    keep_right: Any
+    test_more: Any
+    more: Any
+    feature: Any
+    feature_first: Any
+
+
+@njit(cache=True, nogil=True)
+def label_of_cells(model, exact, cells, scores):
+    """The class index of every row with these cells (NaN: -1); `scores` (n_scores,) is scratch in the right dtype."""
+    n_scores = scores.shape[0]
+    for k in range(n_scores):
+        scores[k] = 0 if exact.base_last else exact.base[k]
+    for t in range(model.roots.shape[0]):
+        node = model.roots[t]
+        while model.feature[node] != LEAF:
+            c = cells[model.feature[node]]
+            goes_left = model.nan_left[node] if c < 0 else c <= model.cut[node]
+            node = model.left[node] if goes_left else model.right[node]
+        row = model.leaf[node]
+        for k in range(n_scores):
+            scores[k] += exact.leaf_scores[row, k]
+    for k in range(n_scores):
+        scores[k] = scores[k] / exact.divisor
+        if exact.base_last:
+            scores[k] += exact.base[k]
+    return decide(scores, exact.decision, exact.cut, exact.steepness)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _node_values(part, n_nodes, value, other, label, collapse, low, high, size, n_leaves):
+    """Per node the least and greatest lead of `other` over `label` below it, and the size and leaves of its subtree."""
+    for i in range(n_nodes - 1, -1, -1):
+        if part.feature[i] == LEAF:
+            low[i] = value[part.row[i], other] - value[part.row[i], label]
+            high[i] = low[i]
+            size[i] = 1
+            n_leaves[i] = 1
+        else:
+            a, b = part.left[i], part.right[i]
+            low[i] = min(low[a], low[b])
+            high[i] = max(high[a], high[b])
+            size[i] = 1 + size[a] + size[b]
+            same = collapse and low[i] == high[i]
+            n_leaves[i] = 1 if same else n_leaves[a] + n_leaves[b]
+
+
+@njit(cache=True, nogil=True)
+def root_lead(part, n_trees, value, other, label):
+    """The greatest lead of `other` over `label` that the trees could give one by one."""
+    total = 0
+    for t in range(n_trees):
+        best = np.int64(-(2**62))
+        for i in range(part.roots[t], part.roots[t + 1]):
+            if part.feature[i] == LEAF:
+                best = max(best, value[part.row[i], other] - value[part.row[i], label])
+        total += best
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _sort_down(values, n, order):
+    """Fills order[:n] with the positions of values[:n] from the largest to the smallest."""
+    if n > 40:
+        order[:n] = np.argsort(-values[:n])
+        return
+    for i in range(n):
+        j = i
+        while j > 0 and values[order[j - 1]] < values[i]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+
+
+@njit(cache=True, nogil=True)
+def _sort_up(key, n_keys):
+    """The positions of whole numbers below n_keys from the smallest to the largest, by counting."""
+    place = np.zeros(n_keys + 1, np.int32)
+    for k in range(key.shape[0]):
+        place[key[k] + 1] += 1
+    for j in range(n_keys):
+        place[j + 1] += place[j]
+    order = np.empty(key.shape[0], np.int32)
+    for k in range(key.shape[0]):
+        order[place[key[k]]] = k
+        place[key[k]] += 1
+    return order
+
+
+@njit(cache=True, nogil=True)
+def build_race(part, n_nodes, n_trees, value, other, label, limited, cell_start):
+    """The race of class `other` against `label`, and the lead that trees without a choice contribute.
+
+    `cell_start` (n_features + 1,): where a feature's cells start if all cells of all features are numbered.
+    """
+    low = np.empty(n_nodes, np.int64)
+    high = np.empty(n_nodes, np.int64)
+    size = np.empty(n_nodes, np.int32)
+    n_leaves = np.empty(n_nodes, np.int32)
+    _node_values(part, n_nodes, value, other, label, not limited, low, high, size, n_leaves)
+    constant = np.int64(0)
+    n_open, n_words, total_leaves, n_tests, n_more, most = 0, 0, 0, 0, 0, 1
+    for t in range(n_trees):
+        root = part.roots[t]
+        if low[root] == high[root]:
+            constant += low[root]
+            continue
+        n = n_leaves[root]
+        words = (n + 63) // 64
+        n_open += 1
+        n_words += words
+        total_leaves += n
+        n_tests += n - 1
+        n_more += 2 * (words - 1) * (n - 1)
+        most = max(most, n)
+    word = np.empty(n_open + 1, np.uint32)
+    first = np.empty(n_open + 1, np.uint32)
+    leaf_value = np.empty(total_leaves, np.int64)
+    leaf_node = np.empty(total_leaves, np.int32)
+    tree_of = np.empty(n_tests, np.uint32)
+    node_of = np.empty(n_tests, np.int32)
+    leaf_of = np.empty(n_tests, np.int32)
+    key = np.empty(n_tests, np.int64)
+    values = np.empty(most, np.int64)
+    nodes = np.empty(most, np.int32)
+    order = np.empty(most, np.int32)
+    rank = np.empty(total_leaves, np.int32)
+    tree, at_word, at_leaf, at_test = 0, 0, 0, 0
+    for t in range(n_trees):
+        root = part.roots[t]
+        if low[root] == high[root]:
+            continue
+        word[tree] = at_word
+        first[tree] = at_leaf
+        j = 0
+        i = root
+        end = root + size[root]
+        while i < end:
+            if n_leaves[i] == 1:
+                values[j] = low[i]
+                nodes[j] = i
+                j += 1
+                i += size[i]
+                continue
+            tree_of[at_test] = tree
+            node_of[at_test] = i
+            leaf_of[at_test] = at_leaf + j
+            key[at_test] = cell_start[part.feature[i]] + part.cut[i]
+            at_test += 1
+            i += 1
+        _sort_down(values, j, order)
+        for r in range(j):
+            rank[at_leaf + order[r]] = r
+            leaf_value[at_leaf + r] = values[order[r]]
+            leaf_node[at_leaf + r] = nodes[order[r]]
+        at_word += (j + 63) // 64
+        at_leaf += j
+        tree += 1
+    word[tree] = at_word
+    first[tree] = at_leaf
+    order = _sort_up(key, cell_start[cell_start.shape[0] - 1])
+    n_features = 0
+    last = -1
+    for k in range(n_tests):
+        f = part.feature[node_of[order[k]]]
+        n_features += f != last
+        last = f
+    feature = np.empty(n_features, np.int32)
+    feature_first = np.empty(n_features + 1, np.int32)
+    test_cut = np.empty(n_tests, np.int32)
+    test_tree = np.empty(n_tests, np.uint32)
+    keep_left = np.empty(n_tests, np.uint64)
+    keep_right = np.empty(n_tests, np.uint64)
+    test_more = np.empty(n_tests, np.int32)
+    more = np.empty(n_more, np.uint64)
+    i = -1
+    at_more = 0
+    for k in range(n_tests):
+        source = order[k]
+        tree = tree_of[source]
+        node = node_of[source]
+        if i < 0 or part.feature[node] != feature[i]:
+            i += 1
+            feature[i] = part.feature[node]
+            feature_first[i] = k
+        n_left = n_leaves[part.left[node]]
+        n_right = n_leaves[part.right[node]]
+        leaf = leaf_of[source]
+        extra = np.int64(word[tree + 1]) - np.int64(word[tree]) - 1
+        test_cut[k] = part.cut[node]
+        test_tree[k] = tree
+        test_more[k] = at_more
+        # Left of the test the leaves of its right child are out, and the other way round.
+        keep_left[k] = _all_but(rank, leaf + n_left, n_right, more, at_more, extra)
+        keep_right[k] = _all_but(rank, leaf, n_left, more, at_more + extra, extra)
+        at_more += 2 * extra
+    feature_first[n_features] = n_tests
+    race = Race(
+        word,
+        first,
+        leaf_value,
+        leaf_node,
+        test_cut,
+        test_tree,
+        keep_left,
+        keep_right,
+        test_more,
+        more,
+        feature,
+        feature_first,
+    )
+    return race, constant
+
+
+@njit(cache=True, nogil=True)
+def _all_but(rank, start, count, more, at, extra):
+    """All bits but those of the leaves [start, start + count): the first word, and `extra` others into more[at:]."""
+    full = np.uint64(0xFFFFFFFFFFFFFFFF)
+    head = full
+    for w in range(extra):
+        more[at + w] = full
+    for j in range(start, start + count):
+        bit = np.uint64(1) << np.uint64(rank[j] & 63)
+        w = rank[j] >> 6
+        if w == 0:
+            head &= ~bit
+        else:
+            more[at + w - 1] &= ~bit
+    return head
+
+
+# The value of a tree without live leaves; leads stay below 2**58, and sums stop at the first such tree.
+IMPOSSIBLE = np.int64(-(2**60))
+
+# Rows of a box: its cells from LOW to HIGH, and its open tests from FIRST up to END.
+LOW, HIGH, FIRST, END = 0, 1, 2, 3
+
+
+# From here on functions take plain arrays: numba counts references, with atomic operations, whenever a tuple of arrays
+# or one of its fields changes hands, and that would cost several times the work itself.
+
+
+@njit(cache=True, nogil=True)
+def _best_value(live, start, n_words, value, first):
+    """The value of the best live leaf of a tree."""
+    for w in range(n_words):
+        bits = live[start + np.uint32(w)]
+        if bits != 0:
+            return value[first + np.uint32(64 * w + lowest_bit(bits))]
+    return IMPOSSIBLE
+
+
+@njit(cache=True, nogil=True)
+def _keep_leaves(live, start, n_words, head, more, at, right):
+    """Clears the bits that a test does not keep; whether any was set."""
+    before = live[start]
+    live[start] = before & head
+    changed = live[start] != before
+    extra = np.int64(n_words) - 1
+    if right:
+        at += extra
+    for w in range(extra):
+        before = live[start + np.uint32(w + 1)]
+        live[start + np.uint32(w + 1)] = before & more[at + w]
+        changed |= live[start + np.uint32(w + 1)] != before
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def _apply(start, stop, right, test_tree, keep, test_more, more, word, first, value, live, best):
+    """Puts the box on one side of the tests [start, stop); returns the change of the bound."""
+    change = np.int64(0)
+    for k in range(start, stop):
+        tree = test_tree[k]
+        at = word[tree]
+        n_words = word[tree + np.uint32(1)] - at
+        if _keep_leaves(live, at, n_words, keep[k], more, test_more[k], right):
+            lead = _best_value(live, at, n_words, value, first[tree])
+            if lead == IMPOSSIBLE:
+                return IMPOSSIBLE
+            change += lead - best[tree]
+            best[tree] = lead
+    return change
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    start, stop, right, total, needed, now, test_cut, test_tree, keep, test_more, more, word, first, value, live, best,
+    trial_live, trial_best, stamp, bound,
+):  # fmt: skip
+    """Bounds of one side of the cuts of the tests [start, stop) of a feature, from the weakest cut to the strongest.
+
+    Trials work on copies of trees, fresh where `stamp` is not `now`. Ends at the first cut whose side cannot win and
+    returns its nearest test, or where the tests end (`stop`, or `start - 1`).
+    """
+    run = total
+    k = start if right else stop - 1
+    step = 1 if right else -1
+    end = stop if right else start - 1
+    while k != end:
+        cut = test_cut[k]
+        group = k
+        while k != end and test_cut[k] == cut:
+            tree = test_tree[k]
+            at = word[tree]
+            n_words = word[tree + np.uint32(1)] - at
+            if stamp[tree] != now:
+                stamp[tree] = now
+                trial_best[tree] = best[tree]
+                for w in range(n_words):
+                    trial_live[at + np.uint32(w)] = live[at + np.uint32(w)]
+            if n_words == 1:
+                before = trial_live[at]
+                after = before & keep[k]
+                if after != before:
+                    if after == 0:
+                        return group
+                    trial_live[at] = after
+                    lead = value[first[tree] + np.uint32(lowest_bit(after))]
+                    run += lead - trial_best[tree]
+                    trial_best[tree] = lead
+            elif _keep_leaves(trial_live, at, n_words, keep[k], more, test_more[k], right):
+                lead = _best_value(trial_live, at, n_words, value, first[tree])
+                if lead == IMPOSSIBLE:
+                    return group
+                run += lead - trial_best[tree]
+                trial_best[tree] = lead
+            k += step
+        if run < needed:
+            return group
+        for j in range(min(group, k - step), max(group, k - step) + 1):
+            bound[j] = run
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _shrink(
+    box, i, cut, right, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live, best
+):
+    """Limits feature i of the box to cells above the cut (`right`) or up to it; returns the change of the bound."""
+    k, end = np.int64(box[FIRST, i]), np.int64(box[END, i])
+    if right:
+        stop = k
+        while stop < end and test_cut[stop] <= cut:
+            stop += 1
+        box[FIRST, i] = stop
+        box[LOW, i] = max(box[LOW, i], cut + 1)
+        return _apply(k, stop, True, test_tree, keep_right, test_more, more, word, first, value, live, best)
+    start = end
+    while start > k and test_cut[start - 1] >= cut:
+        start -= 1
+    box[END, i] = start
+    box[HIGH, i] = min(box[HIGH, i], cut)
+    return _apply(start, end, False, test_tree, keep_left, test_more, more, word, first, value, live, best)
+
+
+@njit(cache=True, nogil=True)
+def _tighten(
+    box, i, total, needed, now, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live,
+    best, trial_live, trial_best, stamp, bound_left, bound_right,
+):  # fmt: skip
+    """Sweeps feature i from both ends and shrinks the box while a side cannot win; returns the bound and `now`."""
+    while box[FIRST, i] < box[END, i]:
+        start, stop = np.int64(box[FIRST, i]), np.int64(box[END, i])
+        now += 2
+        k = _sweep(
+            start, stop, True, total, needed, now, test_cut, test_tree, keep_right, test_more, more, word, first, value,
+            live, best, trial_live, trial_best, stamp, bound_right,
+        )  # fmt: skip
+        if k < stop:
+            total += _shrink(
+                box, i, test_cut[k], False, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first,
+                value, live, best,
+            )  # fmt: skip
+            if total < needed:
+                return total, now
+            continue
+        k = _sweep(
+            start, stop, False, total, needed, now + 1, test_cut, test_tree, keep_left, test_more, more, word, first,
+            value, live, best, trial_live, trial_best, stamp, bound_left,
+        )  # fmt: skip
+        if k < start:
+            break
+        total += _shrink(
+            box, i, test_cut[k], True, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value,
+            live, best,
+        )  # fmt: skip
+        if total < needed:
+            return total, now
+    return total, now
+
+
+@njit(cache=True, nogil=True)
+def _best_cut(box, i, total, bound_left, bound_right, gate_below, gate_above):
+    """(score, test, whether it is a gate) of the best open cut of feature i: what lowers both bounds most."""
+    best_score, test, best_is_gate = -1.0, -1, False
+    for k in range(box[FIRST, i], box[END, i]):
+        is_gate = k in (gate_below, gate_above)
+        if best_is_gate and not is_gate:
+            continue
+        score = (np.float64(total - bound_left[k]) + 1.0) * (np.float64(total - bound_right[k]) + 1.0)
+        if score > best_score or (is_gate and not best_is_gate):
+            best_score, test, best_is_gate = score, k, is_gate
+    return best_score, test, best_is_gate
+
+
+@njit(cache=True, nogil=True)
+def _gates(box, i, test_cut, near_low, near_high):
+    """The open tests whose far side leaves N(x) altogether, nearest to it on either side; -1 if there is none.
+
+    Behind such a test the feature must be paid for, which limits all others.
+    """
+    below, above = -1, -1
+    if box[HIGH, i] < near_low or box[LOW, i] > near_high:
+        return below, above
+    for k in range(box[FIRST, i], box[END, i]):
+        if test_cut[k] < near_low:
+            below = k
+        elif test_cut[k] >= near_high:
+            above = k
+            break
+    return below, above
+
+
+@njit(cache=True, nogil=True)
+def _drop_dear_leaves(
+    word, first, value, leaf_node, cost_start, cost_feature, cost_price, box_price, spent, budget, live, best
+):
+    """Kills the leaves that what is left of the budget cannot pay for; returns the change of the bound."""
+    change = np.int64(0)
+    for tree in range(word.shape[0] - 1):
+        changed = False
+        start, leaf = np.int64(word[tree]), np.int64(first[tree])
+        for r in range(np.int64(first[tree + 1]) - leaf):
+            bit = np.uint64(1) << np.uint64(r & 63)
+            if live[start + (r >> 6)] & bit == 0:
+                continue
+            node = leaf_node[leaf + r]
+            cost = spent
+            for c in range(cost_start[node], cost_start[node + 1]):
+                # What the box pays for the feature anyway is in `spent` already.
+                cost += max(0.0, cost_price[c] - box_price[cost_feature[c]])
+            if cost > budget:
+                live[start + (r >> 6)] &= ~bit
+                changed = True
+        if changed:
+            lead = _best_value(live, word[tree], word[tree + 1] - word[tree], value, first[tree])
+            if lead == IMPOSSIBLE:
+                return IMPOSSIBLE
+            change += lead - best[tree]
+            best[tree] = lead
+    return change
+
+
+@njit(cache=True, nogil=True)
+def _start(race_feature, feature_first, word, first, value, region_low, region_high, box, live, best):
+    """The whole region as a box; returns the sum of best leaves."""
+    total = np.int64(0)
+    for i in range(race_feature.shape[0]):
+        box[LOW, i] = region_low[race_feature[i]]
+        box[HIGH, i] = region_high[race_feature[i]]
+        box[FIRST, i] = feature_first[i]
+        box[END, i] = feature_first[i + 1]
+    for tree in range(word.shape[0] - 1):
+        n = np.int64(first[tree + 1]) - np.int64(first[tree])
+        start = np.int64(word[tree])
+        for w in range(start, np.int64(word[tree + 1])):
+            bits = min(64, n - 64 * (w - start))
+            full = np.uint64(0xFFFFFFFFFFFFFFFF)
+            live[w] = full if bits == 64 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+        best[tree] = value[first[tree]]
+        total += best[tree]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _doubled(array):
+    """The same rows in an array with room for twice as many."""
+    bigger = np.empty((2 * array.shape[0], *array.shape[1:]), array.dtype)
+    bigger[: array.shape[0]] = array
+    return bigger
+
+
+@njit(cache=True, nogil=True)
+def run_race(race, part, constant, needed, model, exact, region, label, scores, cells, max_boxes, stop, ticket):
+    """Searches the region; returns (SAFE, BROKEN with `cells` filled, or UNDECIDED; number of boxes).
+
+    `needed` is the least lead, `constant` included, with which a box can hold another label. Gives up after
+    `max_boxes`, or soon after `stop[0]` became `ticket` or negative.
+    """
+    word, first, value, leaf_node = race.word, race.first, race.value, race.leaf_node
+    test_cut, test_tree, keep_left, keep_right = race.test_cut, race.test_tree, race.keep_left, race.keep_right
+    test_more, more, feature = race.test_more, race.more, race.feature
+    cost_start, cost_feature, cost_price = part.cost_start, part.cost_feature, part.cost_price
+    near_low, near_high, own, price, price_start = (
+        region.near_low, region.near_high, region.own, region.price, region.price_start
+    )  # fmt: skip
+    limited, budget = region.limited, region.budget
+    n_features, n_trees, n_tests = feature.shape[0], word.shape[0] - 1, test_cut.shape[0]
+    n_words = np.int64(word[n_trees])
+    # One level per open decision: the box before it, and the side that waits.
+    boxes = np.empty((8, 4, n_features), np.int32)
+    lives = np.empty((8, n_words), np.uint64)
+    bests = np.empty((8, n_trees), np.int64)
+    waiting = np.empty((8, 4), np.int64)
+    box_price = np.zeros(own.shape[0] if limited else 1)
+    trial_live, trial_best = np.empty(n_words, np.uint64), np.empty(n_trees, np.int64)
+    stamp = np.zeros(n_trees, np.int64)
+    bound_left, bound_right = np.empty(n_tests, np.int64), np.empty(n_tests, np.int64)
+    now, depth, n_boxes = np.int64(0), 0, 0
+    box, live, best = boxes[0], lives[0], bests[0]
+    total = constant + _start(feature, race.feature_first, word, first, value, region.low, region.high, box, live, best)
+    while True:
+        n_boxes += 1
+        if n_boxes > max_boxes or (n_boxes % CHECK_EVERY == 0 and (stop[0] == ticket or stop[0] < 0)):
+            return UNDECIDED, n_boxes
+        chosen, test = -1, -1
+        if total >= needed and limited:
+            spent, changed = _box_prices(feature, box, near_low, near_high, price, price_start, box_price)
+            if spent > budget:
+                total = IMPOSSIBLE
+            elif changed:
+                total += _drop_dear_leaves(
+                    word, first, value, leaf_node, cost_start, cost_feature, cost_price, box_price, spent, budget, live,
+                    best,
+                )  # fmt: skip
+        if total >= needed:
+            score, is_gate = -1.0, False
+            for i in range(n_features):
+                total, now = _tighten(
+                    box, i, total, needed, now, test_cut, test_tree, keep_left, keep_right, test_more, more, word,
+                    first, value, live, best, trial_live, trial_best, stamp, bound_left, bound_right,
+                )  # fmt: skip
+                if total < needed:
+                    break
+                f = feature[i]
+                below, above = _gates(box, i, test_cut, near_low[f], near_high[f]) if limited else (-1, -1)
+                its_score, its_test, its_gate = _best_cut(box, i, total, bound_left, bound_right, below, above)
+                if its_test >= 0 and ((its_gate and not is_gate) or (its_gate == is_gate and its_score > score)):
+                    score, test, is_gate, chosen = its_score, its_test, its_gate, i
+            if (
+                total >= needed
+                and chosen < 0
+                and _can_pay(feature, box, near_low, near_high, price, price_start, limited, budget)
+            ):
+                for f in range(own.shape[0]):
+                    cells[f] = own[f]
+                for i in range(n_features):
+                    f = feature[i]
+                    cells[f] = cheapest_cell(
+                        price, price_start[f], near_low[f], near_high[f], own[f], box[LOW, i], box[HIGH, i], limited
+                    )
+                if label_of_cells(model, exact, cells, scores) != label:
+                    return BROKEN, n_boxes
+        if total >= needed and chosen >= 0:
+            # The more promising side first; the other one waits with the box as it is now.
+            right = bound_right[test] > bound_left[test]
+            if depth + 1 == waiting.shape[0]:
+                boxes, lives, bests, waiting = _doubled(boxes), _doubled(lives), _doubled(bests), _doubled(waiting)
+            waiting[depth, 0] = chosen
+            waiting[depth, 1] = test_cut[test]
+            waiting[depth, 2] = not right
+            waiting[depth, 3] = total
+            boxes[depth + 1] = boxes[depth]
+            lives[depth + 1] = lives[depth]
+            bests[depth + 1] = bests[depth]
+            depth += 1
+            i, cut = chosen, np.int64(test_cut[test])
+        else:
+            if depth == 0:
+                return SAFE, n_boxes
+            depth -= 1
+            i, cut, right, total = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] == 1, waiting[depth, 3]
+            # Prices were those of a deeper box; leaves that it could not pay for may live again here.
+            box_price[:] = -1.0
+        box, live, best = boxes[depth], lives[depth], bests[depth]
+        total += _shrink(
+            box,
+            i,
+            cut,
+            right,
+            test_cut,
+            test_tree,
+            keep_left,
+            keep_right,
+            test_more,
+            more,
+            word,
+            first,
+            value,
+            live,
+            best,
+        )
+
+
+@njit(cache=True, nogil=True)
+def _box_prices(feature, box, near_low, near_high, price, price_start, box_price):
+    """Updates what the box pays per feature; returns (the sum, whether anything changed)."""
+    spent, changed = 0.0, False
+    for i in range(feature.shape[0]):
+        f = feature[i]
+        least = least_price(price, price_start[f], near_low[f], near_high[f], box[LOW, i], box[HIGH, i])
+        if least != box_price[f]:
+            box_price[f] = least
+            changed = True
+        spent += least
+    return spent, changed
+
+
+@njit(cache=True, nogil=True)
+def _can_pay(feature, box, near_low, near_high, price, price_start, limited, budget):
+    """Whether the cheapest cells of the box can be paid for."""
+    if not limited:
+        return True
+    spent = 0.0
+    for i in range(feature.shape[0]):
+        f = feature[i]
+        spent += least_price(price, price_start[f], near_low[f], near_high[f], box[LOW, i], box[HIGH, i])
+    return spent <= budget

@@ -1,0 +1,38 @@
+"""Paths that users pass in, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from treeproof.errors import InvalidInput
+
+
+def as_path(path: Any) -> Path:
+    """A path that the user gave, or InvalidInput."""
+    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path) or not str(path):
+        raise InvalidInput(f"a path is expected, got {path!r}")
+    return Path(path)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Replaces the file by one with this text; an error on the way leaves the old one as it was."""
+    name = None
+    try:
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, file)
+    except OSError as error:
+        if name is not None:
+            os.unlink(name)
+        raise InvalidInput(f"cannot write {file}: {error.strerror}") from None
+    except BaseException:
+        if name is not None:
+            os.unlink(name)
+        raise
