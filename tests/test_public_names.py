@@ -11,13 +11,19 @@ import treeproof as tp
 def test_public_names_are_pinned() -> None:
     assert sorted(tp.__all__) == [
         "Attacker",
+        "Bounds",
         "Ensemble",
         "InvalidInput",
+        "Outcome",
         "SoundnessError",
         "UnsupportedModel",
+        "Verdict",
+        "Verification",
+        "Witness",
         "from_model",
         "load_model",
         "save_model",
+        "verify",
     ]
     for name in tp.__all__:
         assert hasattr(tp, name)

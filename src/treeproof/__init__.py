@@ -6,16 +6,24 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers import from_model, load_model, save_model
 from treeproof.threat import Attacker
+from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
+from treeproof.verify import verify
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Attacker",
+    "Bounds",
     "Ensemble",
     "InvalidInput",
+    "Outcome",
     "SoundnessError",
     "UnsupportedModel",
+    "Verdict",
+    "Verification",
+    "Witness",
     "from_model",
     "load_model",
     "save_model",
+    "verify",
 ]

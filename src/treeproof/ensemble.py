@@ -86,7 +86,7 @@ class Ensemble:
     origin: str = "treeproof"
     """What the model was: library and class, for people to read."""
     source: Any = field(default=None)
-    """The library's own model if there is one at hand: the ground truth that witnesses are replayed on."""
+    """Predicts labels as the library does, if it is at hand: the ground truth that witnesses are replayed on."""
 
     @property
     def n_trees(self) -> int:

@@ -366,16 +366,21 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
     """
     rows = ensemble.check_rows([x])  # type: ignore[arg-type]
     threat.check_domain(rows, ensemble)
-    near_low, near_high = threat.neighbourhood(rows, bind_epsilon(epsilon, ensemble))
+    low, high = threat.neighbourhood(rows, bind_epsilon(epsilon, ensemble))
+    return price_table_of_box(threat, ensemble, low[0], high[0])
+
+
+def price_table_of_box(threat: Threat, ensemble: Ensemble, low: FloatArray, high: FloatArray) -> Prices:
+    """The price table of the neighbours from `low` to `high`; NaN on both sides is a missing value."""
     grid = ensemble.grid
     offsets = np.concatenate(([0], np.cumsum(grid.n_cells)))
-    low, high = np.full(offsets[-1], np.inf), np.full(offsets[-1], np.inf)
+    lower, upper = np.full(offsets[-1], np.inf), np.full(offsets[-1], np.inf)
     exact: dict[tuple[int, int], Fraction] = {}
     for f in range(ensemble.n_features):
-        if np.isnan(rows[0, f]):
+        box = (float(low[f]), float(high[f]))
+        if math.isnan(box[0]):
             exact[f, NAN_CELL] = Fraction(0)
             continue
-        box = (float(near_low[0, f]), float(near_high[0, f]))
         for cell in range(int(grid.n_cells[f])):
             interval = grid.interval(f, cell)
             inside = (
@@ -385,9 +390,9 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
             price = _price(threat, f, box, inside)
             if price is not None:
                 exact[f, cell] = price
-                low[offsets[f] + cell], high[offsets[f] + cell] = _enclosure(price)
+                lower[offsets[f] + cell], upper[offsets[f] + cell] = _enclosure(price)
     budget = Fraction(threat.budget) if threat.power is None else Fraction(threat.radius) ** threat.power
-    return Prices(low, high, offsets.astype(np.int64), budget, exact)
+    return Prices(lower, upper, offsets.astype(np.int64), budget, exact)
 
 
 def _price(threat: Threat, f: int, box: tuple[float, float], cell: tuple[float, float]) -> Fraction | None:

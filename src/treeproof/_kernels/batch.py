@@ -24,19 +24,39 @@ class Boxes(NamedTuple):
 class Prices(NamedTuple):
     """What moves cost. `start` (n_features + 1,) are the features' first entries in a table over all cells.
 
-    `cost` (n_features,) is the price of any cell that is reached. Rows of `table` (0 or n_rows, n_cells) replace that
-    where prices differ from cell to cell.
+    `cost` (n_features,) is the price of any cell that is reached. With `power` above 0 prices are distances to that
+    power instead, rounded down, from `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest`
+    (n_cells,) double of a cell. A `table` (1, n_cells) replaces both.
     """
 
     start: Any
     cost: Any
+    power: Any
+    near_low: Any
+    near_high: Any
+    lowest: Any
+    highest: Any
     table: Any
     budget: Any
     limited: Any
 
 
 @njit(cache=True, nogil=True)
+def _distance_price(distance, power):
+    """distance ** power, rounded down for sure; `distance` carries one rounding of its own."""
+    # Each of the 2 * power roundings takes off less than 2**-52 of the value.
+    price = distance * (1.0 - 2.0**-51)
+    result = price
+    for _ in range(power - 1):
+        result *= price
+        result *= 1.0 - 2.0**-51
+    return result
+
+
+@njit(cache=True, nogil=True)
 def _fill_region(boxes, prices, row, region):
+    start, price, limited = prices.start, region.price, prices.limited
+    has_table = prices.table.shape[0] > 0
     for f in range(region.low.shape[0]):
         near_low, near_high = boxes.near_low[row, f], boxes.near_high[row, f]
         reach_low, reach_high = boxes.reach_low[row, f], boxes.reach_high[row, f]
@@ -45,22 +65,26 @@ def _fill_region(boxes, prices, row, region):
         region.near_high[f] = near_high
         region.low[f] = min(near_low, reach_low) if reach_low <= reach_high else near_low
         region.high[f] = max(near_high, reach_high) if reach_low <= reach_high else near_high
-        if not prices.limited and prices.table.shape[0] == 0:
+        if not limited or region.own[f] < 0:  # a missing value has no cells, and stays what it is
             continue
-        start = prices.start[f]
         for c in range(region.low[f], region.high[f] + 1):
+            at = start[f] + c
             if near_low <= c <= near_high:
-                region.price[start + c] = 0.0
-            elif prices.table.shape[0] > 0:
-                region.price[start + c] = prices.table[row, start + c]
-            elif reach_low <= c <= reach_high:
-                region.price[start + c] = prices.cost[f]
+                price[at] = 0.0
+            elif has_table:
+                price[at] = prices.table[0, at]
+            elif not reach_low <= c <= reach_high:
+                price[at] = INFINITE
+            elif prices.power == 0:
+                price[at] = prices.cost[f]
+            elif c > near_high:
+                price[at] = _distance_price(prices.lowest[at] - prices.near_high[row, f], prices.power)
             else:
-                region.price[start + c] = INFINITE
+                price[at] = _distance_price(prices.near_low[row, f] - prices.highest[at], prices.power)
 
 
 @njit(cache=True, nogil=True)
-def search_rows(model, exact, boxes, prices, labels, max_boxes, stop, progress, status, cells, n_boxes):
+def search_rows(model, exact, boxes, prices, labels, too_dear, stop, progress, status, cells, n_boxes):
     """Per row: does the label hold on all its affordable cells? Fills status, counterexample cells and box counts.
 
     `progress[0]` is the row under way plus 1; `stop[0]` set to that number abandons the row, negative all that is left.
@@ -69,12 +93,13 @@ def search_rows(model, exact, boxes, prices, labels, max_boxes, stop, progress, 
     n_nodes = model.feature.shape[0]
     n_trees = model.roots.shape[0]
     n_classes = model.value.shape[1]
-    region_price = np.empty(prices.start[n_features] if prices.limited or prices.table.shape[0] > 0 else 1)
+    region_price = np.empty(prices.start[n_features] if prices.limited else 1)
     ints = np.empty((5, n_features), np.int32)
     region = Region(
         ints[0], ints[1], ints[2], ints[3], ints[4], region_price, prices.start, prices.budget, prices.limited
     )
-    max_costs = n_nodes * 8 if prices.limited else 1
+    # A leaf has at most one price per test on its path.
+    max_costs = n_nodes * (model.depth + 1) if prices.limited else 1
     part = Part(
         np.empty(n_nodes + 1, np.int32),
         np.empty(n_nodes + 1, np.int32),
@@ -94,13 +119,13 @@ def search_rows(model, exact, boxes, prices, labels, max_boxes, stop, progress, 
         _fill_region(boxes, prices, row, region)
         n = restrict(model, region, part, model.depth + 1)
         status[row], n_boxes[row] = _search_row(
-            model, exact, region, part, n, n_trees, n_classes, labels[row], scores, cells[row], max_boxes, stop, row + 1
+            model, exact, region, part, n, n_trees, n_classes, labels[row], too_dear, scores, cells[row], stop, row + 1
         )
     progress[0] = n_rows + 1
 
 
 @njit(cache=True, nogil=True)
-def _search_row(model, exact, region, part, n, n_trees, n_classes, label, scores, cells, max_boxes, stop, ticket):
+def _search_row(model, exact, region, part, n, n_trees, n_classes, label, too_dear, scores, cells, stop, ticket):
     """One row: every other class in turn, the one with the largest lead first."""
     boxes = 0
     leads = np.empty(n_classes, np.int64)
@@ -118,19 +143,7 @@ def _search_row(model, exact, region, part, n, n_trees, n_classes, label, scores
         race, constant = build_race(part, n, n_trees, model.value, other, label, region.limited, region.price_start)
         constant += model.offset[other] - model.offset[label]
         found, used = run_race(
-            race,
-            part,
-            constant,
-            needs[other],
-            model,
-            exact,
-            region,
-            label,
-            scores,
-            cells,
-            max_boxes - boxes,
-            stop,
-            ticket,
+            race, part, constant, needs[other], model, exact, region, label, too_dear, scores, cells, stop, ticket
         )
         boxes += used
         if found != SAFE:

@@ -537,11 +537,12 @@ def _doubled(array):
 
 
 @njit(cache=True, nogil=True)
-def run_race(race, part, constant, needed, model, exact, region, label, scores, cells, max_boxes, stop, ticket):
+def run_race(race, part, constant, needed, model, exact, region, label, too_dear, scores, cells, stop, ticket):
     """Searches the region; returns (SAFE, BROKEN with `cells` filled, or UNDECIDED; number of boxes).
 
-    `needed` is the least lead, `constant` included, with which a box can hold another label. Gives up after
-    `max_boxes`, or soon after `stop[0]` became `ticket` or negative.
+    `needed` is the least lead, `constant` included, with which a box can hold another label. `too_dear` (n,
+    n_features) are cell vectors that cost more than the rounded prices say. Gives up soon after `stop[0]` became
+    `ticket` or negative.
     """
     word, first, value, leaf_node = race.word, race.first, race.value, race.leaf_node
     test_cut, test_tree, keep_left, keep_right = race.test_cut, race.test_tree, race.keep_left, race.keep_right
@@ -567,7 +568,7 @@ def run_race(race, part, constant, needed, model, exact, region, label, scores, 
     total = constant + _start(feature, race.feature_first, word, first, value, region.low, region.high, box, live, best)
     while True:
         n_boxes += 1
-        if n_boxes > max_boxes or (n_boxes % CHECK_EVERY == 0 and (stop[0] == ticket or stop[0] < 0)):
+        if n_boxes % CHECK_EVERY == 0 and (stop[0] == ticket or stop[0] < 0):
             return UNDECIDED, n_boxes
         chosen, test = -1, -1
         if total >= needed and limited:
@@ -605,7 +606,7 @@ def run_race(race, part, constant, needed, model, exact, region, label, scores, 
                     cells[f] = cheapest_cell(
                         price, price_start[f], near_low[f], near_high[f], own[f], box[LOW, i], box[HIGH, i], limited
                     )
-                if label_of_cells(model, exact, cells, scores) != label:
+                if label_of_cells(model, exact, cells, scores) != label and not _is_row_of(too_dear, cells):
                     return BROKEN, n_boxes
         if total >= needed and chosen >= 0:
             # The more promising side first; the other one waits with the box as it is now.
@@ -646,6 +647,17 @@ def run_race(race, part, constant, needed, model, exact, region, label, scores, 
             live,
             best,
         )
+
+
+@njit(cache=True, nogil=True)
+def _is_row_of(rows, cells):
+    for r in range(rows.shape[0]):
+        same = True
+        for f in range(cells.shape[0]):
+            same &= rows[r, f] == cells[f]
+        if same:
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)

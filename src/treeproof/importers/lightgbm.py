@@ -49,7 +49,7 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
 
     name = type(model).__qualname__
     if isinstance(model, lightgbm.Booster):
-        return _ensemble(model.model_to_string(), classes=None, origin=f"LightGBM {name}", source=model)
+        return _ensemble(model.model_to_string(), classes=None, origin=f"LightGBM {name}", source=BoosterLabels(model))
     if not isinstance(model, lightgbm.LGBMClassifier):
         raise UnsupportedModel(f"LightGBM's {name} is no classifier; treeproof reads LGBMClassifier and Booster")
     if not model.__sklearn_is_fitted__():
@@ -62,6 +62,18 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
             raise UnsupportedModel(f"{name}({setting}={params[setting]!r}) changes what predict returns; leave it out")
     text = model.booster_.model_to_string()
     return _ensemble(text, classes=model.classes_, origin=f"LightGBM {name}", source=model)
+
+
+class BoosterLabels:
+    """A Booster's probabilities as labels: above 0.5 for two classes, the best class for more."""
+
+    def __init__(self, booster: Any) -> None:
+        self.booster = booster
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Per row the label."""
+        p = np.asarray(self.booster.predict(np.asarray(X, dtype=np.float64)))
+        return np.argmax(p, axis=1) if p.ndim == 2 else (p > 0.5).astype(np.int64)
 
 
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:

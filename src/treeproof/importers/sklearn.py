@@ -7,6 +7,7 @@ itself adds them in an order that can change from run to run.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,28 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
         )
     if voting is not None and not can_vote:
         raise InvalidInput(f"voting={voting!r} is for forests and bagging, not for {type(model).__name__}")
-    return reader(model, voting == "hard")
+    ensemble = reader(model, voting == "hard")
+    return dataclasses.replace(ensemble, source=MajorityVote(model)) if voting == "hard" else ensemble
+
+
+class MajorityVote:
+    """Asks each tree of a forest or bagging for its own label and counts; ties go to the lowest class."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Per row the label with most votes."""
+        rows = np.asarray(X, dtype=np.float64)
+        model = self.model
+        if not hasattr(model, "estimators_"):
+            return np.asarray(model.predict(rows))
+        votes = np.zeros((len(rows), len(model.classes_)))
+        every = [slice(None)] * len(model.estimators_)
+        for tree, features in zip(model.estimators_, getattr(model, "estimators_features_", every), strict=True):
+            # Members are trained on class numbers.
+            votes[np.arange(len(rows)), tree.predict(rows[:, features]).astype(np.int64)] += 1
+        return np.asarray(model.classes_[np.argmax(votes, axis=1)])
 
 
 def _reader_of(model: Any) -> tuple[Callable[[Any, bool], Ensemble], bool]:

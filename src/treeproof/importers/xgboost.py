@@ -49,7 +49,7 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
 
     name = type(model).__qualname__
     if isinstance(model, xgboost.Booster):
-        return _ensemble(_document_of(model), as_wrapper=False, origin=f"XGBoost {name}", source=model)
+        return _ensemble(_document_of(model), as_wrapper=False, origin=f"XGBoost {name}", source=BoosterLabels(model))
     if not isinstance(model, xgboost.XGBClassifier):
         raise UnsupportedModel(
             f"XGBoost's {name} is no classifier; treeproof reads XGBClassifier, XGBRFClassifier, Booster"
@@ -65,6 +65,24 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
             f"with multi:softprob and 2 classes {name}.predict returns two columns and no label; use binary:logistic"
         )
     return _ensemble(document, as_wrapper=True, origin=f"XGBoost {name}", source=model)
+
+
+class BoosterLabels:
+    """A Booster's predictions as labels: above 0.5 for two classes, the best class for more."""
+
+    def __init__(self, booster: Any) -> None:
+        self.booster = booster
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Per row the label."""
+        import xgboost
+
+        rows = xgboost.DMatrix(np.asarray(X, dtype=np.float64), feature_names=self.booster.feature_names)
+        predicted = np.asarray(self.booster.predict(rows))
+        if predicted.ndim == 2:
+            return np.asarray(np.argmax(predicted, axis=1))
+        objective = json.loads(self.booster.save_config())["learner"]["objective"]["name"]
+        return predicted.astype(np.int64) if objective == "multi:softmax" else (predicted > 0.5).astype(np.int64)
 
 
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:

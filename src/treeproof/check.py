@@ -1,0 +1,117 @@
+"""Re-checks evidence in plain Python and exact rational arithmetic; imports no kernel and no engine."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from treeproof.ensemble import Decision, Ensemble
+from treeproof.importers import as_ensemble
+from treeproof.intervals import FloatArray
+from treeproof.threat import Attacker, bind_epsilon
+from treeproof.verdicts import Witness
+
+
+def is_witness(model: Any, attacker: Attacker, epsilon: Any, witness: Witness) -> bool:
+    """Whether the witness holds: the neighbour is in N(x), the attack is in A(neighbour), and the label changes.
+
+    Membership is decided by the definitions, with rational numbers; labels by a plain walk of the trees.
+    """
+    ensemble = as_ensemble(model)
+    x, near, attacked = (np.asarray(row, dtype=np.float64) for row in (witness.x, witness.neighbour, witness.attacked))
+    if not all(row.shape == (ensemble.n_features,) for row in (x, near, attacked)):
+        return False
+    return (
+        _in_neighbourhood(ensemble, attacker, epsilon, x, near)
+        and _in_attack(ensemble, attacker, near, attacked)
+        and predict_row(ensemble, near) != predict_row(ensemble, attacked)
+    )
+
+
+def _allowed(ensemble: Ensemble, attacker: Attacker, f: int, value: float) -> bool:
+    """Whether the model takes the value, and the domain holds it."""
+    if not ensemble.value_low[f] <= value <= ensemble.value_high[f]:
+        return False
+    if attacker.domain is None:
+        return True
+    low, high = attacker.domain.bind(ensemble, (-math.inf, math.inf))[f]
+    return low <= value <= high
+
+
+def _in_neighbourhood(ensemble: Ensemble, attacker: Attacker, epsilon: Any, x: FloatArray, near: FloatArray) -> bool:
+    reach = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble)
+    for f in range(ensemble.n_features):
+        a, b = float(x[f]), float(near[f])
+        if a == b or (math.isnan(a) and math.isnan(b)):
+            continue
+        if math.isnan(a) or math.isnan(b) or not _allowed(ensemble, attacker, f, b):
+            return False
+        if math.isfinite(reach[f]) and abs(Fraction(b) - Fraction(a)) > Fraction(float(reach[f])):
+            return False
+    return True
+
+
+def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacked: FloatArray) -> bool:
+    intervals = attacker.intervals.bind(ensemble, (0.0, 0.0))
+    costs = attacker.costs.bind(ensemble, 1)
+    spent = Fraction(0)
+    for f in range(ensemble.n_features):
+        a, b = float(near[f]), float(attacked[f])
+        if a == b or (math.isnan(a) and math.isnan(b)):
+            continue
+        if math.isnan(a) or math.isnan(b) or not _allowed(ensemble, attacker, f, b):
+            return False
+        moved = Fraction(b) - Fraction(a)
+        low, high = intervals[f]
+        if attacker.power is not None:
+            if (low, high) == (0.0, 0.0):
+                return False
+            spent += abs(moved) ** attacker.power
+        elif (math.isinf(low) or moved >= Fraction(low)) and (math.isinf(high) or moved <= Fraction(high)):
+            spent += costs[f]
+        else:
+            return False
+    if attacker.power is not None:
+        return spent <= Fraction(attacker.radius) ** attacker.power
+    return attacker.budget is None or spent <= attacker.budget
+
+
+def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
+    """The label of one row by a plain walk, adding scores in the library's order and precision."""
+    rule = ensemble.rule
+    number = np.dtype(rule.precision).type
+    scores = [number(0) if rule.base_last else number(base) for base in ensemble.base]
+    for root in ensemble.roots.tolist():
+        node = root
+        while ensemble.feature[node] >= 0:
+            value = float(x[ensemble.feature[node]])
+            left = bool(ensemble.nan_left[node]) if math.isnan(value) else value <= ensemble.threshold[node]
+            node = int(ensemble.left[node] if left else ensemble.right[node])
+        leaf = ensemble.leaf_scores[ensemble.leaf[node]]
+        scores = [number(score + part) for score, part in zip(scores, leaf, strict=True)]
+    scores = [number(float(score) / float(rule.divisor)) for score in scores]
+    if rule.base_last:
+        scores = [number(score + number(base)) for score, base in zip(scores, ensemble.base, strict=True)]
+    return ensemble.classes[_class_of(rule, scores, number)].item()
+
+
+def _class_of(rule: Any, scores: list[Any], number: Any) -> int:
+    if rule.decision == Decision.CUT:
+        return int(float(scores[0]) > rule.cut)
+    if rule.decision == Decision.SOFTMAX:
+        powers = [number(math.exp(float(number(score - max(scores))))) for score in scores]
+        total = number(sum(float(power) for power in powers))
+        scores = [number(power / total) for power in powers]
+    elif rule.decision == Decision.SIGMOID:
+        scores = [number(_sigmoid(rule.steepness * float(score))) for score in scores]
+    return scores.index(max(scores))
+
+
+def _sigmoid(x: float) -> float:
+    try:
+        return 1.0 / (1.0 + math.exp(-x))
+    except OverflowError:
+        return 0.0

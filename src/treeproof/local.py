@@ -1,0 +1,458 @@
+"""Exact verdicts on single rows: is the label the same on all that an attacker can reach from a box of neighbours?
+
+`Local.decide` answers for a batch of rows with compiled code (`_kernels/batch.py`). A counterexample comes back as
+cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that shows an unstable z. See docs/theory.md.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.ensemble import Decision, Ensemble
+from treeproof.intervals import LARGEST, FloatArray, add_down, add_up, next_up
+from treeproof.moves import some_move
+from treeproof.threat import Threat, price_table_of_box
+from treeproof.verdicts import Outcome
+
+POLL = 0.02
+"""Seconds between two looks at the clock while compiled code runs."""
+
+
+@dataclass
+class Limits:
+    """When to give up: seconds per row, a moment (time.monotonic) for everything, or a call of `cancel`."""
+
+    timeout: float | None = None
+    deadline: float | None = None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process has its own clock and cannot be cancelled from here.
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        return {"timeout": self.timeout, "left": left}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.timeout = state["timeout"]
+        self.deadline = None if state["left"] is None else time.monotonic() + state["left"]
+        self.cancelled = threading.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more should be started."""
+        return self.cancelled.is_set() or (self.deadline is not None and time.monotonic() >= self.deadline)
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Per row the outcome, and for refuted rows the neighbour and the attacked row that show it."""
+
+    outcome: npt.NDArray[np.int8]
+    neighbour: FloatArray
+    attacked: FloatArray
+    boxes: int
+
+
+@lru_cache(maxsize=8)
+def compiled(ensemble: Ensemble) -> tuple[Any, Any]:
+    """The ensemble as the kernels want it: integer cells, and scores in whole units with a stated slack."""
+    from treeproof._kernels.region import Model
+    from treeproof._kernels.search import Exact
+
+    inner = ensemble.feature >= 0
+    cut = np.full(ensemble.n_nodes, -1, dtype=np.int32)
+    cut[inner] = ensemble.grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner])
+    value, offset, slack = whole_units(ensemble)
+    rule = ensemble.rule
+    model = Model(
+        ensemble.feature,
+        cut,
+        ensemble.left,
+        ensemble.right,
+        ensemble.nan_left,
+        ensemble.leaf,
+        ensemble.roots,
+        value,
+        offset,
+        slack,
+        int(ensemble.depths.max()),
+    )
+    exact = Exact(
+        ensemble.leaf_scores,
+        ensemble.base,
+        rule.base_last,
+        float(rule.divisor),
+        int(rule.decision),
+        float(rule.cut),
+        float(rule.steepness),
+    )
+    return model, exact
+
+
+def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Leaf scores and offsets per class in whole units, and the slack within which only the exact scores decide.
+
+    Whole numbers can be added and taken off again without rounding. If the sums of two classes differ by more than
+    the slack, the library's own rounded scores order them alike: the slack covers every rounding of the library
+    (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0.
+    """
+    rule = ensemble.rule
+    leaves = ensemble.leaf_scores.astype(np.float64)
+    base = [Fraction(float(b)) * (Fraction(rule.divisor) if rule.base_last else 1) for b in ensemble.base]
+    if rule.decision == Decision.CUT:
+        # One score against a cut: class 0 has score 0, class 1 the score less the cut.
+        leaves = np.column_stack((np.zeros(len(leaves)), leaves))
+        base = [Fraction(0), base[0] - Fraction(rule.cut) * Fraction(rule.divisor)]
+    per_node = np.zeros(ensemble.n_nodes)
+    per_node[ensemble.feature < 0] = np.abs(leaves).max(axis=1)
+    largest = float(np.maximum.reduceat(per_node, ensemble.roots).sum()) + float(max(abs(b) for b in base))
+    step = 2.0**-53 if rule.precision == "float64" else 2.0**-24
+    plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
+    whole = (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
+    if plain and whole and largest < 0.01 / step:
+        return leaves.astype(np.int64), np.array([int(b) for b in base], dtype=np.int64), 0
+    unit = 2.0 ** (56 - math.ceil(math.log2(max(largest, 2.0**-900))))
+    rounding = 2 * (ensemble.n_trees + 8) * step * largest + _probability_slack(ensemble, largest, step)
+    slack = min(rounding * unit * 1.01, 2.0**57)
+    value = np.rint(leaves * unit).astype(np.int64)
+    offset = np.array([round(b * Fraction(unit)) for b in base], dtype=np.int64)
+    return value, offset, math.ceil(slack) + ensemble.n_trees + 2
+
+
+def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float:
+    """How far apart two sums can be whose probabilities still round to the same number, in units of the sums."""
+    rule = ensemble.rule
+    if rule.decision == Decision.SOFTMAX:
+        # exp and the division are each off by a few steps, relative to probabilities.
+        return 32 * step * rule.divisor
+    if rule.decision == Decision.SIGMOID:
+        # A sigmoid is flat far out: its slope at s is at least exp(-|steepness * s|) / 4.
+        flat = min(rule.steepness * largest / rule.divisor, 600.0)
+        return 64 * step * math.exp(flat) / rule.steepness * rule.divisor
+    return 0.0
+
+
+class Local:
+    """The local search for one model and one attacker.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = tp.from_model(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+    >>> local = Local(model, tp.Attacker.linf(0.3).bind(model))
+    >>> local.decide(np.array([[0.0], [0.3]]), np.zeros(1)).outcome.tolist()
+    [0, 1]
+    """
+
+    def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> None:
+        self.ensemble = ensemble
+        self.threat = threat
+        self.limits = limits or Limits()
+        self.boxes = 0
+        grid = ensemble.grid
+        self._start = np.concatenate(([0], np.cumsum(grid.n_cells))).astype(np.int64)
+        self._limited = threat.power is not None or threat.budget < int(threat.cost.sum())
+        self._lowest, self._highest = _cell_ends(ensemble)
+
+    def decide(self, X: FloatArray, epsilon: FloatArray) -> Decisions:
+        """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself."""
+        low, high = self.threat.neighbourhood(X, epsilon)
+        labels = self.ensemble.predict_index(X)
+        status, cells = self._search(low, high, X, labels)
+        neighbour, attacked = X.copy(), X.copy()
+        broken = np.flatnonzero(status == Outcome.REFUTED)
+        if len(broken):
+            z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
+            neighbour[broken], attacked[broken] = z, w
+            same = self.ensemble.predict_index(z) == self.ensemble.predict_index(w)
+            for row in broken[same]:
+                status[row] = self._settle(X[row], low[row], high[row], neighbour[row], attacked[row])
+        return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
+
+    def _settle(self, x: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray, attacked: FloatArray) -> int:
+        """Decides a box whose reach holds two labels, by splitting it where no attack leads across.
+
+        Fills `near` and `attacked` with the witness. A box is settled by a pair of neighbouring doubles with
+        different labels that the attacker can exchange; where all such pairs on the way from one label to the other
+        are walls, the parts on both sides of a wall are decided on their own.
+        """
+        todo = [(low.copy(), high.copy())]
+        unknown = False
+        while todo:
+            low, high = todo.pop()
+            reference = np.where(np.isnan(x), x, np.clip(x, low, high))
+            label = self.ensemble.predict_index([reference])
+            status, cells = self._search(low[None], high[None], reference[None], label)
+            if status[0] == Outcome.PROVED:
+                continue
+            if status[0] == Outcome.UNKNOWN:
+                unknown = True
+                continue
+            z, w = self._doubles(reference[None], low[None], high[None], cells)
+            near[:], attacked[:] = z[0], w[0]
+            if self.ensemble.predict_index(z)[0] != self.ensemble.predict_index(w)[0]:
+                return Outcome.REFUTED
+            wall = self._cross(reference, z[0], near, attacked)
+            if wall is None:
+                return Outcome.REFUTED
+            f, cut = wall
+            left_high, right_low = high.copy(), low.copy()
+            left_high[f], right_low[f] = cut, float(next_up(cut))
+            todo += [(low, left_high), (right_low, high)]
+        return Outcome.UNKNOWN if unknown else Outcome.PROVED
+
+    def _cross(
+        self, start: FloatArray, end: FloatArray, near: FloatArray, attacked: FloatArray
+    ) -> tuple[int, float] | None:
+        """Walks from start to end, one feature at a time, over the thresholds in between.
+
+        Where the label changes and an attack leads across, fills `near` and `attacked` with that pair and returns
+        None; otherwise returns (feature, threshold) of a change that no attack crosses.
+        """
+        grid = self.ensemble.grid
+        here = start.copy()
+        wall: tuple[int, float] | None = None
+        for f in np.flatnonzero(start != end):
+            if np.isnan(start[f]):
+                continue
+            cuts = grid.cuts_of(int(f))
+            lo, hi = sorted((float(start[f]), float(end[f])))
+            between = cuts[(cuts >= lo) & (cuts < hi)]
+            rows = np.repeat(here[None], 2 * len(between), axis=0)
+            rows[0::2, f], rows[1::2, f] = between, next_up(between)
+            labels = self.ensemble.predict_index(rows) if len(rows) else np.empty(0, dtype=np.int64)
+            for k in np.flatnonzero(labels[0::2] != labels[1::2]):
+                below, above = rows[2 * k], rows[2 * k + 1]
+                for z, w in ((below, above), (above, below)):
+                    if self._can_move(int(f), float(z[f]), float(w[f])):
+                        near[:], attacked[:] = z, w
+                        return None
+                wall = (int(f), float(between[k]))
+            here[f] = end[f]
+        assert wall is not None, "two labels, but no change of label on the way from one to the other"
+        return wall
+
+    def _can_move(self, f: int, z: float, w: float) -> bool:
+        """Whether the attacker can move feature f alone from z to w."""
+        threat = self.threat
+        if threat.power is not None:
+            return bool(threat.high[f] > 0) and abs(Fraction(w) - Fraction(z)) <= Fraction(threat.radius)
+        if threat.cost[f] > threat.budget:
+            return False
+        return float(add_up(z, threat.low[f])) <= w <= float(add_down(z, threat.high[f]))
+
+    def _search(
+        self, low: FloatArray, high: FloatArray, own: FloatArray, labels: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code."""
+        odd = self._odd_rows(low, high)
+        status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
+        cells = np.zeros(low.shape, dtype=np.int32)
+        plain = np.flatnonzero(~odd)
+        none = np.empty((0, self._start[-1]))
+        status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
+        for row in np.flatnonzero(odd):
+            table = price_table_of_box(self.threat, self.ensemble, low[row], high[row]).low[None]
+            one = slice(row, row + 1)
+            status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], table)
+        if self.threat.power is not None:
+            for row in np.flatnonzero(status == Outcome.REFUTED):
+                one = slice(row, row + 1)
+                status[one], cells[one] = self._really_affordable(
+                    low[one], high[one], own[one], labels[one], cells[one]
+                )
+        return status, cells
+
+    def _odd_rows(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+        """Rows where an interval without 0 is so narrow that some cells between reachable ones are not reachable."""
+        threat = self.threat
+        away = (threat.low > 0) | (threat.high < 0)
+        if not away.any():
+            return np.zeros(len(low), dtype=bool)
+        ends = [np.abs(end) for end in (low, high, *threat.reach(low, high))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            widest = np.spacing(np.max(ends, axis=0))
+            narrow = threat.high - threat.low < widest
+        return np.asarray((away & narrow & (low < high)).any(axis=1))
+
+    def _run(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        own: FloatArray,
+        labels: npt.NDArray[np.int64],
+        table: FloatArray,
+        too_dear: npt.NDArray[np.int32] | None = None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        from treeproof._kernels.batch import Boxes, Prices, search_rows
+
+        n, threat, grid = len(low), self.threat, self.ensemble.grid
+        status = np.full(n, Outcome.UNKNOWN, dtype=np.int64)
+        cells = np.zeros(low.shape, dtype=np.int32)
+        counts = np.zeros(n, dtype=np.int64)
+        if n == 0:
+            return status, cells
+        reach_low, reach_high = threat.reach(low, high)
+        some = reach_low <= reach_high
+        boxes = Boxes(
+            grid.cells(low),
+            grid.cells(high),
+            np.where(some, grid.cells(reach_low), 1).astype(np.int32),
+            np.where(some, grid.cells(reach_high), 0).astype(np.int32),
+            grid.cells(own),
+        )
+        budget = float(threat.budget)
+        if threat.power is not None:
+            budget = _power_up(threat.radius, threat.power)
+        prices = Prices(
+            self._start,
+            threat.cost.astype(np.float64),
+            threat.power or 0,
+            low,
+            high,
+            self._lowest,
+            self._highest,
+            table,
+            budget,
+            self._limited,
+        )
+        dear = np.empty((0, low.shape[1]), dtype=np.int32) if too_dear is None else too_dear
+        model, exact = compiled(self.ensemble)
+
+        def work(stop: npt.NDArray[np.int64], progress: npt.NDArray[np.int64]) -> None:
+            search_rows(model, exact, boxes, prices, labels, dear, stop, progress, status, cells, counts)
+
+        _watched(work, self.limits)
+        self.boxes += int(counts.sum())
+        return status, cells
+
+    def _really_affordable(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        own: FloatArray,
+        labels: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Searches again while the counterexample costs more than its rounded-down prices said."""
+        too_dear = np.empty((0, low.shape[1]), dtype=np.int32)
+        status = np.array([Outcome.REFUTED], dtype=np.int64)
+        none = np.empty((0, self._start[-1]))
+        while status[0] == Outcome.REFUTED and not self._affordable(low[0], high[0], cells[0]):
+            too_dear = np.concatenate((too_dear, cells))
+            status, cells = self._run(low, high, own, labels, none, too_dear)
+        return status, cells
+
+    def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
+        power = self.threat.power
+        assert power is not None
+        spent = Fraction(0)
+        for f in np.flatnonzero(cells >= 0):
+            at = self._start[f] + cells[f]
+            below, above = self._lowest[at], self._highest[at]
+            if below > high[f]:
+                spent += (Fraction(float(below)) - Fraction(float(high[f]))) ** power
+            elif above < low[f]:
+                spent += (Fraction(float(low[f])) - Fraction(float(above))) ** power
+        return spent <= Fraction(self.threat.radius) ** power
+
+    def _doubles(
+        self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rows z of the boxes and w of the cells such that w is in A(z), each feature as close to X as can be."""
+        threat = self.threat
+        known = cells >= 0
+        at = self._start[:-1] + np.maximum(cells, 0)
+        first = np.maximum(self._lowest[at], threat.domain_low)
+        last = np.minimum(self._highest[at], threat.domain_high)
+        own = np.clip(X, low, high)
+        # Where the cell meets the box, nothing is paid: z = w, in both.
+        inside = known & (first <= high) & (last >= low)
+        shared = np.clip(own, np.maximum(first, low), np.minimum(last, high))
+        w = np.where(inside, shared, np.where(first > high, first, last))
+        if threat.power is None:
+            needed_low, needed_high = add_up(w, -threat.high), add_down(w, -threat.low)
+            z = np.where(inside, shared, np.clip(own, np.maximum(needed_low, low), np.minimum(needed_high, high)))
+        else:
+            z = np.where(inside, shared, np.clip(w, low, high))
+        z, w = np.where(known, z, X), np.where(known, w, X)
+        if threat.power is None:
+            fits = (add_up(z, threat.low) <= w) & (w <= add_down(z, threat.high)) & (low <= z) & (z <= high)
+            for row, f in np.argwhere(known & ~inside & ~fits):
+                self._exact_move(row, f, low, high, first, last, z, w)
+        return z, w
+
+    def _exact_move(
+        self, row: int, f: int, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray, z: FloatArray,
+        w: FloatArray,
+    ) -> None:  # fmt: skip
+        """A move where the nearest doubles do not fit an interval that excludes 0."""
+        interval = (float(self.threat.low[f]), float(self.threat.high[f]))
+        cell = (float(first[row, f]), float(last[row, f]))
+        move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
+        if move is not None:
+            z[row, f], w[row, f] = move
+
+
+def _cell_ends(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+    """The lowest and highest double of every cell of every feature, in one row."""
+    lowest, highest = [], []
+    for f in range(ensemble.n_features):
+        cuts = ensemble.grid.cuts_of(f)
+        lowest.append(np.concatenate(([-LARGEST], next_up(cuts))))
+        highest.append(np.concatenate((cuts, [LARGEST])))
+    return np.concatenate(lowest), np.concatenate(highest)
+
+
+def _power_up(radius: float, power: int) -> float:
+    """radius ** power, rounded up."""
+    exact = Fraction(radius) ** power
+    try:
+        near = exact.numerator / exact.denominator
+    except OverflowError:
+        return math.inf
+    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+
+
+def _watched(work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None], limits: Limits) -> None:
+    """Runs compiled work in a thread of its own and stops it when time is over, or on Ctrl-C.
+
+    `work` gets two cells of shared memory: it writes the row under way into the second, and gives that row up when
+    the first holds its number, or everything when that is negative.
+    """
+    stop, progress = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work(stop, progress)
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    row, since = 0, time.monotonic()
+    try:
+        while thread.is_alive():
+            thread.join(POLL)
+            now = time.monotonic()
+            if progress[0] != row:
+                row, since = int(progress[0]), now
+            if limits.over:
+                stop[0] = -1
+            elif limits.timeout is not None and now - since > limits.timeout:
+                stop[0] = row
+    except KeyboardInterrupt:
+        stop[0] = -1
+        thread.join()
+        raise
+    if failure:
+        raise failure[0]
