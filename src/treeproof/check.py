@@ -11,7 +11,7 @@ import numpy as np
 from treeproof.ensemble import Decision, Ensemble
 from treeproof.importers import as_ensemble
 from treeproof.intervals import FloatArray
-from treeproof.threat import Attacker, bind_epsilon
+from treeproof.threat import Attacker, Threat, bind_epsilon
 from treeproof.verdicts import Witness
 
 
@@ -21,33 +21,39 @@ def is_witness(model: Any, attacker: Attacker, epsilon: Any, witness: Witness) -
     Membership is decided by the definitions, with rational numbers; labels by a plain walk of the trees.
     """
     ensemble = as_ensemble(model)
-    x, near, attacked = (np.asarray(row, dtype=np.float64) for row in (witness.x, witness.neighbour, witness.attacked))
-    if not all(row.shape == (ensemble.n_features,) for row in (x, near, attacked)):
-        return False
-    return (
-        _in_neighbourhood(ensemble, attacker, epsilon, x, near)
-        and _in_attack(ensemble, attacker, near, attacked)
-        and predict_row(ensemble, near) != predict_row(ensemble, attacked)
+    return is_within_reach(ensemble, attacker, epsilon, witness) and (
+        predict_row(ensemble, witness.neighbour) != predict_row(ensemble, witness.attacked)
     )
 
 
-def _allowed(ensemble: Ensemble, attacker: Attacker, f: int, value: float) -> bool:
-    """Whether the model takes the value, and the domain holds it."""
-    if not ensemble.value_low[f] <= value <= ensemble.value_high[f]:
+def is_within_reach(ensemble: Ensemble, attacker: Attacker, epsilon: Any, witness: Witness) -> bool:
+    """Whether the neighbour is in N(x) and the attack in A(neighbour), whatever their labels."""
+    threat = attacker.bind(ensemble)
+    rows = [np.asarray(row, dtype=np.float64) for row in (witness.x, witness.neighbour, witness.attacked)]
+    if not all(row.shape == (ensemble.n_features,) and _is_taken(ensemble, threat, row) for row in rows):
         return False
-    if attacker.domain is None:
-        return True
-    low, high = attacker.domain.bind(ensemble, (-math.inf, math.inf))[f]
-    return low <= value <= high
-
-
-def _in_neighbourhood(ensemble: Ensemble, attacker: Attacker, epsilon: Any, x: FloatArray, near: FloatArray) -> bool:
+    x, near, attacked = rows
     reach = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble)
-    for f in range(ensemble.n_features):
+    return _in_neighbourhood(reach, x, near) and _in_attack(ensemble, attacker, near, attacked)
+
+
+def _is_taken(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
+    """Whether the model takes every value, and the domain holds it."""
+    missing = np.isnan(row)
+    if missing.any() and not ensemble.handles_missing:
+        return False
+    return bool((missing | ((threat.domain_low <= row) & (row <= threat.domain_high))).all())
+
+
+def _differing(a: FloatArray, b: FloatArray) -> list[int]:
+    """The features whose values differ; a NaN equals a NaN."""
+    return np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b))).tolist()
+
+
+def _in_neighbourhood(reach: FloatArray, x: FloatArray, near: FloatArray) -> bool:
+    for f in _differing(x, near):
         a, b = float(x[f]), float(near[f])
-        if a == b or (math.isnan(a) and math.isnan(b)):
-            continue
-        if math.isnan(a) or math.isnan(b) or not _allowed(ensemble, attacker, f, b):
+        if math.isnan(a) or math.isnan(b):
             return False
         if math.isfinite(reach[f]) and abs(Fraction(b) - Fraction(a)) > Fraction(float(reach[f])):
             return False
@@ -58,11 +64,9 @@ def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacke
     intervals = attacker.intervals.bind(ensemble, (0.0, 0.0))
     costs = attacker.costs.bind(ensemble, 1)
     spent = Fraction(0)
-    for f in range(ensemble.n_features):
+    for f in _differing(near, attacked):
         a, b = float(near[f]), float(attacked[f])
-        if a == b or (math.isnan(a) and math.isnan(b)):
-            continue
-        if math.isnan(a) or math.isnan(b) or not _allowed(ensemble, attacker, f, b):
+        if math.isnan(a) or math.isnan(b):
             return False
         moved = Fraction(b) - Fraction(a)
         low, high = intervals[f]

@@ -84,6 +84,7 @@ def compiled(ensemble: Ensemble) -> tuple[Any, Any]:
         value,
         offset,
         slack,
+        _kinds(ensemble.leaf_scores),
         int(ensemble.depths.max()),
     )
     exact = Exact(
@@ -96,6 +97,11 @@ def compiled(ensemble: Ensemble) -> tuple[Any, Any]:
         float(rule.steepness),
     )
     return model, exact
+
+
+def _kinds(leaf_scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Per leaf a number that it shares with exactly the leaves of the same scores."""
+    return np.unique(leaf_scores, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
@@ -159,7 +165,10 @@ class Local:
         self.boxes = 0
         grid = ensemble.grid
         self._start = np.concatenate(([0], np.cumsum(grid.n_cells))).astype(np.int64)
-        self._limited = threat.power is not None or threat.budget < int(threat.cost.sum())
+        # Prices matter unless everything within reach is affordable, and reach has no gaps.
+        self._away = (threat.low > 0) | (threat.high < 0)
+        too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
+        self._limited = bool(too_poor or self._away.any())
         self._lowest, self._highest = _cell_ends(ensemble)
 
     def decide(self, X: FloatArray, epsilon: FloatArray) -> Decisions:
@@ -274,14 +283,13 @@ class Local:
     def _odd_rows(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
         """Rows where an interval without 0 is so narrow that some cells between reachable ones are not reachable."""
         threat = self.threat
-        away = (threat.low > 0) | (threat.high < 0)
-        if not away.any():
+        if not self._away.any():
             return np.zeros(len(low), dtype=bool)
         ends = [np.abs(end) for end in (low, high, *threat.reach(low, high))]
         with np.errstate(over="ignore", invalid="ignore"):
             widest = np.spacing(np.max(ends, axis=0))
             narrow = threat.high - threat.low < widest
-        return np.asarray((away & narrow & (low < high)).any(axis=1))
+        return np.asarray((self._away & narrow & (low < high)).any(axis=1))
 
     def _run(
         self,

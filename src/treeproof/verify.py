@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof import check
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.importers import as_ensemble
 from treeproof.intervals import FloatArray
 from treeproof.local import Limits, Local
-from treeproof.per_feature import as_number
+from treeproof.per_feature import PerFeature, as_number
 from treeproof.threat import Attacker, bind_epsilon
-from treeproof.verdicts import Outcome, Verification
+from treeproof.verdicts import Outcome, Verification, Witness
+
+GRACE = 2.0
+"""Seconds to wait after Ctrl-C for workers that cannot be told to stop, those of other processes."""
 
 
 def _chunk(n: int) -> int:
@@ -74,8 +79,8 @@ def verify(
     """Decide stability, robustness and resilience of every row of a test set.
 
     `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience), or
-    `epsilons` several of them. A row that is not decided within `timeout` seconds, or after `max_seconds` in all, is
-    UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever
+    `epsilons` several of them. A row that is not decided within `timeout` seconds (for each neighbourhood), or after
+    `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever
     `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the model.
 
     >>> import treeproof as tp
@@ -91,7 +96,7 @@ def verify(
     ensemble = as_ensemble(model, voting=voting)
     if not isinstance(attacker, Attacker):
         raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
-    rows = ensemble.check_rows(X)
+    rows = ensemble.check_rows(X).copy()  # the result outlives the caller's array
     labels = ensemble.class_index(y)
     if len(labels) != len(rows):
         raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; one per row each")
@@ -99,6 +104,7 @@ def verify(
     threat.check_domain(rows, ensemble)
     given = _neighbourhoods(epsilon, epsilons)
     bound = tuple(bind_epsilon(one, ensemble) for one in given)
+    _check_jobs(n_jobs)
     limits = Limits(_seconds(timeout, "timeout"), None)
     if max_seconds is not None:
         limits.deadline = began + (_seconds(max_seconds, "max_seconds") or 0.0)
@@ -111,18 +117,32 @@ def verify(
     table = _Table.empty(ensemble, rows, labels, len(bound))
     with _bar(progress, len(rows)) as advance:
         interrupted = _collect(tasks, table, limits, n_jobs, advance)
-    table.check_witnesses(ensemble)
-    return table.result(ensemble, attacker, np.asarray(y), given, time.monotonic() - began, interrupted)
+    table.check_witnesses(ensemble, attacker, bound)
+    return table.result(ensemble, attacker, given, time.monotonic() - began, interrupted)
 
 
 def _neighbourhoods(epsilon: Any, epsilons: Sequence[Any] | None) -> tuple[Any, ...]:
     if epsilon is not None and epsilons is not None:
         raise InvalidInput("give epsilon or epsilons, not both")
     if epsilons is None:
-        return () if epsilon is None else (epsilon,)
-    if not isinstance(epsilons, (list, tuple, np.ndarray)) or len(epsilons) == 0:
+        return () if epsilon is None else (_plain_epsilon(epsilon),)
+    if not isinstance(epsilons, (list, tuple, np.ndarray)) or np.shape(epsilons)[:1] in ((), (0,)):
         raise InvalidInput(f"epsilons must be a list of neighbourhoods, got {epsilons!r}")
-    return tuple(one.item() if isinstance(one, np.generic) else one for one in epsilons)
+    return tuple(_plain_epsilon(one) for one in epsilons)
+
+
+def _plain_epsilon(given: Any) -> Any:
+    """The neighbourhood as a number, a tuple with one per feature, or a dict, whatever kind of array it came in."""
+    spec = PerFeature.of_numbers(given, "epsilon", as_number)
+    if spec.shared:
+        return spec.values[0]
+    return spec.values if spec.keys is None else dict(zip(spec.keys, spec.values, strict=True))
+
+
+def _check_jobs(n_jobs: Any) -> None:
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InvalidInput(f"n_jobs must be a number of workers, -1 for all, or None, got {n_jobs!r}")
 
 
 def _seconds(value: Any, name: str) -> float | None:
@@ -143,12 +163,15 @@ def _answer(task: _Task) -> _Answer:
     level = np.full(n, -2, dtype=np.int8)
     neighbour, attacked = task.X.copy(), task.X.copy()
     correct = task.ensemble.predict_index(task.X) == task.y
+    resilience[:, ~correct] = Outcome.REFUTED
+    if local.limits.over or local.limits.timeout == 0:
+        return _Answer(task.rows, stability, resilience, level, neighbour, attacked, 0)
     decided = local.decide(task.X, np.zeros(task.ensemble.n_features))
     stability[:] = decided.outcome
     refuted = stability == Outcome.REFUTED
     attacked[refuted], level[refuted] = decided.attacked[refuted], -1
     # Not robust is not resilient, in any neighbourhood.
-    resilience[:, refuted | ~correct] = Outcome.REFUTED
+    resilience[:, refuted] = Outcome.REFUTED
     order = sorted(range(len(task.epsilons)), key=lambda k: float(task.epsilons[k].sum()), reverse=True)
     for k in order:
         if local.limits.over:
@@ -172,24 +195,49 @@ def _answer(task: _Task) -> _Answer:
 
 
 def _collect(tasks: list[_Task], table: _Table, limits: Limits, n_jobs: int | None, advance: Any) -> bool:
-    """Runs the tasks and keeps what comes back; returns whether Ctrl-C ended it early."""
+    """Runs the tasks and keeps what comes back; returns whether Ctrl-C ended it early.
+
+    joblib throws away the tasks under way when it is interrupted, so a thread of ours waits for its answers: after
+    Ctrl-C these tasks stop early and still deliver the rows they decided.
+    """
     from joblib import Parallel, delayed
 
-    if not tasks:
-        return False
-    answers: Iterator[_Answer] | None = None
-    try:
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", batch_size=1)
-        answers = parallel(delayed(_answer)(task) for task in tasks)
-        for answer in answers:
-            table.take(answer)
-            advance(len(answer.rows))
-    except KeyboardInterrupt:
-        limits.cancelled.set()
-        if answers is not None:
-            answers.close()  # type: ignore[attr-defined]
-        return True
-    return False
+    # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", batch_size=1)
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            left = (delayed(_answer)(task) for task in tasks if not limits.cancelled.is_set())
+            for answer in parallel(left):
+                if table.take(answer):
+                    advance(len(answer.rows))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    interrupted = _wait(thread, limits)
+    table.close()
+    # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
+    if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
+        raise failure[0]
+    return interrupted or bool(failure)
+
+
+def _wait(thread: threading.Thread, limits: Limits) -> bool:
+    """Waits for the thread to end; returns whether Ctrl-C came before that. A second one is not waited for."""
+    since: float | None = None
+    while True:
+        try:
+            while thread.is_alive() and (since is None or time.monotonic() < since + GRACE):
+                thread.join(0.1)
+            return since is not None
+        except KeyboardInterrupt:
+            limits.cancelled.set()
+            if since is not None:
+                return True
+            since = time.monotonic()
 
 
 @dataclass(eq=False)
@@ -205,6 +253,8 @@ class _Table:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int = 0
+    closed: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def empty(cls, ensemble: Ensemble, X: FloatArray, y: npt.NDArray[np.int64], n_epsilons: int) -> _Table:
@@ -223,16 +273,25 @@ class _Table:
             X.copy(),
         )
 
-    def take(self, answer: _Answer) -> None:
-        """Keeps the answer to one task."""
-        self.stability[answer.rows] = answer.stability
-        self.resilience[:, answer.rows] = answer.resilience
-        self.level[answer.rows] = answer.level
-        self.neighbour[answer.rows] = answer.neighbour
-        self.attacked[answer.rows] = answer.attacked
-        self.boxes += answer.boxes
+    def take(self, answer: _Answer) -> bool:
+        """Keeps the answer to one task, unless it comes too late."""
+        with self.lock:
+            if self.closed:
+                return False
+            self.stability[answer.rows] = answer.stability
+            self.resilience[:, answer.rows] = answer.resilience
+            self.level[answer.rows] = answer.level
+            self.neighbour[answer.rows] = answer.neighbour
+            self.attacked[answer.rows] = answer.attacked
+            self.boxes += answer.boxes
+            return True
 
-    def check_witnesses(self, ensemble: Ensemble) -> None:
+    def close(self) -> None:
+        """From here on nothing changes any more."""
+        with self.lock:
+            self.closed = True
+
+    def check_witnesses(self, ensemble: Ensemble, attacker: Attacker, epsilons: tuple[FloatArray, ...]) -> None:
         """Replays every counterexample on the source model; one that does not flip it is a bug of ours."""
         rows = np.flatnonzero(self.level > -2)
         if not len(rows):
@@ -245,12 +304,19 @@ class _Table:
                 f"row {row}: the search found a counterexample that does not change the label: "
                 f"{self.neighbour[row]!r} to {self.attacked[row]!r}; please report this"
             )
+        for row in rows.tolist():
+            witness = Witness(self.X[row], self.neighbour[row], self.attacked[row], None, None)
+            epsilon = None if self.level[row] < 0 else epsilons[self.level[row]]
+            if not check.is_within_reach(ensemble, attacker, epsilon, witness):
+                raise SoundnessError(
+                    f"row {row}: the search found a counterexample that the attacker cannot reach: "
+                    f"{self.neighbour[row]!r} to {self.attacked[row]!r}; please report this"
+                )
 
     def result(
         self,
         ensemble: Ensemble,
         attacker: Attacker,
-        y: Any,
         epsilons: tuple[Any, ...],
         seconds: float,
         interrupted: bool,
@@ -259,7 +325,7 @@ class _Table:
         classes = ensemble.classes
         return Verification(
             X=self.X,
-            y=y,
+            y=classes[self.y],
             predicted=classes[self.predicted],
             stability=self.stability,
             resilience_by_epsilon=tuple(self.resilience),
@@ -293,8 +359,10 @@ def _bar(wanted: bool, total: int) -> Iterator[Any]:
     if not wanted:
         yield lambda _: None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    with Progress(TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
+    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda n: bar.advance(task, n)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from treeproof._kernels.region import INFINITE, Part, Region, restrict
-from treeproof._kernels.search import SAFE, build_race, root_lead, run_race
+from treeproof._kernels.search import BROKEN, SAFE, TOO_CLOSE, UNDECIDED, build_race, root_lead, run_race
 
 
 class Boxes(NamedTuple):
@@ -140,12 +140,17 @@ def _search_row(model, exact, region, part, n, n_trees, n_classes, label, too_de
     for other in np.argsort(-leads):
         if other == label or leads[other] < needs[other]:
             continue
-        race, constant = build_race(part, n, n_trees, model.value, other, label, region.limited, region.price_start)
-        constant += model.offset[other] - model.offset[label]
-        found, used = run_race(
-            race, part, constant, needs[other], model, exact, region, label, too_dear, scores, cells, stop, ticket
-        )
-        boxes += used
-        if found != SAFE:
+        for close in (False, True):
+            race, constant = build_race(
+                part, n, n_trees, model.value, model.kind, other, label, region.limited, close, region.price_start
+            )
+            constant += model.offset[other] - model.offset[label]
+            found, used = run_race(
+                race, part, constant, needs[other], model, exact, region, label, too_dear, scores, cells, stop, ticket
+            )
+            boxes += used
+            if found != TOO_CLOSE:
+                break
+        if found in (BROKEN, UNDECIDED):
             return found, boxes
     return SAFE, boxes

@@ -16,7 +16,7 @@ class Model(NamedTuple):
 
     `value` (n_leaves, n_classes) are leaf scores in whole units and `offset` (n_classes,) what is added to them;
     of two classes whose sums differ by more than `slack` the one with the larger sum wins, and within it the exact
-    scores must be asked. `depth` is that of the deepest tree.
+    scores must be asked. Leaves with the same exact scores have the same `kind`; `depth` is that of the deepest tree.
     """
 
     feature: Any
@@ -29,6 +29,7 @@ class Model(NamedTuple):
     value: Any
     offset: Any
     slack: Any
+    kind: Any
     depth: Any
 
 

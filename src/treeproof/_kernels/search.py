@@ -20,6 +20,7 @@ from treeproof._kernels.walk import decide
 SAFE = 0
 BROKEN = 1
 UNDECIDED = 2
+TOO_CLOSE = 3
 
 CHECK_EVERY = 64
 
@@ -83,21 +84,26 @@ def label_of_cells(model, exact, cells, scores):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _node_values(part, n_nodes, value, other, label, collapse, low, high, size, n_leaves):
-    """Per node the least and greatest lead of `other` over `label` below it, and the size and leaves of its subtree."""
+def _node_values(part, n_nodes, value, kind, other, label, limited, close, lead, one, size, n_leaves):
+    """Per node a lead of `other` over `label` below it, and the size and leaves of its subtree.
+
+    `one[i]` tells whether node i offers no choice: its leaves give the same lead or, if the race is `close`, even the
+    same scores. Such a node counts as a leaf, unless its leaves may differ in price.
+    """
     for i in range(n_nodes - 1, -1, -1):
         if part.feature[i] == LEAF:
-            low[i] = value[part.row[i], other] - value[part.row[i], label]
-            high[i] = low[i]
+            row = part.row[i]
+            lead[i] = value[row, other] - value[row, label]
+            one[i] = kind[row] if close else 0
             size[i] = 1
             n_leaves[i] = 1
         else:
             a, b = part.left[i], part.right[i]
-            low[i] = min(low[a], low[b])
-            high[i] = max(high[a], high[b])
+            same = one[a] >= 0 and one[a] == one[b] and lead[a] == lead[b]
+            lead[i] = lead[a]
+            one[i] = one[a] if same else -1
             size[i] = 1 + size[a] + size[b]
-            same = collapse and low[i] == high[i]
-            n_leaves[i] = 1 if same else n_leaves[a] + n_leaves[b]
+            n_leaves[i] = 1 if same and not limited else n_leaves[a] + n_leaves[b]
 
 
 @njit(cache=True, nogil=True)
@@ -143,22 +149,23 @@ def _sort_up(key, n_keys):
 
 
 @njit(cache=True, nogil=True)
-def build_race(part, n_nodes, n_trees, value, other, label, limited, cell_start):
+def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close, cell_start):
     """The race of class `other` against `label`, and the lead that trees without a choice contribute.
 
-    `cell_start` (n_features + 1,): where a feature's cells start if all cells of all features are numbered.
+    `close` keeps leaves apart that give the same lead by different scores: within the slack these may round
+    differently. `cell_start` (n_features + 1,): where a feature's cells start if all cells are numbered in one row.
     """
-    low = np.empty(n_nodes, np.int64)
-    high = np.empty(n_nodes, np.int64)
+    lead = np.empty(n_nodes, np.int64)
+    one = np.empty(n_nodes, np.int32)
     size = np.empty(n_nodes, np.int32)
     n_leaves = np.empty(n_nodes, np.int32)
-    _node_values(part, n_nodes, value, other, label, not limited, low, high, size, n_leaves)
+    _node_values(part, n_nodes, value, kind, other, label, limited, close, lead, one, size, n_leaves)
     constant = np.int64(0)
     n_open, n_words, total_leaves, n_tests, n_more, most = 0, 0, 0, 0, 0, 1
     for t in range(n_trees):
         root = part.roots[t]
-        if low[root] == high[root]:
-            constant += low[root]
+        if one[root] >= 0:
+            constant += lead[root]
             continue
         n = n_leaves[root]
         words = (n + 63) // 64
@@ -183,7 +190,7 @@ def build_race(part, n_nodes, n_trees, value, other, label, limited, cell_start)
     tree, at_word, at_leaf, at_test = 0, 0, 0, 0
     for t in range(n_trees):
         root = part.roots[t]
-        if low[root] == high[root]:
+        if one[root] >= 0:
             continue
         word[tree] = at_word
         first[tree] = at_leaf
@@ -192,7 +199,7 @@ def build_race(part, n_nodes, n_trees, value, other, label, limited, cell_start)
         end = root + size[root]
         while i < end:
             if n_leaves[i] == 1:
-                values[j] = low[i]
+                values[j] = lead[i]
                 nodes[j] = i
                 j += 1
                 i += size[i]
@@ -538,8 +545,10 @@ def _doubled(array):
 
 @njit(cache=True, nogil=True)
 def run_race(race, part, constant, needed, model, exact, region, label, too_dear, scores, cells, stop, ticket):
-    """Searches the region; returns (SAFE, BROKEN with `cells` filled, or UNDECIDED; number of boxes).
+    """Searches the region; returns (SAFE, BROKEN with `cells` filled, UNDECIDED or TOO_CLOSE; number of boxes).
 
+    TOO_CLOSE: no counterexample was found, but a box was left within the slack, where leaves that give the same lead
+    can round differently; the race must be run again with `close`.
     `needed` is the least lead, `constant` included, with which a box can hold another label. `too_dear` (n,
     n_features) are cell vectors that cost more than the rounded prices say. Gives up soon after `stop[0]` became
     `ticket` or negative.
@@ -563,7 +572,7 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
     trial_live, trial_best = np.empty(n_words, np.uint64), np.empty(n_trees, np.int64)
     stamp = np.zeros(n_trees, np.int64)
     bound_left, bound_right = np.empty(n_tests, np.int64), np.empty(n_tests, np.int64)
-    now, depth, n_boxes = np.int64(0), 0, 0
+    now, depth, n_boxes, too_close = np.int64(0), 0, 0, False
     box, live, best = boxes[0], lives[0], bests[0]
     total = constant + _start(feature, race.feature_first, word, first, value, region.low, region.high, box, live, best)
     while True:
@@ -606,7 +615,9 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
                     cells[f] = cheapest_cell(
                         price, price_start[f], near_low[f], near_high[f], own[f], box[LOW, i], box[HIGH, i], limited
                     )
-                if label_of_cells(model, exact, cells, scores) != label and not _is_row_of(too_dear, cells):
+                if label_of_cells(model, exact, cells, scores) == label:
+                    too_close = True
+                elif not _is_row_of(too_dear, cells):
                     return BROKEN, n_boxes
         if total >= needed and chosen >= 0:
             # The more promising side first; the other one waits with the box as it is now.
@@ -624,7 +635,7 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
             i, cut = chosen, np.int64(test_cut[test])
         else:
             if depth == 0:
-                return SAFE, n_boxes
+                return (TOO_CLOSE if too_close else SAFE), n_boxes
             depth -= 1
             i, cut, right, total = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] == 1, waiting[depth, 3]
             # Prices were those of a deeper box; leaves that it could not pay for may live again here.
