@@ -29,6 +29,7 @@ LAYERS = [
     "local",
     "stability_map",
     "verify",
+    "radii",
     "guard",
     "training",
     "datasets",

@@ -15,6 +15,7 @@ def test_public_names_are_pinned() -> None:
         "Ensemble",
         "InvalidInput",
         "Outcome",
+        "ResilienceCurve",
         "SoundnessError",
         "UnsupportedModel",
         "Verdict",
@@ -22,6 +23,9 @@ def test_public_names_are_pinned() -> None:
         "Witness",
         "from_model",
         "load_model",
+        "resilience_curve",
+        "resilience_radius",
+        "robustness_radius",
         "save_model",
         "verify",
     ]

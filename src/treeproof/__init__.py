@@ -5,6 +5,7 @@ from __future__ import annotations
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers import from_model, load_model, save_model
+from treeproof.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
 from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
@@ -17,6 +18,7 @@ __all__ = [
     "Ensemble",
     "InvalidInput",
     "Outcome",
+    "ResilienceCurve",
     "SoundnessError",
     "UnsupportedModel",
     "Verdict",
@@ -24,6 +26,9 @@ __all__ = [
     "Witness",
     "from_model",
     "load_model",
+    "resilience_curve",
+    "resilience_radius",
+    "robustness_radius",
     "save_model",
     "verify",
 ]

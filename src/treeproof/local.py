@@ -46,8 +46,7 @@ class Limits:
         self.deadline = None if state["left"] is None else time.monotonic() + state["left"]
         self.cancelled = threading.Event()
 
-    @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether nothing more should be started."""
         return self.cancelled.is_set() or (self.deadline is not None and time.monotonic() >= self.deadline)
 
@@ -173,7 +172,10 @@ class Local:
 
     def decide(self, X: FloatArray, epsilon: FloatArray) -> Decisions:
         """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself."""
-        low, high = self.threat.neighbourhood(X, epsilon)
+        return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon))
+
+    def decide_boxes(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Decisions:
+        """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?"""
         labels = self.ensemble.predict_index(X)
         status, cells = self._search(low, high, X, labels)
         neighbour, attacked = X.copy(), X.copy()
@@ -185,6 +187,21 @@ class Local:
             for row in broken[same]:
                 status[row] = self._settle(X[row], low[row], high[row], neighbour[row], attacked[row])
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
+
+    def search_within(
+        self,
+        X: FloatArray,
+        reach: tuple[FloatArray, FloatArray],
+        budget: float | None = None,
+        too_dear: npt.NDArray[np.int32] | None = None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Outcomes per row, and the cells of counterexamples, for another reach (and budget) than the attacker's own.
+
+        `reach` is the lowest and the highest double that a move of each entry can end at. Prices of an Lp attacker
+        are rounded down: the caller checks what a counterexample costs, and names those that are `too_dear`.
+        """
+        none = np.empty((0, self._start[-1]))
+        return self._run(X, X, X, self.ensemble.predict_index(X), none, too_dear, reach, budget)
 
     def _settle(self, x: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray, attacked: FloatArray) -> int:
         """Decides a box whose reach holds two labels, by splitting it where no attack leads across.
@@ -299,6 +316,8 @@ class Local:
         labels: npt.NDArray[np.int64],
         table: FloatArray,
         too_dear: npt.NDArray[np.int32] | None = None,
+        reach: tuple[FloatArray, FloatArray] | None = None,
+        budget: float | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         from treeproof._kernels.batch import Boxes, Prices, search_rows
 
@@ -308,7 +327,7 @@ class Local:
         counts = np.zeros(n, dtype=np.int64)
         if n == 0:
             return status, cells
-        reach_low, reach_high = threat.reach(low, high)
+        reach_low, reach_high = threat.reach(low, high) if reach is None else reach
         some = reach_low <= reach_high
         boxes = Boxes(
             grid.cells(low),
@@ -317,9 +336,11 @@ class Local:
             np.where(some, grid.cells(reach_high), 0).astype(np.int32),
             grid.cells(own),
         )
-        budget = float(threat.budget)
-        if threat.power is not None:
-            budget = _power_up(threat.radius, threat.power)
+        if budget is None:
+            budget = float(threat.budget)
+            if threat.power is not None:
+                # Prices are rounded down one by one, but their sums are not.
+                budget = _power_up(threat.radius, threat.power) * (1.0 + (low.shape[1] + 8) * 2.0**-50)
         prices = Prices(
             self._start,
             threat.cost.astype(np.float64),
@@ -436,31 +457,34 @@ def _watched(work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None
     `work` gets two cells of shared memory: it writes the row under way into the second, and gives that row up when
     the first holds its number, or everything when that is negative.
     """
+    if limits.is_over():
+        return
     stop, progress = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     failure: list[BaseException] = []
+    done = threading.Event()
 
     def run() -> None:
         try:
             work(stop, progress)
         except BaseException as error:
             failure.append(error)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    threading.Thread(target=run, daemon=True).start()
     row, since = 0, time.monotonic()
     try:
-        while thread.is_alive():
-            thread.join(POLL)
+        while not done.wait(POLL):
             now = time.monotonic()
             if progress[0] != row:
                 row, since = int(progress[0]), now
-            if limits.over:
+            if limits.is_over():
                 stop[0] = -1
             elif limits.timeout is not None and now - since > limits.timeout:
                 stop[0] = row
     except KeyboardInterrupt:
         stop[0] = -1
-        thread.join()
+        done.wait()
         raise
     if failure:
         raise failure[0]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, write_whole
 from treeproof.intervals import FloatArray
+from treeproof.per_feature import PerFeature, as_number
 
 FORMAT = "treeproof-verification"
 VERSION = 1
@@ -46,15 +47,17 @@ class Bounds:
 
     @classmethod
     def of(cls, outcomes: npt.NDArray[np.int8]) -> Bounds:
-        """The share of proved rows; open ones may go either way."""
-        n = max(1, len(outcomes))
+        """The share of proved rows; open ones may go either way. Of no rows at all it is NaN, as a mean is."""
+        n = len(outcomes)
+        if n == 0:
+            return cls(math.nan, math.nan)
         lower = int((outcomes == Outcome.PROVED).sum()) / n
-        return cls(lower, (len(outcomes) - int((outcomes == Outcome.REFUTED).sum())) / n)
+        return cls(lower, (n - int((outcomes == Outcome.REFUTED).sum())) / n)
 
     @property
     def exact(self) -> bool:
         """Whether every row was decided."""
-        return self.lower == self.upper
+        return self.lower == self.upper or math.isnan(self.lower)
 
     def __float__(self) -> float:
         if not self.exact:
@@ -96,7 +99,7 @@ class Verdict:
     resilience: Outcome | None
     """None where no neighbourhood was asked for."""
     witness: Witness | None
-    """The counterexample to stability if there is one, else to resilience."""
+    """The counterexample to stability if there is one, else to resilience, in the smallest neighbourhood refuted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,7 @@ class Verification:
     resilience_by_epsilon: tuple[npt.NDArray[np.int8], ...]
     """Outcomes per entry of `epsilons`, in that order."""
     epsilons: tuple[Any, ...]
-    """The neighbourhoods as the user gave them."""
+    """The neighbourhoods: a number each, a tuple with one number per feature, or {feature: number}."""
     has_witness: npt.NDArray[np.bool_]
     neighbour: FloatArray
     attacked: FloatArray
@@ -213,22 +216,30 @@ class Verification:
         return ", ".join(f"{names[f]} {before!r} → {after!r}" for f, (before, after) in witness.moved.items())
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The whole result as JSON text, also written to `path` if given; `from_json` reads it back exactly."""
+        """The whole result as JSON text, also written to `path` if given; `from_json` reads it back exactly.
+
+        A missing value is null, and so is an infinite ε.
+        """
+        labels = {name: getattr(self, name) for name in _LABELS}
         content = {
             "format": FORMAT,
             "version": VERSION,
             "model": self.model,
             "attacker": self.attacker,
+            "n_features": self.X.shape[1],
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "seconds": self.seconds,
             "interrupted": self.interrupted,
             "boxes": self.boxes,
-            "epsilons": [_plain(epsilon) for epsilon in self.epsilons],
-            "label_dtype": self.y.dtype.str if self.y.dtype.kind != "O" else "str",
-            **{name: _plain(getattr(self, name)) for name in _ARRAYS},
+            "epsilons": [_epsilon_to_json(epsilon) for epsilon in self.epsilons],
+            "label_dtype": np.result_type(*labels.values()).str,
+            **{name: [_plain_label(label) for label in array.tolist()] for name, array in labels.items()},
+            "stability": self.stability.tolist(),
             "resilience": [outcomes.tolist() for outcomes in self.resilience_by_epsilon],
+            "has_witness": self.has_witness.tolist(),
+            **{name: _rows_to_json(getattr(self, name)) for name in _ROWS},
         }
-        text = json.dumps(content)
+        text = json.dumps(content, allow_nan=False)
         if path is not None:
             write_whole(as_path(path), text)
         return text
@@ -236,32 +247,47 @@ class Verification:
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> Verification:
         """The result of a JSON file, or of JSON text that starts with a brace."""
+        if isinstance(source, str) and source.lstrip()[:1] == "{":
+            text, where = source, "the text"
+        else:
+            where = str(as_path(source))
+            try:
+                text = as_path(source).read_text(encoding="utf-8")
+            except OSError as error:
+                raise InvalidInput(f"cannot read {where}: {error.strerror}") from None
+            except UnicodeDecodeError:
+                raise InvalidInput(f"{where} is not a text file") from None
         try:
-            is_text = isinstance(source, str) and source.lstrip()[:1] == "{"
-            content = json.loads(source if is_text else as_path(source).read_text(encoding="utf-8"))  # type: ignore[arg-type]
-            if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-                raise InvalidInput(f"it is no treeproof verification of version {VERSION}")
-            return cls._from_content(content)
-        except OSError as error:
-            raise InvalidInput(f"cannot read {source}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InvalidInput(f"not a valid verification: {error}") from None
+            return cls._from_content(json.loads(text, parse_constant=_refuse_constant))
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise InvalidInput(f"{where} is not a valid verification: {error}") from None
 
     @classmethod
-    def _from_content(cls, content: dict[str, Any]) -> Verification:
-        labels = np.dtype(content["label_dtype"])
-        n = len(content["y"])
-        arrays: dict[str, Any] = {}
-        for name, dtype in _ARRAYS.items():
-            array = np.array(content[name], dtype=labels if dtype is None else dtype)
-            if len(array) != n:
-                raise InvalidInput(f"{name} has {len(array)} entries for {n} rows")
-            arrays[name] = array.reshape(n, -1) if name in ("X", "neighbour", "attacked") else array
-        names = content["feature_names"]
+    def _from_content(cls, content: Any) -> Verification:
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InvalidInput(f'it lacks "format": "{FORMAT}"')
+        if content.get("version") != VERSION:
+            raise InvalidInput(f"it has version {content.get('version')!r}; this treeproof reads version {VERSION}")
+        if content.keys() != _FIELDS:
+            raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ _FIELDS))}")
+        for name, kinds in _SCALARS.items():
+            if type(content[name]) not in kinds:
+                raise InvalidInput(f"{name} is {content[name]!r}")
+        names, width = content["feature_names"], content["n_features"]
+        if names is not None and (len(_list(names, "feature_names", (str,))) != width):
+            raise InvalidInput(f"it has {len(names)} feature names for {width} features")
+        n = len(_list(content["y"], "y", (str, bool, int, float)))
+        epsilons = tuple(_epsilon_from_json(epsilon) for epsilon in _list(content["epsilons"], "epsilons", (dict,)))
+        resilience = _list(content["resilience"], "resilience", (list,), len(epsilons))
+        dtype = np.dtype(content["label_dtype"])
+        arrays: dict[str, Any] = {name: _rows_from_json(content[name], name, n, width) for name in _ROWS}
+        arrays |= {name: _labels_from_json(content[name], name, n, dtype) for name in _LABELS}
         return cls(
             **arrays,
-            resilience_by_epsilon=tuple(np.array(row, dtype=np.int8) for row in content["resilience"]),
-            epsilons=tuple(content["epsilons"]),
+            stability=_outcomes_from_json(content["stability"], "stability", n),
+            resilience_by_epsilon=tuple(_outcomes_from_json(row, "resilience", n) for row in resilience),
+            epsilons=epsilons,
+            has_witness=np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_),
             feature_names=None if names is None else tuple(names),
             **{name: content[name] for name in ("seconds", "interrupted", "boxes", "model", "attacker")},
         )
@@ -275,22 +301,107 @@ class Verification:
         return f"Verification({', '.join(parts)})"
 
 
-# The arrays of a Verification and their types in JSON; None is the type of the labels.
-_ARRAYS: dict[str, Any] = {
-    "X": np.float64,
-    "y": None,
-    "predicted": None,
-    "stability": np.int8,
-    "has_witness": np.bool_,
-    "neighbour": np.float64,
-    "attacked": np.float64,
-    "neighbour_label": None,
-    "attacked_label": None,
+# What a file holds besides scalars; rows are (n, n_features) doubles.
+_LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
+_ROWS = ("X", "neighbour", "attacked")
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "attacker": (str,),
+    "n_features": (int,),
+    "seconds": (float, int),
+    "interrupted": (bool,),
+    "boxes": (int,),
+    "label_dtype": (str,),
+}
+_FIELDS = {
+    *("format", "version", "feature_names", "epsilons", "stability", "resilience", "has_witness"),
+    *_SCALARS,
+    *_LABELS,
+    *_ROWS,
 }
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+def _refuse_constant(token: str) -> Any:
+    raise InvalidInput(f"{token} is no JSON")
+
+
+def _list(values: Any, name: str, kinds: tuple[type, ...], length: int | None = None) -> list[Any]:
+    """The list that a file has under this name, of entries of these types exactly."""
+    if not isinstance(values, list):
+        raise InvalidInput(f"{name} is not a list")
+    if length is not None and len(values) != length:
+        raise InvalidInput(f"{name} has {len(values)} entries instead of {length}")
+    for value in values:
+        if type(value) not in kinds:
+            raise InvalidInput(f"{name} holds {value!r}")
+    return values
+
+
+def _epsilon_to_json(epsilon: Any) -> Any:
+    spec = PerFeature.of_numbers(epsilon, "epsilon", as_number)
+    return spec.to_json(lambda number: None if math.isinf(number) else number)
+
+
+def _epsilon_from_json(content: Any) -> Any:
+    return plain_epsilon(
+        PerFeature.from_json(content, "epsilon", lambda value, _: math.inf if value is None else _reach(value))
+    )
+
+
+def plain_epsilon(given: Any) -> Any:
+    """The neighbourhood as a number, a tuple with one per feature, or a dict, whatever kind of array it came in."""
+    spec = PerFeature.of_numbers(given, "epsilon", as_number)
+    if spec.shared:
+        return spec.values[0]
+    return spec.values if spec.keys is None else dict(zip(spec.keys, spec.values, strict=True))
+
+
+def _reach(value: Any) -> float:
+    number = as_number(value, "epsilon")
+    if not 0 <= number < math.inf:
+        raise InvalidInput(f"epsilon must be at least 0, got {value!r}")
+    return number
+
+
+def _plain_label(label: Any) -> Any:
+    plain = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(plain, (str, bool, int, float)):
+        raise InvalidInput(f"a label of type {type(plain).__name__} cannot be written as JSON: {plain!r}")
+    return plain
+
+
+def _labels_from_json(values: Any, name: str, n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    kinds = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,), "O": (str, bool, int, float)}
+    if dtype.kind not in kinds:
+        raise InvalidInput(f"label_dtype {dtype} is none of labels")
+    array = np.array(_list(values, name, kinds[dtype.kind], n), dtype=dtype)
+    if array.tolist() != values:
+        raise InvalidInput(f"{name} holds labels that do not fit {dtype}")
+    return array
+
+
+def _outcomes_from_json(values: Any, name: str, n: int) -> npt.NDArray[np.int8]:
+    for value in _list(values, name, (int,), n):
+        Outcome(value)
+    return np.array(values, dtype=np.int8)
+
+
+def _rows_to_json(rows: FloatArray) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in row] for row in rows.tolist()]
+
+
+def _rows_from_json(values: Any, name: str, n: int, width: int) -> FloatArray:
+    kinds = (float, int, type(None))
+    rows = np.array(
+        [
+            [math.nan if value is None else value for value in _list(row, name, kinds, width)]
+            for row in _list(values, name, (list,), n)
+        ],
+        dtype=np.float64,
+    ).reshape(n, width)
+    if np.isinf(rows).any():
+        raise InvalidInput(f"{name} holds a number that is too large for a double")
+    return rows
 
 
 def _short(bounds: Bounds) -> str:

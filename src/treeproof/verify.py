@@ -20,9 +20,9 @@ from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.importers import as_ensemble
 from treeproof.intervals import FloatArray
 from treeproof.local import Limits, Local
-from treeproof.per_feature import PerFeature, as_number
+from treeproof.per_feature import as_number
 from treeproof.threat import Attacker, bind_epsilon
-from treeproof.verdicts import Outcome, Verification, Witness
+from treeproof.verdicts import Outcome, Verification, Witness, plain_epsilon
 
 GRACE = 2.0
 """Seconds to wait after Ctrl-C for workers that cannot be told to stop, those of other processes."""
@@ -56,7 +56,7 @@ class _Answer:
     rows: npt.NDArray[np.int64]
     stability: npt.NDArray[np.int8]
     resilience: npt.NDArray[np.int8]
-    level: npt.NDArray[np.int8]
+    level: npt.NDArray[np.int64]
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int
@@ -80,8 +80,9 @@ def verify(
 
     `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience), or
     `epsilons` several of them. A row that is not decided within `timeout` seconds (for each neighbourhood), or after
-    `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever
-    `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the model.
+    `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or
+    whatever `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the
+    model, and its moves re-checked with rational numbers.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -121,22 +122,15 @@ def verify(
     return table.result(ensemble, attacker, given, time.monotonic() - began, interrupted)
 
 
-def _neighbourhoods(epsilon: Any, epsilons: Sequence[Any] | None) -> tuple[Any, ...]:
+def _neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
     if epsilon is not None and epsilons is not None:
         raise InvalidInput("give epsilon or epsilons, not both")
     if epsilons is None:
-        return () if epsilon is None else (_plain_epsilon(epsilon),)
-    if not isinstance(epsilons, (list, tuple, np.ndarray)) or np.shape(epsilons)[:1] in ((), (0,)):
+        return () if epsilon is None else (plain_epsilon(epsilon),)
+    given = epsilons.tolist() if isinstance(epsilons, np.ndarray) else epsilons
+    if not isinstance(given, (list, tuple)) or not given:
         raise InvalidInput(f"epsilons must be a list of neighbourhoods, got {epsilons!r}")
-    return tuple(_plain_epsilon(one) for one in epsilons)
-
-
-def _plain_epsilon(given: Any) -> Any:
-    """The neighbourhood as a number, a tuple with one per feature, or a dict, whatever kind of array it came in."""
-    spec = PerFeature.of_numbers(given, "epsilon", as_number)
-    if spec.shared:
-        return spec.values[0]
-    return spec.values if spec.keys is None else dict(zip(spec.keys, spec.values, strict=True))
+    return tuple(plain_epsilon(one) for one in given)
 
 
 def _check_jobs(n_jobs: Any) -> None:
@@ -160,11 +154,11 @@ def _answer(task: _Task) -> _Answer:
     n = len(task.rows)
     stability = np.full(n, Outcome.UNKNOWN, dtype=np.int8)
     resilience = np.full((len(task.epsilons), n), Outcome.UNKNOWN, dtype=np.int8)
-    level = np.full(n, -2, dtype=np.int8)
+    level = np.full(n, -2, dtype=np.int64)
     neighbour, attacked = task.X.copy(), task.X.copy()
     correct = task.ensemble.predict_index(task.X) == task.y
     resilience[:, ~correct] = Outcome.REFUTED
-    if local.limits.over or local.limits.timeout == 0:
+    if task.limits.is_over() or task.limits.timeout == 0:
         return _Answer(task.rows, stability, resilience, level, neighbour, attacked, 0)
     decided = local.decide(task.X, np.zeros(task.ensemble.n_features))
     stability[:] = decided.outcome
@@ -174,7 +168,7 @@ def _answer(task: _Task) -> _Answer:
     resilience[:, refuted] = Outcome.REFUTED
     order = sorted(range(len(task.epsilons)), key=lambda k: float(task.epsilons[k].sum()), reverse=True)
     for k in order:
-        if local.limits.over:
+        if local.limits.is_over():
             break
         # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
         open_rows = np.flatnonzero(resilience[k] == Outcome.UNKNOWN)
@@ -205,6 +199,7 @@ def _collect(tasks: list[_Task], table: _Table, limits: Limits, n_jobs: int | No
     # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", batch_size=1)
     failure: list[BaseException] = []
+    done = threading.Event()
 
     def run() -> None:
         try:
@@ -214,10 +209,11 @@ def _collect(tasks: list[_Task], table: _Table, limits: Limits, n_jobs: int | No
                     advance(len(answer.rows))
         except BaseException as error:
             failure.append(error)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    interrupted = _wait(thread, limits)
+    threading.Thread(target=run, daemon=True).start()
+    interrupted = _wait(done, limits)
     table.close()
     # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
     if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
@@ -225,15 +221,18 @@ def _collect(tasks: list[_Task], table: _Table, limits: Limits, n_jobs: int | No
     return interrupted or bool(failure)
 
 
-def _wait(thread: threading.Thread, limits: Limits) -> bool:
-    """Waits for the thread to end; returns whether Ctrl-C came before that. A second one is not waited for."""
+def _wait(done: threading.Event, limits: Limits) -> bool:
+    """Waits for the work to end; returns whether Ctrl-C came before that. A second one is not waited for.
+
+    An event, because an interrupted `Thread.join` takes a running thread for ended (Python 3.10 to 3.12).
+    """
     since: float | None = None
     while True:
         try:
-            while thread.is_alive() and (since is None or time.monotonic() < since + GRACE):
-                thread.join(0.1)
+            while not done.wait(0.1) and (since is None or time.monotonic() < since + GRACE):
+                pass
             return since is not None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # noqa: PERF203 (one turn per Ctrl-C)
             limits.cancelled.set()
             if since is not None:
                 return True
@@ -249,7 +248,7 @@ class _Table:
     predicted: npt.NDArray[np.int64]
     stability: npt.NDArray[np.int8]
     resilience: npt.NDArray[np.int8]
-    level: npt.NDArray[np.int8]
+    level: npt.NDArray[np.int64]
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int = 0
@@ -268,7 +267,7 @@ class _Table:
             predicted,
             np.full(n, Outcome.UNKNOWN, dtype=np.int8),
             resilience,
-            np.full(n, -2, dtype=np.int8),
+            np.full(n, -2, dtype=np.int64),
             X.copy(),
             X.copy(),
         )

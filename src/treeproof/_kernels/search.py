@@ -44,7 +44,8 @@ class Race(NamedTuple):
     from high to low within a tree, and their node in the part. Tests, sorted by feature and cut: `test_cut`,
     `test_tree`, and the first word of what stays alive on the left and on the right of them, `keep_left` and
     `keep_right`; where a tree has more than one word, the others are in `more` from `test_more` on, left before right.
-    Features that are tested: `feature`, with tests `feature_first[i]` to `feature_first[i + 1]`.
+    Features that are tested: `feature`, with tests `feature_first[i]` to `feature_first[i + 1]`; `test_feature` is the
+    way back. The tests of tree t are `tree_test[tree_first[t]:tree_first[t + 1]]`.
     """
 
     word: Any
@@ -59,6 +60,9 @@ class Race(NamedTuple):
     more: Any
     feature: Any
     feature_first: Any
+    test_feature: Any
+    tree_first: Any
+    tree_test: Any
 
 
 @njit(cache=True, nogil=True)
@@ -177,6 +181,7 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
         most = max(most, n)
     word = np.empty(n_open + 1, np.uint32)
     first = np.empty(n_open + 1, np.uint32)
+    tree_first = np.empty(n_open + 1, np.int32)
     leaf_value = np.empty(total_leaves, np.int64)
     leaf_node = np.empty(total_leaves, np.int32)
     tree_of = np.empty(n_tests, np.uint32)
@@ -194,6 +199,7 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
             continue
         word[tree] = at_word
         first[tree] = at_leaf
+        tree_first[tree] = at_test
         j = 0
         i = root
         end = root + size[root]
@@ -220,6 +226,7 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
         tree += 1
     word[tree] = at_word
     first[tree] = at_leaf
+    tree_first[tree] = at_test
     order = _sort_up(key, cell_start[cell_start.shape[0] - 1])
     n_features = 0
     last = -1
@@ -234,6 +241,8 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
     keep_left = np.empty(n_tests, np.uint64)
     keep_right = np.empty(n_tests, np.uint64)
     test_more = np.empty(n_tests, np.int32)
+    test_feature = np.empty(n_tests, np.int32)
+    tree_test = np.empty(n_tests, np.int32)
     more = np.empty(n_more, np.uint64)
     i = -1
     at_more = 0
@@ -252,6 +261,8 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
         test_cut[k] = part.cut[node]
         test_tree[k] = tree
         test_more[k] = at_more
+        test_feature[k] = i
+        tree_test[source] = k
         # Left of the test the leaves of its right child are out, and the other way round.
         keep_left[k] = _all_but(rank, leaf + n_left, n_right, more, at_more, extra)
         keep_right[k] = _all_but(rank, leaf, n_left, more, at_more + extra, extra)
@@ -270,6 +281,9 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
         more,
         feature,
         feature_first,
+        test_feature,
+        tree_first,
+        tree_test,
     )
     return race, constant
 
@@ -544,6 +558,123 @@ def _doubled(array):
 
 
 @njit(cache=True, nogil=True)
+def _point_value(
+    tree, i, cut, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first, value, tree_first,
+    tree_test, scratch,
+):  # fmt: skip
+    """The lead that a tree gives the point `cells` (per tested feature) if feature i is just above `cut` instead."""
+    at = word[tree]
+    n_words = word[tree + np.uint32(1)] - at
+    for w in range(n_words):
+        scratch[w] = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for j in range(tree_first[tree], tree_first[tree + np.uint32(1)]):
+        k = tree_test[j]
+        f = test_feature[k]
+        right = cut >= test_cut[k] if f == i else cells[f] > test_cut[k]
+        _keep_leaves(
+            scratch, np.uint32(0), n_words, keep_right[k] if right else keep_left[k], more, test_more[k], right
+        )
+    return _best_value(scratch, np.uint32(0), n_words, value, first[tree])
+
+
+@njit(cache=True, nogil=True)
+def _climb(
+    box, cells, lead, needed, feature, feature_first, test_cut, test_tree, test_feature, keep_left, keep_right,
+    test_more, more, word, first, value, tree_first, tree_test, current, trial, stamp, scratch, near_low, near_high,
+    own, price, price_start, limited, budget,
+):  # fmt: skip
+    """Coordinate ascent from the cheapest point of the box: moves one feature at a time to where the lead is largest.
+
+    Fills `cells` (per tested feature); returns the lead there, `needed` or more if a counterexample is likely.
+    """
+    n_features = feature.shape[0]
+    spent = 0.0
+    for i in range(n_features):
+        f = feature[i]
+        cells[i] = cheapest_cell(
+            price, price_start[f], near_low[f], near_high[f], own[f], box[LOW, i], box[HIGH, i], limited
+        )
+        if limited:
+            spent += least_price(price, price_start[f], near_low[f], near_high[f], cells[i], cells[i])
+    if spent > budget and limited:  # the box needs moves that cannot all be paid for
+        return IMPOSSIBLE
+    for tree in range(word.shape[0] - 1):
+        current[tree] = _point_value(
+            np.uint32(tree), -1, 0, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
+            value, tree_first, tree_test, scratch,
+        )  # fmt: skip
+        lead += current[tree]
+    now = stamp.max() if stamp.shape[0] > 0 else 0
+    quiet = 0
+    i = 0
+    while quiet < n_features and lead < needed:
+        f = feature[i]
+        own_price = 0.0
+        if limited:
+            own_price = least_price(price, price_start[f], near_low[f], near_high[f], cells[i], cells[i])
+        start, end = feature_first[i], feature_first[i + 1]
+        now += 1
+        run = lead
+        # All tests of the feature on their left, then one after the other on their right.
+        for k in range(start, end):
+            tree = test_tree[k]
+            if stamp[tree] != now:
+                stamp[tree] = now
+                trial[tree] = _point_value(
+                    tree, i, -1, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
+                    value, tree_first, tree_test, scratch,
+                )  # fmt: skip
+                run += trial[tree] - current[tree]
+        best_lead, best_cell = lead, cells[i]
+        k = start
+        low = box[LOW, i]
+        while True:
+            high = min(test_cut[k], box[HIGH, i]) if k < end else box[HIGH, i]
+            if run > best_lead and max(low, box[LOW, i]) <= high:
+                a = max(low, box[LOW, i])
+                cell = cheapest_cell(price, price_start[f], near_low[f], near_high[f], own[f], a, high, limited)
+                fits = True
+                if limited:
+                    its = least_price(price, price_start[f], near_low[f], near_high[f], cell, cell)
+                    fits = spent - own_price + its <= budget
+                if fits:
+                    best_lead, best_cell = run, cell
+            if k >= end:
+                break
+            cut = test_cut[k]
+            while k < end and test_cut[k] == cut:
+                tree = test_tree[k]
+                lead_after = _point_value(
+                    tree, i, cut, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
+                    value, tree_first, tree_test, scratch,
+                )  # fmt: skip
+                run += lead_after - trial[tree]
+                trial[tree] = lead_after
+                k += 1
+            low = cut + 1
+        if best_cell != cells[i]:
+            if limited:
+                its = least_price(price, price_start[f], near_low[f], near_high[f], best_cell, best_cell)
+                spent += its - own_price
+            cells[i] = best_cell
+            lead = best_lead
+            now += 1
+            for k in range(start, end):
+                tree = test_tree[k]
+                if stamp[tree] != now:
+                    stamp[tree] = now
+                    current[tree] = _point_value(
+                        tree, -1, 0, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
+                        value, tree_first, tree_test, scratch,
+                    )  # fmt: skip
+            quiet = 0
+        else:
+            quiet += 1
+        i = i + 1 if i + 1 < n_features else 0
+    return lead
+
+
+@njit(cache=True, nogil=True)
 def run_race(race, part, constant, needed, model, exact, region, label, too_dear, scores, cells, stop, ticket):
     """Searches the region; returns (SAFE, BROKEN with `cells` filled, UNDECIDED or TOO_CLOSE; number of boxes).
 
@@ -571,6 +702,9 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
     box_price = np.zeros(own.shape[0] if limited else 1)
     trial_live, trial_best = np.empty(n_words, np.uint64), np.empty(n_trees, np.int64)
     stamp = np.zeros(n_trees, np.int64)
+    point = np.empty(n_features, np.int32)
+    climbed = np.empty(n_trees, np.int64)
+    scratch = np.empty(n_words, np.uint64)
     bound_left, bound_right = np.empty(n_tests, np.int64), np.empty(n_tests, np.int64)
     now, depth, n_boxes, too_close = np.int64(0), 0, 0, False
     box, live, best = boxes[0], lives[0], bests[0]
@@ -618,6 +752,22 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
                 if label_of_cells(model, exact, cells, scores) == label:
                     too_close = True
                 elif not _is_row_of(too_dear, cells):
+                    return BROKEN, n_boxes
+        if total >= needed and chosen >= 0 and n_boxes == 1:
+            # Falsify first: most rows that can be broken are broken by climbing.
+            reached = _climb(
+                box, point, constant, max(needed, 1), feature, race.feature_first, test_cut, test_tree,
+                race.test_feature, keep_left, keep_right, test_more, more, word, first, value, race.tree_first,
+                race.tree_test, trial_best, climbed, stamp, scratch, near_low, near_high, own, price, price_start,
+                limited, budget,
+            )  # fmt: skip
+            now = max(now, stamp.max()) + 1
+            if reached >= needed:
+                for f in range(own.shape[0]):
+                    cells[f] = own[f]
+                for i in range(n_features):
+                    cells[feature[i]] = point[i]
+                if label_of_cells(model, exact, cells, scores) != label and not _is_row_of(too_dear, cells):
                     return BROKEN, n_boxes
         if total >= needed and chosen >= 0:
             # The more promising side first; the other one waits with the box as it is now.

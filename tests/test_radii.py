@@ -1,0 +1,354 @@
+"""Radii are exact: the oracle finds a row whole just below its radius, and broken at it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import treeproof as tp
+from tests import oracles
+from tests.adapters import as_attacker
+from tests.oracles import OracleAttacker
+from tests.strategies import Case, cases, points, tiny_ensembles
+from treeproof.ensemble import Ensemble
+from treeproof.importers import EnsembleBuilder
+from treeproof.radii import (
+    ResilienceCurve,
+    _all_radii,
+    _resilience,
+    _Task,
+    resilience_curve,
+    resilience_radius,
+    robustness_radius,
+)
+
+TINY = Fraction(1, 2**2000)
+"""Far less than the step between any two levels here: doubles are whole multiples of 2**-1074."""
+
+
+def stump(*thresholds: float, labels: str = "abababab") -> Ensemble:
+    """One feature, one label per cell."""
+    builder = EnsembleBuilder(n_features=1, classes=("a", "b"))
+    n = len(thresholds)
+    rows = [(1.0, 0.0) if label == "a" else (0.0, 1.0) for label in labels[: n + 1]]
+    # A chain: inner nodes 0 .. n-1, leaves n .. 2n; node k goes left to leaf k.
+    builder.add_tree(
+        feature=[0] * n + [-1] * (n + 1),
+        threshold=[*sorted(thresholds), *[0.0] * (n + 1)],
+        left=[n + k for k in range(n)] + [-1] * (n + 1),
+        right=[k + 1 for k in range(n - 1)] + [2 * n] + [-1] * (n + 1),
+        scores=[rows[0]] * n + rows,
+    )
+    return builder.build()
+
+
+# --- robustness: all cell vectors, one by one --------------------------------------------------------------------
+
+
+def distances(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Iterator[list[Fraction | None]]:
+    """Per cell vector with another label than x: the signed distance of every feature, None where it stays."""
+    options: list[list[tuple[int, Fraction | None]]] = []
+    for f, value in enumerate(x):
+        if math.isnan(value):
+            options.append([(oracles.NAN_CELL, None)])
+            continue
+        spans = [span.meet(oracles._domain(attacker, f)) for span in oracles.cells_of(ensemble, f)]
+        options.append(
+            [
+                (c, None if span.first <= value <= span.last else nearest(span, value))
+                for c, span in enumerate(spans)
+                if not span.empty
+            ]
+        )
+    label = oracles.predict(ensemble, x)
+    for vector in itertools.product(*options):
+        if oracles.label_of_cells(ensemble, tuple(c for c, _ in vector)) != label:
+            yield [away for _, away in vector]
+
+
+def nearest(span: oracles.Span, x: float) -> Fraction:
+    return Fraction(span.first if span.first > x else span.last) - Fraction(x)
+
+
+def least_scale(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Fraction | float:
+    """The least scale of an interval attacker that breaks x, over all cell vectors."""
+    best: Fraction | float = math.inf
+    for moves in distances(ensemble, attacker, x):
+        moved = [(f, away) for f, away in enumerate(moves) if away is not None]
+        ends = [attacker.intervals[f][away > 0] for f, away in moved]
+        if any(end == 0 for end in ends) or sum(attacker.costs[f] for f, _ in moved) > attacker.limit:
+            continue
+        scales = [
+            Fraction(0) if math.isinf(end) else away / Fraction(end) for (_, away), end in zip(moved, ends, strict=True)
+        ]
+        best = min(best, max(scales))
+    return best
+
+
+def least_cost(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Fraction | float:
+    """The least sum of distance**p that breaks x, over all cell vectors."""
+    best: Fraction | float = math.inf
+    for moves in distances(ensemble, attacker, x):
+        moved = {f: away for f, away in enumerate(moves) if away is not None}
+        if all(attacker.intervals[f] != (0.0, 0.0) for f in moved):
+            best = min(best, sum((abs(away) ** attacker.p for away in moved.values()), Fraction(0)))
+    return best
+
+
+def excludes_0(attacker: OracleAttacker) -> bool:
+    return attacker.p is None and any(low > 0 or high < 0 for low, high in attacker.intervals)
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases(max_features=2))
+def test_robustness_radius_equals_brute_force_over_cells(case: Case) -> None:
+    ensemble, attacker, x, y, _ = case
+    assume(not excludes_0(attacker))
+    got = float(robustness_radius(ensemble, [x], [y], as_attacker(attacker))[0])
+    if oracles.predict(ensemble, x) != y:
+        assert got == -math.inf
+    elif attacker.p is None:
+        expected = least_scale(ensemble, attacker, x)
+        assert got == (expected if isinstance(expected, float) else oracles.double_at_most(expected))
+    elif attacker.radius == 0 or least_cost(ensemble, attacker, x) == math.inf:
+        assert got == math.inf
+    else:
+        assert largest_root(got, attacker, least_cost(ensemble, attacker, x))
+
+
+def largest_root(got: float, attacker: OracleAttacker, cost: Fraction | float) -> bool:
+    """Whether `got` is the largest double with (got * radius) ** p <= cost."""
+    radius, p = Fraction(attacker.radius), attacker.p
+    fits = (Fraction(got) * radius) ** p <= cost
+    return fits and (got == oracles.LARGEST or (Fraction(math.nextafter(got, math.inf)) * radius) ** p > cost)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from([math.inf, 1, 2, 3]))
+def test_for_unit_balls_it_is_the_minimal_adversarial_distance(data: st.DataObject, p: float) -> None:
+    thresholds = (0.0, 0.1, 0.3, 0.5, 1.0, -0.7, 2.0, 3.0, 1.5)
+    ensemble = data.draw(tiny_ensembles(3, thresholds))
+    x = data.draw(points(ensemble))
+    n = ensemble.n_features
+    plain = OracleAttacker(((-1.0, 1.0),) * n, (1,) * n, p=None if p == math.inf else int(p), radius=1.0)
+    got = float(robustness_radius(ensemble, [x], [oracles.predict(ensemble, x)], tp.Attacker.lp(p, 1.0))[0])
+    expected = least_scale(ensemble, plain, x) if p == math.inf else least_cost(ensemble, plain, x)
+    if expected == math.inf:
+        assert got == math.inf
+    elif p == math.inf:
+        assert got == oracles.double_at_most(expected)
+    else:
+        assert largest_root(got, plain, expected)
+
+
+# --- resilience: the oracle on both sides ------------------------------------------------------------------------
+
+
+def exact_resilience_radius(case: Case) -> Fraction | float:
+    task = _Task.of(case.ensemble, [case.x], [case.y], as_attacker(case.attacker), None, None, _resilience)
+    return _all_radii(task, 1, False)[0]
+
+
+def resilient(case: Case, epsilon: Any) -> bool:
+    eps = [epsilon] * len(case.x)
+    try:
+        return oracles.resilient(case.ensemble, case.attacker, case.x, case.y, eps)
+    except (NotImplementedError, OverflowError):
+        assume(False)
+        raise
+
+
+@settings(max_examples=400, deadline=None)
+@given(cases(max_features=2))
+def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
+    radius = exact_resilience_radius(case)
+    if radius == -math.inf:
+        assert not resilient(case, 0.0)
+    elif radius == math.inf:
+        assert resilient(case, math.inf)
+    else:
+        assert radius > 0
+        assert not resilient(case, radius)
+        assert resilient(case, radius - min(TINY, radius / 2))
+        shown = float(resilience_radius(case.ensemble, [case.x], [case.y], as_attacker(case.attacker))[0])
+        assert shown == oracles.double_at_most(Fraction(radius))
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(max_features=2), st.integers(1, 3), st.sampled_from([0.1, 0.3, 1.0, 2.0**-53]))
+def test_the_same_for_lp_attackers(case: Case, p: int, radius: float) -> None:
+    n = len(case.x)
+    attacker = OracleAttacker(((-math.inf, math.inf),) * n, (1,) * n, p=p, radius=radius)
+    test_a_row_is_resilient_below_its_radius_and_not_at_it.hypothesis.inner_test(case._replace(attacker=attacker))
+
+
+def test_narrow_intervals_that_exclude_0_skip_doubles() -> None:
+    # Doubles above 2**53 are 2 apart, those below 1: a move by exactly 3 from an even number ends between doubles.
+    big = 2.0**53
+    ensemble = stump(big)
+    attacker = OracleAttacker(((3.0, 3.0),), (1,))
+    for x in (big - 10, big - 9, big - 8):
+        case = Case(ensemble, attacker, (x,), "a", (0.0,))
+        radius = exact_resilience_radius(case)
+        # The nearest z with z + 3 a double above 2**53 is 2**53 - 1.
+        assert radius == big - 1 - x
+        assert not resilient(case, radius) and resilient(case, radius - 1)
+
+
+def test_a_wall_that_nobody_crosses_does_not_break_resilience() -> None:
+    ensemble = stump(1.0, 4.0, labels="aba")
+    # Feature 0 is untouchable: each neighbour keeps its own label.
+    assert resilience_radius(ensemble, [[0.0]], ["a"], tp.Attacker((0.0, 0.0))).tolist() == [math.inf]
+    # Moves by 2 to 2.5 lead from (1, 4] to above 4 and from below 1 into (1, 4], but x = -8 is far from both.
+    radius = resilience_radius(ensemble, [[-8.0]], ["a"], tp.Attacker((2.0, 2.5)))
+    assert radius.tolist() == [math.nextafter(1.0, 2.0) - 2.5 + 8.0]
+
+
+# --- ends of the scale -------------------------------------------------------------------------------------------
+
+
+def test_infinite_reach_breaks_at_every_scale_or_at_none() -> None:
+    ensemble = stump(0.5)
+    assert robustness_radius(ensemble, [[0.0], [0.0]], ["a", "b"], tp.Attacker.l0(1)).tolist() == [0.0, -math.inf]
+    assert robustness_radius(ensemble, [[0.0]], ["a"], tp.Attacker.l0(0)).tolist() == [math.inf]
+    up = tp.Attacker((0.0, math.inf))
+    assert robustness_radius(ensemble, [[0.0], [1.0]], ["a", "b"], up).tolist() == [0.0, math.inf]
+
+
+def test_a_domain_can_make_a_row_unbreakable() -> None:
+    ensemble = stump(0.5)
+    attacker = tp.Attacker.linf(1.0, domain=(-1.0, 0.5))
+    assert robustness_radius(ensemble, [[0.0]], ["a"], attacker).tolist() == [math.inf]
+    assert resilience_radius(ensemble, [[0.0]], ["a"], attacker).tolist() == [math.inf]
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_lp_distances_are_exact_where_their_powers_are_no_doubles(p: int, unit: float) -> None:
+    builder = EnsembleBuilder(n_features=2, classes=(0, 1), value_limit=oracles.LARGEST)
+    # Class 1 needs both features above their thresholds.
+    builder.add_tree(
+        feature=[0, 1, -1, -1, -1],
+        threshold=[3 * unit, 4 * unit, 0, 0, 0],
+        left=[2, 3, -1, -1, -1],
+        right=[1, 4, -1, -1, -1],
+        scores=[(1, 0)] * 4 + [(0, 1)],
+    )
+    ensemble = builder.build()
+    plain = OracleAttacker(((-1.0, 1.0),) * 2, (1, 1), p=p, radius=1.0)
+    got = float(robustness_radius(ensemble, [[0.0, 0.0]], [0], tp.Attacker.lp(p, 1.0))[0])
+    assert got == pytest.approx(unit * (3**p + 4**p) ** (1 / p))
+    assert largest_root(got, plain, least_cost(ensemble, plain, (0.0, 0.0)))
+
+
+def test_time_that_runs_out_gives_nan() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = RandomForestClassifier(30, max_depth=6, random_state=0).fit(X, y)
+    for radius in (robustness_radius, resilience_radius):
+        task_limits = radius(clf, X[:1], clf.predict(X[:1]), tp.Attacker.linf(0.01), timeout=0.0)
+        full = radius(clf, X[:1], clf.predict(X[:1]), tp.Attacker.linf(0.01))
+        # The clock is looked at every few milliseconds, so easy rows are decided even so; never wrongly.
+        assert np.isnan(task_limits[0]) or task_limits[0] == full[0]
+
+
+# --- a real forest -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def forest() -> tuple[RandomForestClassifier, np.ndarray, np.ndarray]:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
+    clf = RandomForestClassifier(7, max_depth=3, random_state=0).fit(X[100:], y[100:])
+    return clf, X[:40], y[:40]
+
+
+ATTACKERS = [
+    tp.Attacker.linf(0.02),
+    tp.Attacker((-0.03, 0.0), budget=1),
+    tp.Attacker((-0.03, 0.01), costs=2, budget=5),
+    tp.Attacker.linf(0.05, features=[0, 7, 20, 21, 22, 23, 27]),
+    tp.Attacker.lp(1, 0.05),
+    tp.Attacker.lp(2, 0.05),
+]
+
+
+def scaled(attacker: tp.Attacker, scale: float) -> tp.Attacker:
+    """The attacker times a power of two, without rounding."""
+    if attacker.power is not None:
+        return tp.Attacker.lp(attacker.power, attacker.radius * scale)
+    return tp.Attacker(
+        attacker.intervals.map(lambda pair: (pair[0] * scale, pair[1] * scale)),
+        costs=attacker.costs,
+        budget=attacker.budget,
+    )
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
+def test_robustness_radii_agree_with_verify_at_scales(forest: Any, attacker: tp.Attacker) -> None:
+    clf, X, y = forest
+    radius = robustness_radius(clf, X, y, attacker)
+    assert np.isfinite(radius).sum() > 5
+    for scale in (0.25, 0.5, 1.0, 2.0, 4.0):
+        verdicts = tp.verify(clf, X, y, scaled(attacker, scale))
+        assert ((verdicts.robustness_outcomes == tp.Outcome.PROVED) == (radius > scale)).all()
+    larger = robustness_radius(clf, X, y, scaled(attacker, 4.0), n_jobs=2)
+    assert (larger == radius / 4).all()
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
+def test_the_curve_equals_verify_everywhere(forest: Any, attacker: tp.Attacker) -> None:
+    clf, X, y = forest
+    curve = resilience_curve(clf, X, y, attacker)
+    radius = resilience_radius(clf, X, y, attacker, n_jobs=2)
+    assert curve.undecided == 0 and curve.epsilons[0] == 0.0 and len(curve.epsilons) > 5
+    assert (np.diff(curve.epsilons) > 0).all() and (np.diff(curve.resilience) < 0).all()
+    jumps = curve.epsilons[1::6].tolist()
+    epsilons = [0.0, 0.001, 0.01, 0.05, 1.0, *jumps]
+    epsilons += [math.nextafter(jump, 0.0) for jump in jumps] + [math.nextafter(jump, 1.0) for jump in jumps]
+    sweep = tp.verify(clf, X, y, attacker, epsilons=epsilons)
+    for epsilon in epsilons:
+        share = sweep.resilience_at[epsilon]
+        assert share.exact and share.lower == curve(epsilon)
+        assert (radius > epsilon).mean() <= share.lower <= (radius >= epsilon).mean()
+    assert curve(epsilons).tolist() == [curve(epsilon) for epsilon in epsilons]
+
+
+def test_the_curve_counts_open_rows_as_not_resilient_and_refuses_bad_epsilon() -> None:
+    curve = ResilienceCurve(np.array([0.0, 0.5]), np.array([1.0, 0.5]))
+    assert (curve(math.nextafter(0.5, 0.0)), curve(0.5), curve(math.inf)) == (1.0, 0.5, 0.5)
+    for bad in (-0.1, math.nan, [0.1, -1.0]):
+        with pytest.raises(tp.InvalidInput, match="epsilon must be at least 0"):
+            curve(bad)
+
+
+# --- bad input ---------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_in_one_line() -> None:
+    clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(tp.InvalidInput, match=r"interval \(0.1, 0.2\) of feature 0 excludes 0"):
+        robustness_radius(clf, [[0.0]], [0], tp.Attacker((0.1, 0.2)))
+    for function in (robustness_radius, resilience_radius, resilience_curve):
+        with pytest.raises(tp.InvalidInput, match="attacker must be a treeproof.Attacker, got float"):
+            function(clf, [[0.0]], [0], 0.1)
+        with pytest.raises(tp.InvalidInput, match="X has 1 rows and y has 2 labels"):
+            function(clf, [[0.0]], [0, 1], tp.Attacker.linf(0.1))
+        with pytest.raises(tp.InvalidInput, match="timeout must be at least 0"):
+            function(clf, [[0.0]], [0], tp.Attacker.linf(0.1), timeout=-1)
+        with pytest.raises(tp.InvalidInput, match="outside the attacker's domain"):
+            function(clf, [[0.0]], [0], tp.Attacker.linf(0.1, domain=(0.5, 1.0)))
+    empty = np.empty((0, 1))
+    assert resilience_radius(clf, empty, [], tp.Attacker.linf(0.1)).shape == (0,)
+    with pytest.raises(tp.InvalidInput, match="no rows"):
+        resilience_curve(clf, empty, [], tp.Attacker.linf(0.1))
