@@ -29,10 +29,7 @@ def write_whole(file: Path, text: str) -> None:
         os.chmod(name, 0o666 & ~mask)
         os.replace(name, file)
     except OSError as error:
-        if name is not None:
-            os.unlink(name)
         raise InvalidInput(f"cannot write {file}: {error.strerror}") from None
-    except BaseException:
+    finally:
         if name is not None:
-            os.unlink(name)
-        raise
+            Path(name).unlink(missing_ok=True)  # gone already where it took the file's place

@@ -168,7 +168,7 @@ class Local:
         self._away = (threat.low > 0) | (threat.high < 0)
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
         self._limited = bool(too_poor or self._away.any())
-        self._lowest, self._highest = _cell_ends(ensemble)
+        self._lowest, self._highest = cell_ends(ensemble)
 
     def decide(self, X: FloatArray, epsilon: FloatArray) -> Decisions:
         """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself."""
@@ -431,7 +431,7 @@ class Local:
             z[row, f], w[row, f] = move
 
 
-def _cell_ends(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+def cell_ends(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
     """The lowest and highest double of every cell of every feature, in one row."""
     lowest, highest = [], []
     for f in range(ensemble.n_features):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +23,7 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.importers import as_ensemble
 from treeproof.intervals import LARGEST, FloatArray, add_down, add_up, from_ordinal, next_down, next_up, ordinal
-from treeproof.local import Limits, Local
+from treeproof.local import Limits, Local, cell_ends
 from treeproof.moves import some_move
 from treeproof.threat import Attacker, Threat
 from treeproof.verdicts import Outcome
@@ -217,7 +218,7 @@ Answers: TypeAlias = list[_Broken | Outcome]
 """Per row a counterexample, PROVED or UNKNOWN."""
 
 
-class _Question:
+class _Question(ABC):
     """What grows with the level, for a few rows. Subclasses say how far each row is searched."""
 
     costs_add_up = False
@@ -229,33 +230,31 @@ class _Question:
         grid = ensemble.grid
         self.start = np.concatenate(([0], np.cumsum(grid.n_cells)))
         self.feature = np.repeat(np.arange(ensemble.n_features), grid.n_cells)
-        cuts = [grid.cuts_of(f) for f in range(ensemble.n_features)]
         # The lowest and highest double of every cell; a cell outside the domain has none.
-        first = np.concatenate([np.concatenate(([-LARGEST], next_up(c))) for c in cuts])
-        last = np.concatenate([np.concatenate((c, [LARGEST])) for c in cuts])
+        first, last = cell_ends(ensemble)
         self.first = np.maximum(first, threat.domain_low[self.feature])
         self.last = np.minimum(last, threat.domain_high[self.feature])
         self.cells = grid.cells(X)
 
+    @abstractmethod
     def hints(self) -> FloatArray:
         """Per row rounded levels worth a try, in any order; nan and inf are none."""
-        raise NotImplementedError
 
     def key(self, level: Fraction) -> float:
         """The level on the scale of the hints, roughly."""
         return _at_most(level)
 
+    @abstractmethod
     def around(self, rows: Sequence[int], values: Sequence[float]) -> Answers:
         """Searches up to about this value of the hints' scale."""
-        raise NotImplementedError
 
+    @abstractmethod
     def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
         """Searches everything strictly below the levels."""
-        raise NotImplementedError
 
+    @abstractmethod
     def anywhere(self, rows: Sequence[int]) -> Answers:
         """Searches all levels."""
-        raise NotImplementedError
 
     def quickly(self, ask: Callable[..., Answers]) -> Callable[..., Answers]:
         """The same question with little time per row."""

@@ -224,7 +224,7 @@ def _collect(tasks: list[_Task], table: _Table, limits: Limits, n_jobs: int | No
 def _wait(done: threading.Event, limits: Limits) -> bool:
     """Waits for the work to end; returns whether Ctrl-C came before that. A second one is not waited for.
 
-    An event, because an interrupted `Thread.join` takes a running thread for ended (Python 3.10 to 3.12).
+    An event, because an interrupted `Thread.join` takes a running thread for ended (seen on Python 3.11).
     """
     since: float | None = None
     while True:
