@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from treeproof._kernels.race import build_race, root_lead
 from treeproof._kernels.region import INFINITE, Part, Region, restrict
-from treeproof._kernels.search import BROKEN, SAFE, TOO_CLOSE, UNDECIDED, build_race, root_lead, run_race
+from treeproof._kernels.search import BROKEN, SAFE, TOO_CLOSE, UNDECIDED, run_race
 
 
 class Boxes(NamedTuple):
