@@ -157,6 +157,9 @@ class Local:
     [0, 1]
     """
 
+    patience = 300
+    """Boxes after which a row counts as hard and is searched with costlier, tighter bounds."""
+
     def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> None:
         self.ensemble = ensemble
         self.threat = threat
@@ -357,7 +360,7 @@ class Local:
         model, exact = compiled(self.ensemble)
 
         def work(stop: npt.NDArray[np.int64], progress: npt.NDArray[np.int64]) -> None:
-            search_rows(model, exact, boxes, prices, labels, dear, stop, progress, status, cells, counts)
+            search_rows(model, exact, boxes, prices, labels, dear, self.patience, stop, progress, status, cells, counts)
 
         _watched(work, self.limits)
         self.boxes += int(counts.sum())

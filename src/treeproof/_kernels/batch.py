@@ -7,9 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from treeproof._kernels.race import build_race, root_lead
+from treeproof._kernels.balance import balanced, promising, sorted_again
+from treeproof._kernels.race import build_race, root_lead, sort_down
 from treeproof._kernels.region import INFINITE, Part, Region, restrict
-from treeproof._kernels.search import BROKEN, SAFE, TOO_CLOSE, UNDECIDED, run_race
+from treeproof._kernels.search import (
+    BROKEN,
+    OUT_OF_BOXES,
+    SAFE,
+    TOO_CLOSE,
+    UNDECIDED,
+    all_leaves,
+    doubled,
+    price_elsewhere,
+    run_race,
+)
+
+LARGEST = np.finfo(np.float64).max
 
 
 class Boxes(NamedTuple):
@@ -51,7 +64,8 @@ def _distance_price(distance, power):
     for _ in range(power - 1):
         result *= price
         result *= 1.0 - 2.0**-51
-    return result
+    # What is too large for a double is not out of reach.
+    return min(result, LARGEST)
 
 
 @njit(cache=True, nogil=True)
@@ -85,9 +99,10 @@ def _fill_region(boxes, prices, row, region):
 
 
 @njit(cache=True, nogil=True)
-def search_rows(model, exact, boxes, prices, labels, too_dear, stop, progress, status, cells, n_boxes):
+def search_rows(model, exact, boxes, prices, labels, too_dear, patience, stop, progress, status, cells, n_boxes):
     """Per row: does the label hold on all its affordable cells? Fills status, counterexample cells and box counts.
 
+    A row that is not decided after about `patience` boxes is searched with balanced bounds (`_divide`).
     `progress[0]` is the row under way plus 1; `stop[0]` set to that number abandons the row, negative all that is left.
     """
     n_rows, n_features = boxes.own.shape
@@ -97,8 +112,9 @@ def search_rows(model, exact, boxes, prices, labels, too_dear, stop, progress, s
     region_price = np.empty(prices.start[n_features] if prices.limited else 1)
     ints = np.empty((5, n_features), np.int32)
     region = Region(
-        ints[0], ints[1], ints[2], ints[3], ints[4], region_price, prices.start, prices.budget, prices.limited
-    )
+        ints[0], ints[1], ints[2], ints[3], ints[4], region_price, prices.start, prices.budget, prices.limited,
+        prices.power == 0,
+    )  # fmt: skip
     # A leaf has at most one price per test on its path.
     max_costs = n_nodes * (model.depth + 1) if prices.limited else 1
     part = Part(
@@ -120,13 +136,16 @@ def search_rows(model, exact, boxes, prices, labels, too_dear, stop, progress, s
         _fill_region(boxes, prices, row, region)
         n = restrict(model, region, part, model.depth + 1)
         status[row], n_boxes[row] = _search_row(
-            model, exact, region, part, n, n_trees, n_classes, labels[row], too_dear, scores, cells[row], stop, row + 1
-        )
+            model, exact, region, part, n, n_trees, n_classes, labels[row], too_dear, patience, scores, cells[row],
+            stop, row + 1,
+        )  # fmt: skip
     progress[0] = n_rows + 1
 
 
 @njit(cache=True, nogil=True)
-def _search_row(model, exact, region, part, n, n_trees, n_classes, label, too_dear, scores, cells, stop, ticket):
+def _search_row(
+    model, exact, region, part, n, n_trees, n_classes, label, too_dear, patience, scores, cells, stop, ticket
+):
     """One row: every other class in turn, the one with the largest lead first."""
     boxes = 0
     leads = np.empty(n_classes, np.int64)
@@ -138,20 +157,101 @@ def _search_row(model, exact, region, part, n, n_trees, n_classes, label, too_de
             leads[other] = (
                 model.offset[other] - model.offset[label] + root_lead(part, n_trees, model.value, other, label)
             )
-    for other in np.argsort(-leads):
+    first_cut = np.empty(3, np.int64)
+    # Where a feature costs the same wherever it goes, paying for features one by one settles most rows.
+    quick = 16 * patience if region.limited and region.flat else patience
+    # Not a literal: numba would compile the search once for each.
+    climb = patience >= 0
+    whole = True
+    for other in sort_down(leads, n_classes, np.empty(n_classes, np.int32)):
         if other == label or leads[other] < needs[other]:
             continue
+        if not whole:
+            n = restrict(model, region, part, model.depth + 1)
+            whole = True
         for close in (False, True):
             race, constant = build_race(
                 part, n, n_trees, model.value, model.kind, other, label, region.limited, close, region.price_start
             )
             constant += model.offset[other] - model.offset[label]
             found, used = run_race(
-                race, part, constant, needs[other], model, exact, region, label, too_dear, scores, cells, stop, ticket
-            )
+                race, part, constant, needs[other], model, exact, region, label, too_dear, scores, cells, stop, ticket,
+                quick, climb, first_cut, all_leaves(race.word, race.first),
+            )  # fmt: skip
             boxes += used
             if found != TOO_CLOSE:
                 break
+        if found == OUT_OF_BOXES:
+            found, used = _divide(
+                model, exact, region, part, n_trees, other, label, needs[other], too_dear, patience, scores, cells,
+                stop, ticket,
+            )  # fmt: skip
+            boxes += used
+            whole = False
         if found in (BROKEN, UNDECIDED):
             return found, boxes
     return SAFE, boxes
+
+
+@njit(cache=True, nogil=True)
+def _divide(model, exact, region, part, n_trees, other, label, needed, too_dear, patience, scores, cells, stop, ticket):
+    """A hard race: regions are balanced, searched for a while, and cut in two where that was not enough."""
+    n_features = region.low.shape[0]
+    todo = np.empty((16, 2, n_features), np.int32)
+    todo[0, 0], todo[0, 1] = region.low, region.high
+    first_cut = np.empty(3, np.int64)
+    n_todo, boxes, found = 1, 0, SAFE
+    rates = np.full(16, -1.0 if region.limited else 0.0)
+    offset = model.offset[other] - model.offset[label]
+    while n_todo > 0 and found not in (BROKEN, UNDECIDED):
+        n_todo -= 1
+        low, high = todo[n_todo, 0].copy(), todo[n_todo, 1].copy()
+        part_region = Region(
+            low, high, region.near_low, region.near_high, region.own, region.price, region.price_start, region.budget,
+            region.limited, region.flat,
+        )  # fmt: skip
+        if stop[0] == ticket or stop[0] < 0:
+            return UNDECIDED, boxes
+        n = restrict(model, part_region, part, model.depth + 1)
+        # Within the slack leaves must not be merged: a region that is closed has one vector of scores.
+        race, constant = build_race(
+            part, n, n_trees, model.value, model.kind, other, label, region.limited, model.slack > 0,
+            region.price_start,
+        )  # fmt: skip
+        constant += offset
+        budget = region.budget
+        if region.limited:
+            # Where prices are not whole numbers, the difference may be rounded down; twice that is added back.
+            budget += region.budget * 2.0**-50 - price_elsewhere(part_region, race.feature)
+        total, rest, goal, bound, rate, work = balanced(race, part_region, budget, needed - constant, rates[n_todo])
+        if bound < goal:
+            continue
+        # About as much work as the bound took, but a box at least.
+        max_boxes = max(1, min(16 * patience, patience // 3 + work // (4 * max(1, race.test_cut.shape[0]))))
+        live = promising(race, total, bound, goal)
+        if region.limited and region.flat:
+            goal = needed
+        else:
+            race = sorted_again(race, total)
+            constant = rest
+            live = all_leaves(race.word, race.first)
+        found, used = run_race(
+            race, part, constant, goal, model, exact, part_region, label, too_dear, scores, cells, stop, ticket,
+            max_boxes, patience < 0, first_cut, live,
+        )  # fmt: skip
+        boxes += used
+        if found == OUT_OF_BOXES:
+            if n_todo + 2 > todo.shape[0]:
+                todo, rates = doubled(todo), doubled(rates)
+            f, cut = first_cut[0], first_cut[1]
+            for side in range(2):
+                # The more promising side is taken next.
+                right = (side == 1) == (first_cut[2] == 1)
+                todo[n_todo, 0], todo[n_todo, 1] = low, high
+                if right:
+                    todo[n_todo, 0, f] = cut + 1
+                else:
+                    todo[n_todo, 1, f] = cut
+                rates[n_todo] = rate
+                n_todo += 1
+    return (found if found in (BROKEN, UNDECIDED) else SAFE), boxes

@@ -36,7 +36,8 @@ class Model(NamedTuple):
 class Region(NamedTuple):
     """Per feature the cells [low, high] in question, those of N(x) [near_low, near_high] and the cell of x itself.
 
-    `price[price_start[f] + c]` is what cell c of feature f costs at least. Where `limited` is false no price matters.
+    `price[price_start[f] + c]` is what cell c of feature f costs at least. Where `limited` is false no price matters;
+    where `flat` is true a feature costs the same wherever it goes.
     """
 
     low: Any
@@ -48,6 +49,7 @@ class Region(NamedTuple):
     price_start: Any
     budget: Any
     limited: Any
+    flat: Any
 
 
 class Part(NamedTuple):
@@ -85,6 +87,16 @@ def least_price(price, start, near_low, near_high, low, high):
                 return price[start + c]
         return INFINITE
     return 0.0
+
+
+@njit(cache=True, nogil=True)
+def least_of_region(region, f):
+    """What the region costs at least on feature f, where prices matter; a missing value costs nothing."""
+    if region.own[f] < 0:
+        return 0.0
+    return least_price(
+        region.price, region.price_start[f], region.near_low[f], region.near_high[f], region.low[f], region.high[f]
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -152,6 +164,10 @@ def restrict(model, region, part, depth):
     old_low, old_high = np.empty(depth, np.int32), np.empty(depth, np.int32)
     old_price, paid = np.empty(depth), np.zeros(depth + 1)
     stage = np.empty(depth, np.int8)
+    if limited:
+        for f in range(low.shape[0]):
+            price[f] = least_of_region(region, f)
+            paid[0] += price[f]
     n, n_costs = 0, 0
     for t in range(roots.shape[0]):
         part.roots[t] = n

@@ -14,13 +14,14 @@ import numpy as np
 from numba import njit
 
 from treeproof._kernels.bits import lowest_bit
-from treeproof._kernels.region import LEAF, cheapest_cell, least_price
+from treeproof._kernels.region import LEAF, cheapest_cell, least_of_region, least_price
 from treeproof._kernels.walk import decide
 
 SAFE = 0
 BROKEN = 1
 UNDECIDED = 2
 TOO_CLOSE = 3
+OUT_OF_BOXES = 4
 
 CHECK_EVERY = 64
 
@@ -283,6 +284,20 @@ def _drop_dear_leaves(
 
 
 @njit(cache=True, nogil=True)
+def all_leaves(word, first):
+    """The live-leaf bits of a race with every leaf alive."""
+    live = np.empty(np.int64(word[word.shape[0] - 1]), np.uint64)
+    for tree in range(word.shape[0] - 1):
+        n = np.int64(first[tree + 1]) - np.int64(first[tree])
+        start = np.int64(word[tree])
+        for w in range(start, np.int64(word[tree + 1])):
+            bits = min(64, n - 64 * (w - start))
+            full = np.uint64(0xFFFFFFFFFFFFFFFF)
+            live[w] = full if bits == 64 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    return live
+
+
+@njit(cache=True, nogil=True)
 def _start(race_feature, feature_first, word, first, value, region_low, region_high, box, live, best):
     """The whole region as a box; returns the sum of best leaves."""
     total = np.int64(0)
@@ -292,19 +307,15 @@ def _start(race_feature, feature_first, word, first, value, region_low, region_h
         box[FIRST, i] = feature_first[i]
         box[END, i] = feature_first[i + 1]
     for tree in range(word.shape[0] - 1):
-        n = np.int64(first[tree + 1]) - np.int64(first[tree])
-        start = np.int64(word[tree])
-        for w in range(start, np.int64(word[tree + 1])):
-            bits = min(64, n - 64 * (w - start))
-            full = np.uint64(0xFFFFFFFFFFFFFFFF)
-            live[w] = full if bits == 64 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-        best[tree] = value[first[tree]]
+        best[tree] = _best_value(live, word[tree], word[tree + 1] - word[tree], value, first[tree])
+        if best[tree] == IMPOSSIBLE:
+            return IMPOSSIBLE
         total += best[tree]
     return total
 
 
 @njit(cache=True, nogil=True)
-def _doubled(array):
+def doubled(array):
     """The same rows in an array with room for twice as many."""
     bigger = np.empty((2 * array.shape[0], *array.shape[1:]), array.dtype)
     bigger[: array.shape[0]] = array
@@ -429,14 +440,18 @@ def _climb(
 
 
 @njit(cache=True, nogil=True)
-def run_race(race, part, constant, needed, model, exact, region, label, too_dear, scores, cells, stop, ticket):
-    """Searches the region; returns (SAFE, BROKEN with `cells` filled, UNDECIDED or TOO_CLOSE; number of boxes).
+def run_race(
+    race, part, constant, needed, model, exact, region, label, too_dear, scores, cells, stop, ticket, max_boxes, climb,
+    first_cut, start_live,
+):  # fmt: skip
+    """Searches the region; returns (SAFE, BROKEN with `cells` filled, or one of the following; number of boxes).
 
     TOO_CLOSE: no counterexample was found, but a box was left within the slack, where leaves that give the same lead
-    can round differently; the race must be run again with `close`.
+    can round differently; the race must be run again with `close`. UNDECIDED: `stop[0]` became `ticket` or negative.
+    OUT_OF_BOXES: `max_boxes` were not enough; `first_cut` holds the feature and cell where the region was cut first,
+    and whether the right side is more promising.
     `needed` is the least lead, `constant` included, with which a box can hold another label. `too_dear` (n,
-    n_features) are cell vectors that cost more than the rounded prices say. Gives up soon after `stop[0]` became
-    `ticket` or negative.
+    n_features) are cell vectors that cost more than the rounded prices say. `climb` tries coordinate ascent first.
     """
     word, first, value, leaf_node = race.word, race.first, race.value, race.leaf_node
     test_cut, test_tree, keep_left, keep_right = race.test_cut, race.test_tree, race.keep_left, race.keep_right
@@ -445,7 +460,7 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
     near_low, near_high, own, price, price_start = (
         region.near_low, region.near_high, region.own, region.price, region.price_start
     )  # fmt: skip
-    limited, budget = region.limited, region.budget
+    limited, budget, gated = region.limited, region.budget, region.limited and region.flat
     n_features, n_trees, n_tests = feature.shape[0], word.shape[0] - 1, test_cut.shape[0]
     n_words = np.int64(word[n_trees])
     # One level per open decision: the box before it, and the side that waits.
@@ -454,6 +469,7 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
     bests = np.empty((8, n_trees), np.int64)
     waiting = np.empty((8, 4), np.int64)
     box_price = np.zeros(own.shape[0] if limited else 1)
+    elsewhere = price_elsewhere(region, feature) if limited else 0.0
     trial_live, trial_best = np.empty(n_words, np.uint64), np.empty(n_trees, np.int64)
     stamp = np.zeros(n_trees, np.int64)
     point = np.empty(n_features, np.int32)
@@ -461,15 +477,19 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
     scratch = np.empty(n_words, np.uint64)
     bound_left, bound_right = np.empty(n_tests, np.int64), np.empty(n_tests, np.int64)
     now, depth, n_boxes, too_close = np.int64(0), 0, 0, False
+    lives[0] = start_live
     box, live, best = boxes[0], lives[0], bests[0]
     total = constant + _start(feature, race.feature_first, word, first, value, region.low, region.high, box, live, best)
     while True:
         n_boxes += 1
         if n_boxes % CHECK_EVERY == 0 and (stop[0] == ticket or stop[0] < 0):
             return UNDECIDED, n_boxes
+        if n_boxes > max_boxes:
+            return OUT_OF_BOXES, n_boxes
         chosen, test = -1, -1
         if total >= needed and limited:
             spent, changed = _box_prices(feature, box, near_low, near_high, price, price_start, box_price)
+            spent += elsewhere
             if spent > budget:
                 total = IMPOSSIBLE
             elif changed:
@@ -487,17 +507,16 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
                 if total < needed:
                     break
                 f = feature[i]
-                below, above = _gates(box, i, test_cut, near_low[f], near_high[f]) if limited else (-1, -1)
+                below, above = _gates(box, i, test_cut, near_low[f], near_high[f]) if gated else (-1, -1)
                 its_score, its_test, its_gate = _best_cut(box, i, total, bound_left, bound_right, below, above)
                 if its_test >= 0 and ((its_gate and not is_gate) or (its_gate == is_gate and its_score > score)):
                     score, test, is_gate, chosen = its_score, its_test, its_gate, i
             if (
                 total >= needed
                 and chosen < 0
-                and _can_pay(feature, box, near_low, near_high, price, price_start, limited, budget)
+                and _can_pay(feature, box, near_low, near_high, price, price_start, limited, budget - elsewhere)
             ):
-                for f in range(own.shape[0]):
-                    cells[f] = own[f]
+                _cells_elsewhere(region, cells)
                 for i in range(n_features):
                     f = feature[i]
                     cells[f] = cheapest_cell(
@@ -507,18 +526,17 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
                     too_close = True
                 elif not _is_row_of(too_dear, cells):
                     return BROKEN, n_boxes
-        if total >= needed and chosen >= 0 and n_boxes == 1:
+        if total >= needed and chosen >= 0 and n_boxes == 1 and climb:
             # Falsify first: most rows that can be broken are broken by climbing.
             reached = _climb(
                 box, point, constant, max(needed, 1), feature, race.feature_first, test_cut, test_tree,
                 race.test_feature, keep_left, keep_right, test_more, more, word, first, value, race.tree_first,
                 race.tree_test, trial_best, climbed, stamp, scratch, near_low, near_high, own, price, price_start,
-                limited, budget,
+                limited, budget - elsewhere,
             )  # fmt: skip
             now = max(now, stamp.max()) + 1
             if reached >= needed:
-                for f in range(own.shape[0]):
-                    cells[f] = own[f]
+                _cells_elsewhere(region, cells)
                 for i in range(n_features):
                     cells[feature[i]] = point[i]
                 if label_of_cells(model, exact, cells, scores) != label and not _is_row_of(too_dear, cells):
@@ -527,11 +545,13 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
             # The more promising side first; the other one waits with the box as it is now.
             right = bound_right[test] > bound_left[test]
             if depth + 1 == waiting.shape[0]:
-                boxes, lives, bests, waiting = _doubled(boxes), _doubled(lives), _doubled(bests), _doubled(waiting)
+                boxes, lives, bests, waiting = doubled(boxes), doubled(lives), doubled(bests), doubled(waiting)
             waiting[depth, 0] = chosen
             waiting[depth, 1] = test_cut[test]
             waiting[depth, 2] = not right
             waiting[depth, 3] = total
+            if n_boxes == 1:
+                first_cut[0], first_cut[1], first_cut[2] = feature[chosen], test_cut[test], right
             boxes[depth + 1] = boxes[depth]
             lives[depth + 1] = lives[depth]
             bests[depth + 1] = bests[depth]
@@ -562,6 +582,30 @@ def run_race(race, part, constant, needed, model, exact, region, label, too_dear
             live,
             best,
         )
+
+
+@njit(cache=True, nogil=True)
+def _cells_elsewhere(region, cells):
+    """The cheapest cells of the region, whatever the race tests."""
+    for f in range(cells.shape[0]):
+        cells[f] = region.own[f]
+        if region.own[f] >= 0:
+            cells[f] = cheapest_cell(
+                region.price, region.price_start[f], region.near_low[f], region.near_high[f], region.own[f],
+                region.low[f], region.high[f], region.limited,
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def price_elsewhere(region, tested):
+    """What the region costs at least on features that the race does not test."""
+    is_tested = np.zeros(region.own.shape[0], np.bool_)
+    is_tested[tested] = True
+    spent = 0.0
+    for f in range(region.own.shape[0]):
+        if not is_tested[f]:
+            spent += least_of_region(region, f)
+    return spent
 
 
 @njit(cache=True, nogil=True)
