@@ -37,8 +37,11 @@ def assert_decided_as_the_oracle(case: Case) -> None:
 
 
 # Six tests of the same promise, so that they can run side by side; with the one below 20,000 decisions in all.
-@pytest.mark.parametrize("part", range(6))
-def test_verdicts_equal_brute_force_over_cells(part: int) -> None:
+# Without patience every row is searched as if it were hard (`_kernels/balance.py`).
+@pytest.mark.parametrize("patience", [0, 0, 0, 300, 300, 300])
+def test_verdicts_equal_brute_force_over_cells(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Local, "patience", patience)
+
     @settings(max_examples=1500, deadline=None, database=None)
     @given(cases())
     def check(case: Case) -> None:
@@ -78,7 +81,9 @@ def test_rounding_decides_ties_in_every_cell(data: st.DataObject) -> None:
     budget = data.draw(st.sampled_from([None, 1, 2]))
     x = tuple(data.draw(st.sampled_from([-1.0, 1.0])) for _ in range(n))
     plain = OracleAttacker(((-3.0, 3.0),) * n, (1,) * n, budget)
-    assert_decided_as_the_oracle(Case(ensemble, plain, x, 0, (0.0,) * n))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Local, "patience", data.draw(st.sampled_from([0, 300])))
+        assert_decided_as_the_oracle(Case(ensemble, plain, x, 0, (0.0,) * n))
 
 
 @settings(max_examples=600, deadline=None, database=None)
@@ -150,6 +155,18 @@ def test_a_real_forest_is_not_broken_where_it_was_proved(attacker: tp.Attacker) 
             continue
         tried = random_attacks(threat, x, rng)
         assert (ensemble.predict_index(tried) == labels[row]).all()
+
+
+@pytest.mark.parametrize(
+    "attacker", [tp.Attacker.linf(0.1), tp.Attacker.l0(2), tp.Attacker.lp(2, 0.2), tp.Attacker.lp(1, 0.3)], ids=repr
+)
+def test_rows_searched_as_hard_have_the_same_verdicts(attacker: tp.Attacker, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble, X = grid_forest()
+    threat = attacker.bind(ensemble)
+    plain = Local(ensemble, threat).decide(X, np.zeros(4)).outcome
+    for patience in (0, 3):
+        monkeypatch.setattr(Local, "patience", patience)
+        np.testing.assert_array_equal(Local(ensemble, threat).decide(X, np.zeros(4)).outcome, plain)
 
 
 def random_attacks(threat: object, x: np.ndarray, rng: np.random.Generator, n: int = 400) -> np.ndarray:
