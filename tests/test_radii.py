@@ -23,11 +23,11 @@ from tests.oracles import OracleAttacker
 from tests.strategies import Case, cases, points, tiny_ensembles
 from treeproof.ensemble import Ensemble
 from treeproof.importers import EnsembleBuilder
+from treeproof.inputs import TestSet
 from treeproof.radii import (
     ResilienceCurve,
-    _all_radii,
     _resilience,
-    _Task,
+    exact_radii,
     resilience_curve,
     resilience_radius,
     robustness_radius,
@@ -156,8 +156,7 @@ def test_for_unit_balls_it_is_the_minimal_adversarial_distance(data: st.DataObje
 
 
 def exact_resilience_radius(case: Case) -> Fraction | float:
-    task = _Task.of(case.ensemble, [case.x], [case.y], as_attacker(case.attacker), None, None, _resilience)
-    return _all_radii(task, 1, False)[0]
+    return exact_radii(TestSet.of(case.ensemble, [case.x], [case.y], as_attacker(case.attacker)), _resilience)[0]
 
 
 def resilient(case: Case, epsilon: Any) -> bool:
