@@ -67,7 +67,7 @@ def _arrive(digest: bytes, content: npt.NDArray[np.uint8]) -> Carried:
     """The model in a worker process: the one that is here already, so that its search tables are made only once."""
     with _arriving:
         if digest not in _arrived:
-            _arrived[digest] = Carried(pickle.loads(memoryview(content)))
+            _arrived[digest] = Carried(pickle.loads(content.data))
         _arrived.move_to_end(digest)
         while len(_arrived) > MOST_ARRIVED:
             _arrived.popitem(last=False)

@@ -81,9 +81,11 @@ class _Hunt:
 
     def _more_patient(self, timeout: float | None) -> bool:
         """Whether there is time to try the gap below the level found again, for longer."""
+        if timeout is not None and self.patience * PATIENT >= timeout:
+            return False
         self.patience *= PATIENT
         self.hard, self.last = math.inf, int(np.searchsorted(self.hints, self.found_key))
-        return timeout is None or self.patience < timeout
+        return True
 
     def took_too_long(self, value: float) -> None:
         """A try that says nothing; look lower."""
