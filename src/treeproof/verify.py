@@ -31,6 +31,7 @@ def _chunk(n: int) -> int:
 class _Task:
     """A few rows to verify; travels to other processes, so it carries no model."""
 
+    attacker: Attacker
     threat: Threat
     rows: npt.NDArray[np.int64]
     X: FloatArray
@@ -65,7 +66,7 @@ def verify(
     epsilons: Sequence[Any] | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     progress: bool = False,
     voting: Any = None,
 ) -> Verification:
@@ -94,7 +95,7 @@ def verify(
     in_all = as_seconds(max_seconds, "max_seconds")
     limits = TravellingLimits(as_seconds(timeout, "timeout"), None if in_all is None else began + in_all)
     tasks = [
-        _Task(asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
+        _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
         for rows in in_groups(len(asked.X), _chunk(len(asked.X)))
     ]
     table = _Table.empty(asked.ensemble, asked.X, asked.y, len(bound))
@@ -105,7 +106,7 @@ def verify(
             advance(len(answer.rows))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    table.check_witnesses(asked.ensemble, attacker, bound)
+    table.replay_witnesses(asked.ensemble)
     return table.result(asked.ensemble, attacker, given, time.monotonic() - began, interrupted)
 
 
@@ -157,7 +158,21 @@ def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
                 resilience[j, proved] = Outcome.PROVED
             if (task.epsilons[j] >= task.epsilons[k]).all():
                 resilience[j, found] = Outcome.REFUTED
-    return _Answer(task.rows, stability, resilience, level, neighbour, attacked, local.boxes)
+    answer = _Answer(task.rows, stability, resilience, level, neighbour, attacked, local.boxes)
+    _check_reach(ensemble, task, answer)
+    return answer
+
+
+def _check_reach(ensemble: Ensemble, task: _Task, answer: _Answer) -> None:
+    """Decides with rational numbers whether the attacker can reach every counterexample; here, since it takes time."""
+    for i in np.flatnonzero(answer.level > -2):
+        epsilon = None if answer.level[i] < 0 else task.epsilons[answer.level[i]]
+        witness = Witness(task.X[i], answer.neighbour[i], answer.attacked[i], None, None)
+        if not check.is_within_reach(ensemble, task.attacker, epsilon, witness):
+            raise SoundnessError(
+                f"row {task.rows[i]}: the search found a counterexample that the attacker cannot reach: "
+                f"{answer.neighbour[i]!r} to {answer.attacked[i]!r}; please report this"
+            )
 
 
 @dataclass(eq=False)
@@ -200,7 +215,7 @@ class _Table:
         self.attacked[answer.rows] = answer.attacked
         self.boxes += answer.boxes
 
-    def check_witnesses(self, ensemble: Ensemble, attacker: Attacker, epsilons: tuple[FloatArray, ...]) -> None:
+    def replay_witnesses(self, ensemble: Ensemble) -> None:
         """Replays every counterexample on the source model; one that does not flip it is a bug of ours."""
         rows = np.flatnonzero(self.level > -2)
         if not len(rows):
@@ -213,14 +228,6 @@ class _Table:
                 f"row {row}: the search found a counterexample that does not change the label: "
                 f"{self.neighbour[row]!r} to {self.attacked[row]!r}; please report this"
             )
-        for row in rows.tolist():
-            witness = Witness(self.X[row], self.neighbour[row], self.attacked[row], None, None)
-            epsilon = None if self.level[row] < 0 else epsilons[self.level[row]]
-            if not check.is_within_reach(ensemble, attacker, epsilon, witness):
-                raise SoundnessError(
-                    f"row {row}: the search found a counterexample that the attacker cannot reach: "
-                    f"{self.neighbour[row]!r} to {self.attacked[row]!r}; please report this"
-                )
 
     def result(
         self,
