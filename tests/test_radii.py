@@ -23,11 +23,11 @@ from tests.oracles import OracleAttacker
 from tests.strategies import Case, cases, points, tiny_ensembles
 from treeproof.ensemble import Ensemble
 from treeproof.importers import EnsembleBuilder
+from treeproof.inputs import TestSet
 from treeproof.radii import (
     ResilienceCurve,
-    _all_radii,
     _resilience,
-    _Task,
+    exact_radii,
     resilience_curve,
     resilience_radius,
     robustness_radius,
@@ -110,12 +110,16 @@ def excludes_0(attacker: OracleAttacker) -> bool:
     return attacker.p is None and any(low > 0 or high < 0 for low, high in attacker.intervals)
 
 
-@settings(max_examples=300, deadline=None)
-@given(cases(max_features=2))
+@settings(max_examples=1000, deadline=None)
+@given(cases())
 def test_robustness_radius_equals_brute_force_over_cells(case: Case) -> None:
     ensemble, attacker, x, y, _ = case
     assume(not excludes_0(attacker))
-    got = float(robustness_radius(ensemble, [x], [y], as_attacker(attacker))[0])
+    assert_is_robustness_radius(float(robustness_radius(ensemble, [x], [y], as_attacker(attacker))[0]), case)
+
+
+def assert_is_robustness_radius(got: float, case: Case) -> None:
+    ensemble, attacker, x, y, _ = case
     if oracles.predict(ensemble, x) != y:
         assert got == -math.inf
     elif attacker.p is None:
@@ -152,12 +156,47 @@ def test_for_unit_balls_it_is_the_minimal_adversarial_distance(data: st.DataObje
         assert largest_root(got, plain, expected)
 
 
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Case, list[tuple[tuple[float, ...], Any]]]:
+    """A case, and more labelled points for its model and attacker."""
+    case = draw(cases(max_features=2))
+    more = draw(st.lists(points(case.ensemble), min_size=1, max_size=4))
+    labels = [oracles.predict(case.ensemble, x) for x in more]
+    attacker = case.attacker
+    inside = [
+        all(math.isnan(v) or span.first <= v <= span.last for v, span in zip(x, domains(attacker, len(x)), strict=True))
+        for x in more
+    ]
+    rows = [(x, y) for x, y, fits in zip(more, labels, inside, strict=True) if fits]
+    return case, [(case.x, case.y), *rows]
+
+
+def domains(attacker: OracleAttacker, n: int) -> list[oracles.Span]:
+    return [oracles._domain(attacker, f) for f in range(n)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(batches())
+def test_rows_of_one_call_have_their_own_radius(batch: tuple[Case, list[tuple[tuple[float, ...], Any]]]) -> None:
+    case, rows = batch
+    assume(not excludes_0(case.attacker))
+    X, y = [x for x, _ in rows], [label for _, label in rows]
+    radii = robustness_radius(case.ensemble, X, y, as_attacker(case.attacker))
+    for got, (x, label) in zip(radii.tolist(), rows, strict=True):
+        assert_is_robustness_radius(got, case._replace(x=x, y=label))
+
+
 # --- resilience: the oracle on both sides ------------------------------------------------------------------------
 
 
+def exact_radius(
+    ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...], y: Any, work: Any
+) -> Fraction | float:
+    return exact_radii(TestSet.of(ensemble, [x], [y], as_attacker(attacker)), work)[0]
+
+
 def exact_resilience_radius(case: Case) -> Fraction | float:
-    task = _Task.of(case.ensemble, [case.x], [case.y], as_attacker(case.attacker), None, None, _resilience)
-    return _all_radii(task, 1, False)[0]
+    return exact_radius(case.ensemble, case.attacker, case.x, case.y, _resilience)
 
 
 def resilient(case: Case, epsilon: Any) -> bool:
@@ -169,7 +208,7 @@ def resilient(case: Case, epsilon: Any) -> bool:
         raise
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(cases(max_features=2))
 def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
     radius = exact_resilience_radius(case)
@@ -191,6 +230,22 @@ def test_the_same_for_lp_attackers(case: Case, p: int, radius: float) -> None:
     n = len(case.x)
     attacker = OracleAttacker(((-math.inf, math.inf),) * n, (1,) * n, p=p, radius=radius)
     test_a_row_is_resilient_below_its_radius_and_not_at_it.hypothesis.inner_test(case._replace(attacker=attacker))
+
+
+@settings(max_examples=300, deadline=None)
+@given(batches(), st.lists(st.sampled_from([0.0, 0.1, 0.3, 1.0, 1e16, math.inf]), max_size=2))
+def test_the_curve_equals_the_share_that_the_oracle_counts(
+    batch: tuple[Case, list[tuple[tuple[float, ...], Any]]], epsilons: list[float]
+) -> None:
+    case, rows = batch
+    X, y = [x for x, _ in rows], [label for _, label in rows]
+    curve = resilience_curve(case.ensemble, X, y, as_attacker(case.attacker))
+    assert curve.undecided == 0 and curve.epsilons[0] == 0.0
+    jumps = curve.epsilons.tolist()
+    beside = [math.nextafter(jump, 0.0) for jump in jumps[1:]] + [math.nextafter(jump, 1e308) for jump in jumps]
+    for epsilon in [*jumps, *beside, *epsilons]:
+        share = sum(resilient(case._replace(x=x, y=label), epsilon) for x, label in rows) / len(rows)
+        assert curve(epsilon) == share
 
 
 def test_narrow_intervals_that_exclude_0_skip_doubles() -> None:
@@ -250,16 +305,6 @@ def test_lp_distances_are_exact_where_their_powers_are_no_doubles(p: int, unit: 
     got = float(robustness_radius(ensemble, [[0.0, 0.0]], [0], tp.Attacker.lp(p, 1.0))[0])
     assert got == pytest.approx(unit * (3**p + 4**p) ** (1 / p))
     assert largest_root(got, plain, least_cost(ensemble, plain, (0.0, 0.0)))
-
-
-def test_time_that_runs_out_gives_nan() -> None:
-    X, y = load_breast_cancer(return_X_y=True)
-    clf = RandomForestClassifier(30, max_depth=6, random_state=0).fit(X, y)
-    for radius in (robustness_radius, resilience_radius):
-        task_limits = radius(clf, X[:1], clf.predict(X[:1]), tp.Attacker.linf(0.01), timeout=0.0)
-        full = radius(clf, X[:1], clf.predict(X[:1]), tp.Attacker.linf(0.01))
-        # The clock is looked at every few milliseconds, so easy rows are decided even so; never wrongly.
-        assert np.isnan(task_limits[0]) or task_limits[0] == full[0]
 
 
 # --- a real forest -----------------------------------------------------------------------------------------------

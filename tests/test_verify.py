@@ -206,9 +206,9 @@ def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pyt
     original = verify_module._answer
     folder = str(tmp_path)
 
-    def answer(task: Any) -> Any:
+    def answer(ensemble: Any, task: Any) -> Any:
         Path(folder, str(os.getpid())).touch()
-        return original(task)
+        return original(ensemble, task)
 
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
@@ -258,7 +258,7 @@ def test_the_timeout_of_a_row_leaves_the_others_alone() -> None:
     ensemble, X, y = hard_model()
     began = time.monotonic()
     result = tp.verify(ensemble, X[:10], y[:10], tp.Attacker.lp(2, 0.45), timeout=0.05, epsilon=0.1)
-    assert time.monotonic() - began < 6.0
+    assert time.monotonic() - began < 30.0
     assert U in result.stability.tolist()
 
 
@@ -332,7 +332,7 @@ def test_ctrl_c_keeps_the_rows_of_the_task_under_way(monkeypatch: pytest.MonkeyP
 
 
 def test_a_failure_of_a_worker_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(task: Any) -> Any:
+    def fail(ensemble: Any, task: Any) -> Any:
         raise tp.SoundnessError("no")
 
     monkeypatch.setattr(verify_module, "_answer", fail)

@@ -1,9 +1,10 @@
-"""Exact steps and sums of doubles, and the one interval convention: (lo, hi]."""
+"""Exact steps and sums of doubles, the doubles beside a rational number, and the one interval convention: (lo, hi]."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -138,3 +139,40 @@ def from_ordinal(k: npt.ArrayLike) -> FloatArray:
     """The double with this ordinal: the inverse of `ordinal`."""
     k = np.asarray(k, dtype=np.int64)
     return np.where(k < 0, np.int64(-(2**63)) - k, k).view(np.float64)
+
+
+def double_at_most(number: Fraction) -> float:
+    """The largest double that is at most this number; -inf below all of them.
+
+    >>> Fraction(double_at_most(Fraction(1, 10))) < Fraction(1, 10)
+    True
+    """
+    try:
+        near = number.numerator / number.denominator
+    except OverflowError:
+        return LARGEST if number > 0 else -math.inf
+    return math.nextafter(near, -math.inf) if Fraction(near) > number else near
+
+
+def double_at_least(number: Fraction) -> float:
+    """The smallest double that is at least this number; inf above all of them."""
+    return -double_at_most(-number)
+
+
+def double_below(number: Fraction) -> float:
+    """The largest double that is less than this number."""
+    return math.nextafter(double_at_least(number), -math.inf)
+
+
+def root_at_most(number: Fraction, power: int, unit: Fraction = Fraction(1)) -> float:
+    """The largest double s from 0 on with `(s * unit) ** power <= number`.
+
+    >>> root_at_most(Fraction(9), 2), root_at_most(Fraction(9), 2, Fraction(1, 2))
+    (3.0, 6.0)
+    """
+    low, high = 0, int(ordinal(LARGEST)) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = (Fraction(float(from_ordinal(middle))) * unit) ** power <= number
+        low, high = (middle, high) if fits else (low, middle)
+    return float(from_ordinal(low))

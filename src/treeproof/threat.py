@@ -21,7 +21,7 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, write_whole
 from treeproof.grid import NAN_CELL
-from treeproof.intervals import FloatArray, add_down, add_up, next_up
+from treeproof.intervals import FloatArray, add_down, add_up, double_at_least, double_at_most, next_up
 from treeproof.moves import some_move
 from treeproof.per_feature import PerFeature, as_number, as_pair
 
@@ -390,7 +390,8 @@ def price_table_of_box(threat: Threat, ensemble: Ensemble, low: FloatArray, high
             price = _price(threat, f, box, inside)
             if price is not None:
                 exact[f, cell] = price
-                lower[offsets[f] + cell], upper[offsets[f] + cell] = _enclosure(price)
+                at = offsets[f] + cell
+                lower[at], upper[at] = double_at_most(price), double_at_least(price)
     budget = Fraction(threat.budget) if threat.power is None else Fraction(threat.radius) ** threat.power
     return Prices(lower, upper, offsets.astype(np.int64), budget, exact)
 
@@ -406,16 +407,6 @@ def _price(threat: Threat, f: int, box: tuple[float, float], cell: tuple[float, 
         return distance**threat.power if threat.high[f] > 0 else None
     moved = some_move(box, cell, (float(threat.low[f]), float(threat.high[f])))
     return None if moved is None else Fraction(int(threat.cost[f]))
-
-
-def _enclosure(price: Fraction) -> tuple[float, float]:
-    try:
-        near = price.numerator / price.denominator
-    except OverflowError:
-        return float(np.finfo(np.float64).max), math.inf
-    if Fraction(near) == price:
-        return near, near
-    return (near, math.nextafter(near, math.inf)) if Fraction(near) < price else (math.nextafter(near, -math.inf), near)
 
 
 def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeature[tuple[float, float]]:

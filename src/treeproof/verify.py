@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,15 +14,12 @@ import numpy.typing as npt
 from treeproof import check
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.importers import as_ensemble
+from treeproof.inputs import TestSet, as_seconds, check_jobs
 from treeproof.intervals import FloatArray
 from treeproof.local import Limits, Local
-from treeproof.per_feature import as_number
-from treeproof.threat import Attacker, bind_epsilon
+from treeproof.threat import Attacker, Threat, bind_epsilon
 from treeproof.verdicts import Outcome, Verification, Witness, plain_epsilon
-
-GRACE = 2.0
-"""Seconds to wait after Ctrl-C for workers that cannot be told to stop, those of other processes."""
+from treeproof.workers import TravellingLimits, in_groups, progress_bar, run_tasks
 
 
 def _chunk(n: int) -> int:
@@ -35,10 +29,10 @@ def _chunk(n: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A few rows to verify; travels to other processes, so it carries no source model."""
+    """A few rows to verify; travels to other processes, so it carries no model."""
 
-    ensemble: Ensemble
     attacker: Attacker
+    threat: Threat
     rows: npt.NDArray[np.int64]
     X: FloatArray
     y: npt.NDArray[np.int64]
@@ -72,7 +66,7 @@ def verify(
     epsilons: Sequence[Any] | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     progress: bool = False,
     voting: Any = None,
 ) -> Verification:
@@ -94,32 +88,26 @@ def verify(
     True
     """
     began = time.monotonic()
-    ensemble = as_ensemble(model, voting=voting)
-    if not isinstance(attacker, Attacker):
-        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
-    rows = ensemble.check_rows(X).copy()  # the result outlives the caller's array
-    labels = ensemble.class_index(y)
-    if len(labels) != len(rows):
-        raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; one per row each")
-    threat = attacker.bind(ensemble)
-    threat.check_domain(rows, ensemble)
+    asked = TestSet.of(model, X, y, attacker, voting)
     given = _neighbourhoods(epsilon, epsilons)
-    bound = tuple(bind_epsilon(one, ensemble) for one in given)
-    _check_jobs(n_jobs)
-    limits = Limits(_seconds(timeout, "timeout"), None)
-    if max_seconds is not None:
-        limits.deadline = began + (_seconds(max_seconds, "max_seconds") or 0.0)
-    light = dataclasses.replace(ensemble, source=None)
+    bound = tuple(bind_epsilon(one, asked.ensemble) for one in given)
+    check_jobs(n_jobs)
+    in_all = as_seconds(max_seconds, "max_seconds")
+    limits = TravellingLimits(as_seconds(timeout, "timeout"), None if in_all is None else began + in_all)
     tasks = [
-        _Task(light, attacker, part, rows[part], labels[part], bound, limits)
-        for part in np.split(np.arange(len(rows)), np.arange(_chunk(len(rows)), len(rows), _chunk(len(rows))))
-        if len(part)
+        _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
+        for rows in in_groups(len(asked.X), _chunk(len(asked.X)))
     ]
-    table = _Table.empty(ensemble, rows, labels, len(bound))
-    with _bar(progress, len(rows)) as advance:
-        interrupted = _collect(tasks, table, limits, n_jobs, advance)
-    table.check_witnesses(ensemble, attacker, bound)
-    return table.result(ensemble, attacker, given, time.monotonic() - began, interrupted)
+    table = _Table.empty(asked.ensemble, asked.X, asked.y, len(bound))
+    with progress_bar(progress, len(asked.X)) as advance:
+
+        def take(answer: _Answer) -> None:
+            table.take(answer)
+            advance(len(answer.rows))
+
+        interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+    table.replay_witnesses(asked.ensemble)
+    return table.result(asked.ensemble, attacker, given, time.monotonic() - began, interrupted)
 
 
 def _neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
@@ -133,34 +121,19 @@ def _neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
     return tuple(plain_epsilon(one) for one in given)
 
 
-def _check_jobs(n_jobs: Any) -> None:
-    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not whole or n_jobs == 0):
-        raise InvalidInput(f"n_jobs must be a number of workers, -1 for all, or None, got {n_jobs!r}")
-
-
-def _seconds(value: Any, name: str) -> float | None:
-    if value is None:
-        return None
-    seconds = as_number(value, name)
-    if seconds < 0:
-        raise InvalidInput(f"{name} must be at least 0, got {value!r}")
-    return seconds
-
-
-def _answer(task: _Task) -> _Answer:
+def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
     """Verifies the rows of one task; runs wherever joblib put it."""
-    local = Local(task.ensemble, task.attacker.bind(task.ensemble), task.limits)
+    local = Local(ensemble, task.threat, task.limits)
     n = len(task.rows)
     stability = np.full(n, Outcome.UNKNOWN, dtype=np.int8)
     resilience = np.full((len(task.epsilons), n), Outcome.UNKNOWN, dtype=np.int8)
     level = np.full(n, -2, dtype=np.int64)
     neighbour, attacked = task.X.copy(), task.X.copy()
-    correct = task.ensemble.predict_index(task.X) == task.y
+    correct = ensemble.predict_index(task.X) == task.y
     resilience[:, ~correct] = Outcome.REFUTED
     if task.limits.is_over() or task.limits.timeout == 0:
         return _Answer(task.rows, stability, resilience, level, neighbour, attacked, 0)
-    decided = local.decide(task.X, np.zeros(task.ensemble.n_features))
+    decided = local.decide(task.X, np.zeros(ensemble.n_features))
     stability[:] = decided.outcome
     refuted = stability == Outcome.REFUTED
     attacked[refuted], level[refuted] = decided.attacked[refuted], -1
@@ -185,58 +158,21 @@ def _answer(task: _Task) -> _Answer:
                 resilience[j, proved] = Outcome.PROVED
             if (task.epsilons[j] >= task.epsilons[k]).all():
                 resilience[j, found] = Outcome.REFUTED
-    return _Answer(task.rows, stability, resilience, level, neighbour, attacked, local.boxes)
+    answer = _Answer(task.rows, stability, resilience, level, neighbour, attacked, local.boxes)
+    _check_reach(ensemble, task, answer)
+    return answer
 
 
-def _collect(tasks: list[_Task], table: _Table, limits: Limits, n_jobs: int | None, advance: Any) -> bool:
-    """Runs the tasks and keeps what comes back; returns whether Ctrl-C ended it early.
-
-    joblib throws away the tasks under way when it is interrupted, so a thread of ours waits for its answers: after
-    Ctrl-C these tasks stop early and still deliver the rows they decided.
-    """
-    from joblib import Parallel, delayed
-
-    # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", batch_size=1)
-    failure: list[BaseException] = []
-    done = threading.Event()
-
-    def run() -> None:
-        try:
-            left = (delayed(_answer)(task) for task in tasks if not limits.cancelled.is_set())
-            for answer in parallel(left):
-                if table.take(answer):
-                    advance(len(answer.rows))
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=run, daemon=True).start()
-    interrupted = _wait(done, limits)
-    table.close()
-    # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
-    if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
-        raise failure[0]
-    return interrupted or bool(failure)
-
-
-def _wait(done: threading.Event, limits: Limits) -> bool:
-    """Waits for the work to end; returns whether Ctrl-C came before that. A second one is not waited for.
-
-    An event, because an interrupted `Thread.join` takes a running thread for ended (seen on Python 3.11).
-    """
-    since: float | None = None
-    while True:
-        try:
-            while not done.wait(0.1) and (since is None or time.monotonic() < since + GRACE):
-                pass
-            return since is not None
-        except KeyboardInterrupt:  # noqa: PERF203 (one turn per Ctrl-C)
-            limits.cancelled.set()
-            if since is not None:
-                return True
-            since = time.monotonic()
+def _check_reach(ensemble: Ensemble, task: _Task, answer: _Answer) -> None:
+    """Decides with rational numbers whether the attacker can reach every counterexample; here, since it takes time."""
+    for i in np.flatnonzero(answer.level > -2):
+        epsilon = None if answer.level[i] < 0 else task.epsilons[answer.level[i]]
+        witness = Witness(task.X[i], answer.neighbour[i], answer.attacked[i], None, None)
+        if not check.is_within_reach(ensemble, task.attacker, epsilon, witness):
+            raise SoundnessError(
+                f"row {task.rows[i]}: the search found a counterexample that the attacker cannot reach: "
+                f"{answer.neighbour[i]!r} to {answer.attacked[i]!r}; please report this"
+            )
 
 
 @dataclass(eq=False)
@@ -252,8 +188,6 @@ class _Table:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int = 0
-    closed: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def empty(cls, ensemble: Ensemble, X: FloatArray, y: npt.NDArray[np.int64], n_epsilons: int) -> _Table:
@@ -272,25 +206,16 @@ class _Table:
             X.copy(),
         )
 
-    def take(self, answer: _Answer) -> bool:
-        """Keeps the answer to one task, unless it comes too late."""
-        with self.lock:
-            if self.closed:
-                return False
-            self.stability[answer.rows] = answer.stability
-            self.resilience[:, answer.rows] = answer.resilience
-            self.level[answer.rows] = answer.level
-            self.neighbour[answer.rows] = answer.neighbour
-            self.attacked[answer.rows] = answer.attacked
-            self.boxes += answer.boxes
-            return True
+    def take(self, answer: _Answer) -> None:
+        """Keeps the answer to one task."""
+        self.stability[answer.rows] = answer.stability
+        self.resilience[:, answer.rows] = answer.resilience
+        self.level[answer.rows] = answer.level
+        self.neighbour[answer.rows] = answer.neighbour
+        self.attacked[answer.rows] = answer.attacked
+        self.boxes += answer.boxes
 
-    def close(self) -> None:
-        """From here on nothing changes any more."""
-        with self.lock:
-            self.closed = True
-
-    def check_witnesses(self, ensemble: Ensemble, attacker: Attacker, epsilons: tuple[FloatArray, ...]) -> None:
+    def replay_witnesses(self, ensemble: Ensemble) -> None:
         """Replays every counterexample on the source model; one that does not flip it is a bug of ours."""
         rows = np.flatnonzero(self.level > -2)
         if not len(rows):
@@ -303,14 +228,6 @@ class _Table:
                 f"row {row}: the search found a counterexample that does not change the label: "
                 f"{self.neighbour[row]!r} to {self.attacked[row]!r}; please report this"
             )
-        for row in rows.tolist():
-            witness = Witness(self.X[row], self.neighbour[row], self.attacked[row], None, None)
-            epsilon = None if self.level[row] < 0 else epsilons[self.level[row]]
-            if not check.is_within_reach(ensemble, attacker, epsilon, witness):
-                raise SoundnessError(
-                    f"row {row}: the search found a counterexample that the attacker cannot reach: "
-                    f"{self.neighbour[row]!r} to {self.attacked[row]!r}; please report this"
-                )
 
     def result(
         self,
@@ -351,17 +268,3 @@ def labels_of(ensemble: Ensemble, X: FloatArray) -> npt.NDArray[Any]:
         # Models that were trained on a data frame say so when they are given an array.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return np.asarray(ensemble.source.predict(X)).reshape(-1)
-
-
-@contextmanager
-def _bar(wanted: bool, total: int) -> Iterator[Any]:
-    if not wanted:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("rows", total=total)
-        yield lambda n: bar.advance(task, n)
