@@ -130,7 +130,9 @@ class FastOracle:
             x = [value if g == f else 0.0 for g in range(self.ensemble.n_features)]
             found = oracles.moves(self.ensemble, self.attacker, x, [eps] * len(x), f)
             limit = self.attacker.limit
-            shares = [0.0 if move.cost == 0 or limit == math.inf else float(Fraction(move.cost) / limit) for move in found]
+            shares = [
+                0.0 if move.cost == 0 or limit == math.inf else float(Fraction(move.cost) / limit) for move in found
+            ]
             last = self.labels.shape[f] - 1
             self._options[key] = _Options(
                 np.array([last if move.z == oracles.NAN_CELL else move.z for move in found], dtype=np.int64),

@@ -120,7 +120,11 @@ def _leaves(random: Random, n_classes: int, n_trees: int) -> tuple[ScoreRule, Po
     """A score rule, the base scores and the score vectors that leaves may hold."""
     kind = random.choice(("hard", "soft", "margins", "margins"))
     if kind == "hard":
-        return ScoreRule(), (0.0,) * n_classes, [tuple(float(i == k) for k in range(n_classes)) for i in range(n_classes)]
+        return (
+            ScoreRule(),
+            (0.0,) * n_classes,
+            [tuple(float(i == k) for k in range(n_classes)) for i in range(n_classes)],
+        )
     if kind == "soft":
         rest = (0.0,) * (n_classes - 2)
         shares = [(a / 10, (10 - a) / 10, *rest) for a in (0, 1, 3, 4, 5, 7)]
@@ -178,7 +182,9 @@ class _Tree:
 
     def add_leaf(self, sibling: int | None = None) -> int:
         """A leaf; with another row than its sibling if that is a leaf too, or the split would be idle."""
-        taken = self.arrays["scores"][sibling] if sibling is not None and self.arrays["feature"][sibling] == LEAF else None
+        taken = (
+            self.arrays["scores"][sibling] if sibling is not None and self.arrays["feature"][sibling] == LEAF else None
+        )
         return self.add(LEAF, 0.0, self.random.choice([row for row in self.rows if row != taken] or list(self.rows)))
 
     def join(self, node: int, left: int, right: int) -> int:
@@ -231,9 +237,11 @@ def _full_tree(random: Random, pools: Sequence[Sequence[float]], rows: Sequence[
 
 
 def _steps(random: Random, value: float) -> float:
-    """The value, or one double beside it."""
-    where = random.choice((None, None, math.inf, -math.inf))
-    return value if where is None else max(min(math.nextafter(value, where), LARGEST), -LARGEST)
+    """The value, or one double beside it, or a few: sums are rounded to doubles that lie wider apart."""
+    where = random.choice((math.inf, -math.inf))
+    for _ in range(random.choice((0, 0, 0, 1, 1, 1, 2, 3))):
+        value = math.nextafter(value, where)
+    return max(min(value, LARGEST), -LARGEST)
 
 
 def _values(random: Random, ensemble: Ensemble) -> list[list[float]]:
