@@ -130,9 +130,8 @@ class FastOracle:
             x = [value if g == f else 0.0 for g in range(self.ensemble.n_features)]
             found = oracles.moves(self.ensemble, self.attacker, x, [eps] * len(x), f)
             limit = self.attacker.limit
-            shares = [
-                0.0 if move.cost == 0 or limit == math.inf else float(Fraction(move.cost) / limit) for move in found
-            ]
+            free = limit in (0, math.inf)  # no move that costs is left, or costs do not matter
+            shares = [0.0 if free else float(Fraction(move.cost) / limit) for move in found]
             last = self.labels.shape[f] - 1
             self._options[key] = _Options(
                 np.array([last if move.z == oracles.NAN_CELL else move.z for move in found], dtype=np.int64),

@@ -129,19 +129,8 @@ def describe(asked: Block) -> str:
     """The model and the attacker in full, so that a mismatch can be rebuilt by hand."""
     ensemble = asked.ensemble
     lines = [f"attacker = {asked.attacker!r}", f"rule = {ensemble.rule!r}"]
-    for name in (
-        "feature",
-        "threshold",
-        "left",
-        "right",
-        "nan_left",
-        "leaf",
-        "roots",
-        "leaf_scores",
-        "base",
-        "classes",
-    ):
-        lines.append(f"{name} = {getattr(ensemble, name).tolist()!r}")
+    names = ("feature", "threshold", "left", "right", "nan_left", "leaf", "roots", "leaf_scores", "base", "classes")
+    lines += [f"{name} = {getattr(ensemble, name).tolist()!r}" for name in names]
     lines.append(f"value_high = {ensemble.value_high.tolist()!r}  handles_missing = {ensemble.handles_missing}")
     return "\n".join(lines)
 

@@ -120,11 +120,8 @@ def _leaves(random: Random, n_classes: int, n_trees: int) -> tuple[ScoreRule, Po
     """A score rule, the base scores and the score vectors that leaves may hold."""
     kind = random.choice(("hard", "soft", "margins", "margins"))
     if kind == "hard":
-        return (
-            ScoreRule(),
-            (0.0,) * n_classes,
-            [tuple(float(i == k) for k in range(n_classes)) for i in range(n_classes)],
-        )
+        one_hot = [tuple(float(i == k) for k in range(n_classes)) for i in range(n_classes)]
+        return ScoreRule(), (0.0,) * n_classes, one_hot
     if kind == "soft":
         rest = (0.0,) * (n_classes - 2)
         shares = [(a / 10, (10 - a) / 10, *rest) for a in (0, 1, 3, 4, 5, 7)]
@@ -182,9 +179,8 @@ class _Tree:
 
     def add_leaf(self, sibling: int | None = None) -> int:
         """A leaf; with another row than its sibling if that is a leaf too, or the split would be idle."""
-        taken = (
-            self.arrays["scores"][sibling] if sibling is not None and self.arrays["feature"][sibling] == LEAF else None
-        )
+        beside_leaf = sibling is not None and self.arrays["feature"][sibling] == LEAF
+        taken = self.arrays["scores"][sibling] if beside_leaf else None
         return self.add(LEAF, 0.0, self.random.choice([row for row in self.rows if row != taken] or list(self.rows)))
 
     def join(self, node: int, left: int, right: int) -> int:

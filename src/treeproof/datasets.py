@@ -68,7 +68,7 @@ def unit(X: FloatArray) -> FloatArray:
     [[0.0, 0.0], [1.0, 0.0]]
     """
     reach = X.max(axis=0) - X.min(axis=0)
-    return (X - X.min(axis=0)) / np.where(reach > 0, reach, 1.0)
+    return np.asarray((X - X.min(axis=0)) / np.where(reach > 0, reach, 1.0))
 
 
 def _file(dataset: str, folder: str | os.PathLike[str] | None) -> Path:
