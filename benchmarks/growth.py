@@ -212,7 +212,7 @@ def _draw_panel(panel: Any, measured: list[Point], axis: str) -> None:
 
 def main(timeout: float, file: Path, only: str) -> None:
     """Prints the table line by line and draws the plot."""
-    print(f"{ROWS} rows each, CPU time, one thread, at most {timeout:g} s a row; means include rows left open")
+    print(f"{ROWS} rows each, CPU time, one thread; rows are open after {timeout:g} s by the clock, means include them")
     print(HEADER)
     measured = []
     for setting in SETTINGS:

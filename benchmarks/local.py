@@ -92,7 +92,7 @@ def main() -> None:
     mode.add_argument("--memory", action="store_true", help="peak memory of verification alone, case by case")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--alone", action="store_true", help="without veritas")
-    parser.add_argument("--timeout", type=float, default=3.0, help="seconds a row, for --growth")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds a row, for --growth")
     parser.add_argument("--plot", type=Path, default=Path(__file__).with_name("growth.png"), help="file, for --growth")
     options = parser.parse_args()
     chosen = [case for case in CASES if options.only in case.name]
