@@ -188,6 +188,7 @@ def _draw_panel(panel: Any, measured: list[Point], axis: str) -> None:
     for question in dict.fromkeys(point.question for point in measured):
         line = [point for point in measured if point.question == question]
         colour, marker, dash = STYLES[question]
+        offset = {ROBUST: (-10, 0), RESILIENT: (10, 0)}.get(question, (0, 10))  # so that counts do not collide
         means = [point.milliseconds.mean() for point in line]
         panel.plot([point.value for point in line], means, color=colour, linestyle=dash, linewidth=1.8)
         for point, mean in zip(line, means, strict=True):
@@ -195,10 +196,11 @@ def _draw_panel(panel: Any, measured: list[Point], axis: str) -> None:
             panel.plot(point.value, mean, marker=marker, color=colour, markerfacecolor=face, markersize=6)
             if point.n_open:
                 panel.annotate(
-                    f"{point.n_open}", (point.value, mean), textcoords="offset points", xytext=(0, 7), ha="center",
-                    color=colour, fontsize=9,
+                    f"{point.n_open}", (point.value, mean), textcoords="offset points", xytext=offset, ha="center",
+                    va="center", color=colour, fontsize=9,
                 )  # fmt: skip
     panel.set_yscale("log")
+    panel.margins(x=0.1)
     if axis != "budget" and axis != "depth":
         panel.set_xscale("log")
     ticks = sorted({point.value for point in measured})
