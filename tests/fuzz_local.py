@@ -19,6 +19,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,8 @@ SECONDS = 60.0
 """More than any of these rows needs by a factor of thousands: an open row is a mismatch."""
 
 BLOCKS_PER_TASK = 8
+MOST_SECONDS = 900
+"""For a task, compilation included."""
 
 
 @dataclass
@@ -151,6 +154,15 @@ def check_numbers(seed: int, numbers: range) -> Tally:
     return tally
 
 
+def _awaited(seed: int, numbers: range, answer: Any) -> Tally:
+    """The tally of a task; one that never comes is a mismatch too."""
+    try:
+        tally: Tally = answer.get(MOST_SECONDS)
+    except multiprocessing.TimeoutError:
+        return Tally(mismatch=f"blocks {numbers[0]} to {numbers[-1]} of seed {seed}: no answer after {MOST_SECONDS} s")
+    return tally
+
+
 def _tasks() -> Iterator[range]:
     first = 0
     while True:
@@ -164,11 +176,17 @@ def run(cases: int, seed: int, n_jobs: int) -> Tally:
     began = said = time.monotonic()
     # A fresh interpreter per worker: compiled code and threads do not survive a fork.
     with multiprocessing.get_context("spawn").Pool(n_jobs) as pool:
-        todo, running = _tasks(), []
-        running = [pool.apply_async(check_numbers, (seed, next(todo))) for _ in range(2 * n_jobs)]
+        todo = _tasks()
+
+        def start() -> tuple[range, Any]:
+            numbers = next(todo)
+            return numbers, pool.apply_async(check_numbers, (seed, numbers))
+
+        running = [start() for _ in range(2 * n_jobs)]
         while running and total.mismatch is None and total.counts["cases"] < cases:
-            tally = running.pop(0).get()
-            running.append(pool.apply_async(check_numbers, (seed, next(todo))))
+            numbers, answer = running.pop(0)
+            running.append(start())
+            tally = _awaited(seed, numbers, answer)
             total.counts += tally.counts
             total.mismatch = tally.mismatch
             if time.monotonic() - said > 10:

@@ -118,7 +118,7 @@ def random_ensemble(random: Random, kind: str) -> Ensemble:
 
 def _leaves(random: Random, n_classes: int, n_trees: int) -> tuple[ScoreRule, Point, list[Point]]:
     """A score rule, the base scores and the score vectors that leaves may hold."""
-    kind = random.choice(("hard", "soft", "margins", "margins"))
+    kind = random.choice(("hard", "soft", "margins", "margins", "ties"))
     if kind == "hard":
         one_hot = [tuple(float(i == k) for k in range(n_classes)) for i in range(n_classes)]
         return ScoreRule(), (0.0,) * n_classes, one_hot
@@ -127,6 +127,12 @@ def _leaves(random: Random, n_classes: int, n_trees: int) -> tuple[ScoreRule, Po
         shares = [(a / 10, (10 - a) / 10, *rest) for a in (0, 1, 3, 4, 5, 7)]
         rows = shares + [row[::-1] for row in shares] + [(1 / n_classes,) * n_classes]
         return ScoreRule(divisor=float(n_trees)), (0.0,) * n_classes, rows
+    if kind == "ties":
+        # Two leaves may move all classes by the same amount: then only rounding tells them apart.
+        parts = [random.choice((0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.9)) for _ in range(n_classes)]
+        rows = [(part,) * n_classes for part in parts] + [tuple(parts[k:] + parts[:k]) for k in range(n_classes)]
+        base = tuple(random.choice((0.0, 0.1)) for _ in range(n_classes))
+        return ScoreRule(divisor=random.choice((1.0, float(n_trees)))), base, list(dict.fromkeys(rows))
     decision = random.choice((Decision.ARGMAX, Decision.SOFTMAX, Decision.SIGMOID))
     if n_classes == 2:
         decision = random.choice((Decision.CUT, Decision.CUT, decision))
