@@ -4,13 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test fuzz lint bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -q
+
+# The exact engine against brute force: a million random cases on all cores; CASES= and SEED= choose others.
+CASES ?= 1000000
+SEED ?= 0
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz_local --cases $(CASES) --seed $(SEED)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -219,3 +219,16 @@ def test_sigmoid_saturation_is_not_mistaken_for_a_lead() -> None:
     assert ensemble.predict([[-1.0], [1.0]]).tolist() == [0, 0]
     decided = Local(ensemble, tp.Attacker.linf(5.0).bind(ensemble)).decide(np.array([[-1.0]]), np.zeros(1))
     assert decided.outcome[0] == Outcome.PROVED
+
+
+@pytest.mark.xfail(strict=True, reason="prices that overflow to infinity are taken for cells out of reach")
+@pytest.mark.parametrize(("p", "radius", "x"), [(2, 1e200, 1e190), (2, 1e160, 1e155), (3, 1e110, 1e105)])
+def test_a_distance_whose_power_overflows_is_still_within_reach(p: int, radius: float, x: float) -> None:
+    builder = EnsembleBuilder(n_features=1, classes=[0, 1])
+    builder.add_tree(
+        feature=[0, 0, LEAF, LEAF, LEAF], threshold=[2.0, 1.0, 0, 0, 0], left=[1, 3, LEAF, LEAF, LEAF],
+        right=[2, 4, LEAF, LEAF, LEAF], scores=[[0, 0], [0, 0], [0, 1], [1, 0], [0, 1]],
+    )  # fmt: skip
+    ensemble = builder.build()
+    decided = Local(ensemble, tp.Attacker.lp(p, radius).bind(ensemble)).decide(np.array([[x]]), np.zeros(1))
+    assert decided.outcome[0] == Outcome.REFUTED
