@@ -55,6 +55,7 @@ def check_block(asked: Block, through_verify: bool = True) -> Counter[str]:
     attacker = as_attacker(asked.attacker)
     oracle = FastOracle(ensemble, asked.attacker)
     local = Local(ensemble, attacker.bind(ensemble), Limits(timeout=SECONDS))
+    local.patience = 0  # every row as if it were hard; verify() below searches as users do
     zero = (0.0,) * ensemble.n_features
     rows = np.array(asked.rows)
     predicted = ensemble.predict_index(rows)

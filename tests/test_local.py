@@ -221,7 +221,6 @@ def test_sigmoid_saturation_is_not_mistaken_for_a_lead() -> None:
     assert decided.outcome[0] == Outcome.PROVED
 
 
-@pytest.mark.xfail(strict=True, reason="prices that overflow to infinity are taken for cells out of reach")
 @pytest.mark.parametrize(("p", "radius", "x"), [(2, 1e200, 1e190), (2, 1e160, 1e155), (3, 1e110, 1e105)])
 def test_a_distance_whose_power_overflows_is_still_within_reach(p: int, radius: float, x: float) -> None:
     builder = EnsembleBuilder(n_features=1, classes=[0, 1])
