@@ -159,6 +159,11 @@ def test_the_nearest_start_of_a_move_that_skips_doubles(move: float, away: int, 
     expected = min(abs(Fraction(z) - Fraction(x)) for z in starts)
     for known in (starts[0], starts[-1]):
         assert question._nearest(0, 0, start, goal, known) == expected
+    # The same in the mirror.
+    ensemble = any_of([math.nextafter(-edge, -math.inf)], (1,))
+    question = Resilience(ensemble, tp.Attacker((-move, -move)).bind(ensemble), np.array([[-x]]), Limits())
+    for known in (-starts[0], -starts[-1]):
+        assert question._nearest(0, 0, goal, start, known) == expected
 
 
 def from_edge(edge: float, steps: int) -> float:
@@ -196,6 +201,21 @@ def test_the_level_of_an_lp_pair_is_the_least_that_can_be_paid(
     least = min(steps for steps in range(farthest + 1) if can_pay(steps))
     neighbour = [value + float(step * (away - int(math.copysign(1, away)))) for value, away in zip(x, far, strict=True)]
     assert question._nearest_in_all(0, cells, np.array(neighbour)) == least * step
+
+
+@pytest.mark.parametrize("p", [2, 3])
+@pytest.mark.parametrize("share", [0.3, 0.8, 0.9, 1.1, 1.7, 2.3])
+def test_costs_that_no_double_can_hold_are_told_apart(p: int, share: float) -> None:
+    # Distances whose power is about the smallest double there is: rounded, the cheaper one can look dearer.
+    dear = share * 2.0 ** (-1074 / p)
+    cheap = dear * (1 - 2.0**-20)
+    for cuts in ([cheap, dear], [dear, cheap]):
+        ensemble = any_of(cuts, (1, 1))
+        question = LpRobustness(ensemble, tp.Attacker.lp(p, 1.0).bind(ensemble), np.zeros((1, 2)), Limits())
+        level = Fraction(math.nextafter(dear, 1.0)) ** p
+        (answer,) = question.below([0], [level])
+        assert answer != Outcome.PROVED
+        assert lowest_levels(question)[0] == [Fraction(math.nextafter(cheap, 1.0)) ** p]
 
 
 # --- ties --------------------------------------------------------------------------------------------------------
