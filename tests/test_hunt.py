@@ -22,9 +22,10 @@ from tests.strategies import pick
 from tests.test_radii import TINY, exact_radius, largest_root, least_cost, least_scale
 from treeproof.ensemble import Ensemble
 from treeproof.hunt.lowest import PATIENT, QUICK, lowest_levels
-from treeproof.hunt.resilience import highest_below
+from treeproof.hunt.resilience import Resilience, highest_below
 from treeproof.hunt.robustness import IntervalRobustness, LpRobustness
 from treeproof.importers import EnsembleBuilder
+from treeproof.intervals import from_ordinal, ordinal
 from treeproof.local import Limits, Local
 from treeproof.radii import _resilience, resilience_radius, robustness_radius
 from treeproof.verdicts import Outcome
@@ -133,6 +134,88 @@ def test_resilience_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAtt
     assert isinstance(radius, Fraction) and radius > 0
     assert not oracles.resilient(ensemble, attacker, x, 0, [radius] * n)
     assert oracles.resilient(ensemble, attacker, x, 0, [radius - min(TINY, radius / 2)] * n)
+
+
+# --- the level of one counterexample -----------------------------------------------------------------------------
+# The hunt would correct a level that is too high, one search at a time; these are the levels it starts from.
+
+
+@pytest.mark.parametrize("move", [3.0, 7.0, 9.0, 63.0, -3.0, -64.0])
+@pytest.mark.parametrize("away", [0, 1, 2, 5, 40, 150])
+@pytest.mark.parametrize("below", [False, True])
+def test_the_nearest_start_of_a_move_that_skips_doubles(move: float, away: int, below: bool) -> None:
+    # Doubles above 2**53 are 2 apart, those below it 1; x is `away` doubles from it, and the move is exact.
+    edge = 2.0**53
+    ensemble = any_of([edge], (1,))
+    x = edge
+    for _ in range(away):
+        x = math.nextafter(x, 0.0 if below else math.inf)
+    question = Resilience(ensemble, tp.Attacker((move, move)).bind(ensemble), np.array([[x]]), Limits())
+    near = [from_edge(edge, k) for k in range(-300, 300)]
+    start, goal = (0, 1) if move > 0 else (1, 0)
+    starts = [z for z in near if (z > edge) == bool(start) and is_double(Fraction(z) + Fraction(move))]
+    starts = [z for z in starts if (z + move > edge) == bool(goal)]
+    assert starts
+    expected = min(abs(Fraction(z) - Fraction(x)) for z in starts)
+    for known in (starts[0], starts[-1]):
+        assert question._nearest(0, 0, start, goal, known) == expected
+    # The same in the mirror.
+    ensemble = any_of([math.nextafter(-edge, -math.inf)], (1,))
+    question = Resilience(ensemble, tp.Attacker((-move, -move)).bind(ensemble), np.array([[-x]]), Limits())
+    for known in (-starts[0], -starts[-1]):
+        assert question._nearest(0, 0, goal, start, known) == expected
+
+
+def from_edge(edge: float, steps: int) -> float:
+    return float(from_ordinal(int(ordinal(edge)) + steps))
+
+
+def is_double(number: Fraction) -> bool:
+    return Fraction(float(number)) == number
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 25), st.integers(0, 25), st.booleans()), min_size=1, max_size=3),
+    st.integers(1, 30),
+    st.integers(1, 3),
+)
+def test_the_level_of_an_lp_pair_is_the_least_that_can_be_paid(
+    features: list[tuple[int, int, bool]], radius: int, p: int
+) -> None:
+    # Everything in steps of one double around 1.5: x, then the threshold, some steps up or down.
+    step = Fraction(1, 2**52)
+    x = [1.5 + float(step * offset) for offset, _, _ in features]
+    far = [(distance + 1) * (1 if up else -1) for _, distance, up in features]
+    cuts = [value + float(step * (away - 1 if away > 0 else away)) for value, away in zip(x, far, strict=True)]
+    ensemble = any_of(cuts, (1,) * len(x))
+    attacker = tp.Attacker.lp(p, float(step * radius))
+    question = Resilience(ensemble, attacker.bind(ensemble), np.array([x]), Limits())
+    cells = {f: (0, 1) if away > 0 else (1, 0) for f, away in enumerate(far)}
+
+    def can_pay(steps: int) -> bool:
+        return sum(max(abs(away) - min(steps, abs(away) - 1), 0) ** p for away in far) <= radius**p
+
+    farthest = max(abs(away) - 1 for away in far)
+    assume(can_pay(farthest))
+    least = min(steps for steps in range(farthest + 1) if can_pay(steps))
+    neighbour = [value + float(step * (away - int(math.copysign(1, away)))) for value, away in zip(x, far, strict=True)]
+    assert question._nearest_in_all(0, cells, np.array(neighbour)) == least * step
+
+
+@pytest.mark.parametrize("p", [2, 3])
+@pytest.mark.parametrize("share", [0.3, 0.8, 0.9, 1.1, 1.7, 2.3])
+def test_costs_that_no_double_can_hold_are_told_apart(p: int, share: float) -> None:
+    # Distances whose power is about the smallest double there is: rounded, the cheaper one can look dearer.
+    dear = share * 2.0 ** (-1074 / p)
+    cheap = dear * (1 - 2.0**-20)
+    for cuts in ([cheap, dear], [dear, cheap]):
+        ensemble = any_of(cuts, (1, 1))
+        question = LpRobustness(ensemble, tp.Attacker.lp(p, 1.0).bind(ensemble), np.zeros((1, 2)), Limits())
+        level = Fraction(math.nextafter(dear, 1.0)) ** p
+        (answer,) = question.below([0], [level])
+        assert answer != Outcome.PROVED
+        assert lowest_levels(question)[0] == [Fraction(math.nextafter(cheap, 1.0)) ** p]
 
 
 # --- ties --------------------------------------------------------------------------------------------------------
