@@ -157,16 +157,33 @@ def test_a_real_forest_is_not_broken_where_it_was_proved(attacker: tp.Attacker) 
         assert (ensemble.predict_index(tried) == labels[row]).all()
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.02])
 @pytest.mark.parametrize(
-    "attacker", [tp.Attacker.linf(0.1), tp.Attacker.l0(2), tp.Attacker.lp(2, 0.2), tp.Attacker.lp(1, 0.3)], ids=repr
+    "attacker",
+    [
+        tp.Attacker.linf(0.1),
+        tp.Attacker((-0.1, 0.2), budget=2),
+        tp.Attacker((-0.3, 0.2), costs=[1, 2, 3, 1], budget=3),
+        tp.Attacker((0.02, 0.1), budget=2),
+        tp.Attacker.l0(2),
+        tp.Attacker.lp(1, 0.3),
+        tp.Attacker.lp(2, 0.2),
+        tp.Attacker.lp(3, 0.15),
+    ],
+    ids=repr,
 )
-def test_rows_searched_as_hard_have_the_same_verdicts(attacker: tp.Attacker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_searched_as_hard_have_the_same_verdicts(
+    attacker: tp.Attacker, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regions are cut in two again and again here, far more than in models that brute force can handle."""
     ensemble, X = grid_forest()
     threat = attacker.bind(ensemble)
-    plain = Local(ensemble, threat).decide(X, np.zeros(4)).outcome
-    for patience in (0, 3):
+    outcomes = []
+    for patience in (10**9, 3, 0):
         monkeypatch.setattr(Local, "patience", patience)
-        np.testing.assert_array_equal(Local(ensemble, threat).decide(X, np.zeros(4)).outcome, plain)
+        outcomes.append(Local(ensemble, threat).decide(X, np.full(4, epsilon)).outcome)
+    np.testing.assert_array_equal(outcomes[1], outcomes[0])
+    np.testing.assert_array_equal(outcomes[2], outcomes[0])
 
 
 def random_attacks(threat: object, x: np.ndarray, rng: np.random.Generator, n: int = 400) -> np.ndarray:

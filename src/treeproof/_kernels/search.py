@@ -468,8 +468,7 @@ def run_race(
     lives = np.empty((8, n_words), np.uint64)
     bests = np.empty((8, n_trees), np.int64)
     waiting = np.empty((8, 4), np.int64)
-    box_price = np.zeros(own.shape[0] if limited else 1)
-    elsewhere = price_elsewhere(region, feature) if limited else 0.0
+    box_price, elsewhere = _region_prices(region, feature)
     trial_live, trial_best = np.empty(n_words, np.uint64), np.empty(n_trees, np.int64)
     stamp = np.zeros(n_trees, np.int64)
     point = np.empty(n_features, np.int32)
@@ -563,7 +562,8 @@ def run_race(
             depth -= 1
             i, cut, right, total = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] == 1, waiting[depth, 3]
             # Prices were those of a deeper box; leaves that it could not pay for may live again here.
-            box_price[:] = -1.0
+            for j in range(n_features if limited else 0):
+                box_price[feature[j]] = -1.0
         box, live, best = boxes[depth], lives[depth], bests[depth]
         total += _shrink(
             box,
@@ -599,13 +599,23 @@ def _cells_elsewhere(region, cells):
 @njit(cache=True, nogil=True)
 def price_elsewhere(region, tested):
     """What the region costs at least on features that the race does not test."""
-    is_tested = np.zeros(region.own.shape[0], np.bool_)
-    is_tested[tested] = True
-    spent = 0.0
-    for f in range(region.own.shape[0]):
-        if not is_tested[f]:
-            spent += least_of_region(region, f)
-    return spent
+    return _region_prices(region, tested)[1]
+
+
+@njit(cache=True, nogil=True)
+def _region_prices(region, tested):
+    """(what the region costs at least per feature, the sum over features that the race does not test).
+
+    Leaves can have a price there too: that of tests with only one side that can be paid for.
+    """
+    price, elsewhere = np.zeros(region.own.shape[0]), 0.0
+    if region.limited:
+        for f in range(price.shape[0]):
+            price[f] = least_of_region(region, f)
+        is_tested = np.zeros(price.shape[0], np.bool_)
+        is_tested[tested] = True
+        elsewhere = price[~is_tested].sum()
+    return price, elsewhere
 
 
 @njit(cache=True, nogil=True)
