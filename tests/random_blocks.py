@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from random import Random
 from typing import Any, NamedTuple
 
@@ -59,29 +60,34 @@ SHAPES = {
     "wide": Shape((4, 5), (1, 1), (2, 9), 3),
     "many leaves": Shape((2, 2), (8, 11), (1, 3), 12),
     "comb": Shape((1, 2), (4, 12), (1, 4), 40),
+    "corner": Shape((2, 4), (1, 1), (2, 4), 1),
 }
 """Beyond what strategies.py draws: more trees than bits of doubt, more features than one can pay for, trees of more
-leaves than a machine word has bits, and trees that are one long chain."""
+leaves than a machine word has bits, trees that are one long chain, and models whose label changes only where every
+feature is beyond its threshold, under attackers who can just pay for that, or just not."""
 
-KINDS = ("tiny",) * 6 + ("many trees",) * 2 + ("wide",) * 2 + ("many leaves", "comb")
+KINDS = ("tiny",) * 6 + ("many trees",) * 2 + ("wide",) * 2 + ("many leaves", "comb", "corner", "corner")
 
 
 def block(seed: int, number: int) -> Block:
     """Block `number` of this seed."""
     random = Random(f"{seed}:{number}")
     kind = random.choice(KINDS)
-    ensemble = random_ensemble(random, kind)
+    ensemble = _corner(random) if kind == "corner" else random_ensemble(random, kind)
     plain = _values(random, ensemble)
     far = [[abs(v - e) for v in plain[f][:2] for e in oracles.thresholds(ensemble, f)] for f in range(len(plain))]
     far = [[d for d in row if math.isfinite(d)] for row in far]
     attacker = _attacker(random, ensemble, far, plain)
+    first = _row(random, ensemble, attacker, [row[:1] for row in plain])
+    if (kind == "corner" or random.random() < 0.1) and not any(math.isnan(value) for value in first):
+        attacker = _just_in_reach(random, ensemble, attacker, first)
     # Large cells times large cells are slow to enumerate, so that where models are large neighbourhoods are few.
     count = 1 if kind == "many leaves" else 2
     neighbourhoods = tuple(_neighbourhood(random, attacker, far) for _ in range(count))
     values = [
         _beside_the_edge(random, ensemble, attacker, neighbourhoods, f, plain[f]) for f in range(ensemble.n_features)
     ]
-    rows = tuple(dict.fromkeys(_row(random, ensemble, attacker, values) for _ in range(ROWS)))
+    rows = tuple(dict.fromkeys([first, *(_row(random, ensemble, attacker, values) for _ in range(ROWS - 1))]))
     predicted = ensemble.predict(np.array(rows)).tolist()
     classes = ensemble.classes.tolist()
     labels = tuple(random.choice(classes) if random.random() < 0.1 else label for label in predicted)
@@ -113,6 +119,20 @@ def random_ensemble(random: Random, kind: str) -> Ensemble:
         else:
             tree = _full_tree(random, pools, rows, chain=kind == "comb")
         builder.add_tree(**tree)
+    return builder.build()
+
+
+def _corner(random: Random) -> Ensemble:
+    """One stump per feature; class 1 only where all features are on the far side, whichever that is."""
+    n = random.randint(*SHAPES["corner"].features)
+    rule = ScoreRule(decision=Decision.CUT, cut=n - 0.5, precision=random.choice(("float64", "float32")))
+    builder = EnsembleBuilder(n_features=n, classes=[0, 1], rule=rule)
+    for f in range(n):
+        threshold = random.choice((round(random.uniform(-3, 3), 1), random.uniform(-3, 3)))
+        builder.add_tree(
+            feature=[f, LEAF, LEAF], threshold=[threshold, 0.0, 0.0], left=[1, LEAF, LEAF], right=[2, LEAF, LEAF],
+            scores=random.choice(([0.0, 0.0, 1.0], [0.0, 1.0, 0.0])),
+        )  # fmt: skip
     return builder.build()
 
 
@@ -340,6 +360,29 @@ def _attacker(
         p = random.randint(1, 3)
     touched = tuple((0.0, 0.0) if random.random() < 0.25 else (-math.inf, math.inf) for _ in range(n))
     return OracleAttacker(touched, (1,) * n, None, p, reach, domain)
+
+
+def _just_in_reach(random: Random, ensemble: Ensemble, attacker: OracleAttacker, x: Point) -> OracleAttacker:
+    """An Lp attacker whose radius is the least that brings all features of x over a threshold, or one double less."""
+    p = random.randint(1, 3)
+    total = Fraction(0)
+    for f, value in enumerate(x):
+        cuts = oracles.thresholds(ensemble, f)
+        if cuts:
+            e = random.choice(cuts)
+            beyond = e if value > e else min(math.nextafter(e, math.inf), LARGEST)
+            total += abs(Fraction(beyond) - Fraction(value)) ** p
+    if not 1e-290 < total < 1e290:  # beyond, a root of its nearest double is no start for the search
+        return attacker
+    radius = float(total) ** (1 / p)
+    while Fraction(radius) ** p < total:
+        radius = math.nextafter(radius, math.inf)
+    while radius > 0 and Fraction(math.nextafter(radius, 0.0)) ** p >= total:
+        radius = math.nextafter(radius, 0.0)
+    if random.random() < 0.25:
+        radius = math.nextafter(radius, 0.0)
+    n = ensemble.n_features
+    return OracleAttacker(((-math.inf, math.inf),) * n, (1,) * n, None, p, radius, attacker.domain)
 
 
 def _range_around(random: Random, ensemble: Ensemble, f: int, value: float) -> tuple[float, float]:
