@@ -275,7 +275,7 @@ def _values(random: Random, ensemble: Ensemble) -> list[list[float]]:
         for _ in range(4):
             value = random.choice(anchors)
             if random.random() < 0.4:
-                value += random.choice(REACHES) * random.choice((1.0, -1.0))
+                value += random.choice((*REACHES, 1e105, 1e155)) * random.choice((1.0, -1.0))
             row.append(_steps(random, value))
         values.append(row)
     return values
@@ -352,12 +352,9 @@ def _attacker(
     reach = _reach(random, everywhere)
     if kind == "linf":
         return OracleAttacker(((-reach, reach),) * n, (1,) * n, None, domain=domain)
-    if random.random() < 0.3 and n > 1:
-        # What two thresholds cost together, rounded: there sums of prices are decided.
-        p = random.randint(1, 3)
-        reach = min(math.hypot(_reach(random, far[0]), _reach(random, far[1])), 1e150) if p == 2 else reach
-    else:
-        p = random.randint(1, 3)
+    p = random.randint(1, 3)
+    if random.random() < 0.15:
+        reach = random.choice((1e110, 1e160, LARGEST))  # to the power p more than a double can hold
     touched = tuple((0.0, 0.0) if random.random() < 0.25 else (-math.inf, math.inf) for _ in range(n))
     return OracleAttacker(touched, (1,) * n, None, p, reach, domain)
 
