@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -24,6 +27,7 @@ from tests.strategies import Case, cases, points, tiny_ensembles
 from treeproof.ensemble import Ensemble
 from treeproof.importers import EnsembleBuilder
 from treeproof.inputs import TestSet
+from treeproof.local import Local
 from treeproof.radii import (
     ResilienceCurve,
     _resilience,
@@ -397,3 +401,24 @@ def test_bad_input_is_refused_in_one_line() -> None:
     assert resilience_radius(clf, empty, [], tp.Attacker.linf(0.1)).shape == (0,)
     with pytest.raises(tp.InvalidInput, match="no rows"):
         resilience_curve(clf, empty, [], tp.Attacker.linf(0.1))
+
+
+def test_ctrl_c_ends_the_search_and_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[bool] = []
+
+    def stuck(self: Any, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> Any:
+        threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
+        while not self.limits.is_over():
+            time.sleep(0.01)
+        ends.append(True)
+        return decide(self, X, low, high)
+
+    decide = Local.decide_boxes
+    monkeypatch.setattr(Local, "decide_boxes", stuck)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            resilience_radius(stump(0.5), [[0.0]], ["a"], tp.Attacker.linf(0.1))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ends

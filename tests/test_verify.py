@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -263,6 +263,7 @@ def test_the_timeout_of_a_row_leaves_the_others_alone() -> None:
 
 
 INTERRUPTED = """
+import signal
 import sys
 import numpy as np
 import treeproof as tp
@@ -282,6 +283,7 @@ def announce(self, answer):
     return take(self, answer)
 
 table.take = announce
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may have switched it off
 result = tp.verify(clf, X, y, attacker, epsilon=0.01, n_jobs=int(sys.argv[1]))
 known = result.stability != tp.Outcome.UNKNOWN
 witnesses = [result.witness(row) for row in np.flatnonzero(result.has_witness)]
@@ -311,6 +313,15 @@ def test_ctrl_c_returns_what_was_decided(n_jobs: int) -> None:
     assert float(seconds) < 60
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT as in a terminal, also where the tests run in the background, with it switched off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_the_rows_of_the_task_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     # All rows are in one task; its second question never ends by itself, and Ctrl-C comes then.
     clf, X, y = trained("forest", "breast cancer")
