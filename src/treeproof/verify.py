@@ -354,14 +354,14 @@ def labels_of(ensemble: Ensemble, X: FloatArray) -> npt.NDArray[Any]:
 
 
 @contextmanager
-def _bar(wanted: bool, total: int) -> Iterator[Any]:
+def _bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator[Any]:
     if not wanted:
         yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda n: bar.advance(task, n)

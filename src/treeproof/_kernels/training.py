@@ -95,9 +95,9 @@ def scan_feature(
     """The best threshold of one feature: (loss, low, high), where every t with low <= t < high splits alike.
 
     A row is surely left where `last <= t`, surely right where `first > t`, else the attacker's choice; so all sums and
-    bounds of a threshold are prefixes and suffixes of the rows sorted by `first` and by `last`. `best_scores` (2, heads)
-    gets the scores. Returns the loss `to_beat` where no threshold is better. `own` (n,) is the head whose side counts
-    for `min_leaf`; `scores` (2, heads) is scratch.
+    bounds of a threshold are prefixes and suffixes of the rows sorted by `first` and by `last`. `best_scores`
+    (2, heads) gets the scores. Returns the loss `to_beat` where no threshold is better. `own` (n,) is the head whose
+    side counts for `min_leaf`; `scores` (2, heads) is scratch.
     """
     m, n_heads = assigned.shape
     by_first, by_last = np.argsort(first), np.argsort(last)
@@ -202,8 +202,8 @@ def partition(
     """The rows of one child (`side` 0 left, 1 right) with their spent cost, assignment and bounds.
 
     Where the attacker can choose, a row is assigned to the side of larger loss. The loss at the other side's score then
-    parts the two: on the side it joined its loss stays at least that, on the other at most that, so whatever grows below,
-    the choice stays the attacker's best. A row that is assigned elsewhere visits: its bounds matter, its loss is
+    parts the two: on the side it joined its loss stays at least that, on the other at most that, so whatever grows
+    below, the choice stays the attacker's best. A row that is assigned elsewhere visits: its bounds matter, its loss is
     counted there. Without `keep_visitors` neither bounds nor visitors are kept.
     """
     m, n_heads = assigned.shape
@@ -219,8 +219,8 @@ def partition(
         if not (goes_right if side else goes_left):
             continue
         value = x[rows[i]]
-        stays = box_low <= value <= box_high and (value > threshold if side else value <= threshold)
         inside = box_low <= value <= box_high
+        stays = inside and (value > threshold if side else value <= threshold)
         new_spent[n] = (spent[i] if inside else spent[i] - cost) + (0 if stays else cost)
         kept[n] = i
         any_assigned = False

@@ -100,7 +100,8 @@ class GrownTree:
     def votes(self) -> FloatArray:
         """(n_nodes, n_classes): 1 for the likeliest class, the lowest of equals."""
         shares = self.probabilities
-        return np.eye(shares.shape[1])[np.argmax(shares, axis=1)]
+        votes: FloatArray = np.eye(shares.shape[1])[np.argmax(shares, axis=1)]
+        return votes
 
     @property
     def depth(self) -> int:
@@ -160,7 +161,13 @@ class Grower:
         shape = (len(rows), data.target.shape[1])
         weight = self.weight[rows]
         score = (weight @ data.target[rows]) / weight.sum()
-        arrived = (rows, np.zeros(len(rows), dtype=np.int64), np.ones(shape, dtype=bool), np.zeros(shape), np.ones(shape))
+        arrived = (
+            rows,
+            np.zeros(len(rows), dtype=np.int64),
+            np.ones(shape, dtype=bool),
+            np.zeros(shape),
+            np.ones(shape),
+        )
         return self._new_node(0, score, (self.threat.domain_low, self.threat.domain_high), arrived)
 
     def _new_node(self, depth: int, score: FloatArray, box: tuple[FloatArray, FloatArray], arrived: Any) -> _Node:
@@ -216,5 +223,6 @@ class Grower:
 
     def _features(self) -> IntArray:
         n = self.data.n_features
-        # Always drawn from, so that the same seed means the same numbers whatever max_features is.
-        return self.random.permutation(n) if self.limits.max_features < n else np.arange(n)
+        if self.limits.max_features == n:
+            return np.arange(n)
+        return self.random.permutation(n).astype(np.int64)
