@@ -1,8 +1,8 @@
 """Training under attack by the book: every attack of every row listed one by one, every score of a grid tried.
 
 Shares no code with treeproof's training: a row is the list of points the attacker can turn it into, an invariant is an
-inequality between losses, and the best scores are found by trying all pairs of multiples of 1/60. With at most 6 rows of
-weight 1 every mean is such a multiple, so the grid holds the true optimum.
+inequality between losses, and the best scores are found by trying all pairs of multiples of 1/60. With at most 6 rows
+of weight 1 every mean is such a multiple, so the grid holds the true optimum.
 """
 
 from __future__ import annotations

@@ -43,12 +43,17 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checks what `fit` was given, sets `classes_`, and binds the attacker to the columns."""
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(labels)
-        weight: FloatArray = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        weight: FloatArray = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        if (weight < 0).any():
+            row = int(np.argmax(weight < 0))
+            raise InvalidInput(f"sample_weight of row {row} is {weight[row]}; weights must be at least 0")
+        if not np.isfinite(weight.sum()):
+            raise InvalidInput(f"sample_weight adds up to {weight.sum()}; scale the weights down")
         if not weight.sum() > 0:
             raise InvalidInput("sample_weight is 0 for every row; give at least one row a positive weight")
         classes, numbers = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise InvalidInput(f"y has one class only, {classes[0]!r}; training needs at least two classes")
+            raise InvalidInput(f"y has one class only, {classes.tolist()[0]!r}; training needs at least two classes")
         names = getattr(self, "feature_names_in_", None)
         threat = bound_attacker(self.attacker, blank_ensemble(rows.shape[1], classes, names), rows)
         self.classes_ = classes

@@ -121,6 +121,8 @@ def _grow_member(
     """Grows one tree of a forest on its own sample; runs wherever joblib put it."""
     random = check_random_state(member.random_state)
     if bootstrap:
-        counts = np.bincount(random.randint(len(weight), size=len(weight)), minlength=len(weight))
-        weight = weight * counts
+        # Among rows that have weight, so that no sample is empty.
+        seen = np.flatnonzero(weight > 0)
+        drawn = seen[random.randint(len(seen), size=len(seen))]
+        weight = weight * np.bincount(drawn, minlength=len(weight))
     return member._grow(data, weight, limits, threat, random)
