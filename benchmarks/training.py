@@ -10,6 +10,7 @@ treeproof. Growth needs no folder.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,16 +25,19 @@ import treeproof as tp
 from tests.golden import published, split
 
 CRITERIA = ("treant", "groot")
+VARIANTS = [(criterion, near) for near in (False, True) for criterion in CRITERIA]
+"""Trained against the attacker, and with the neighbourhood of the data set on top."""
 REPEATS = 3
 
 
-def robust_model(trees: int, depth: int, attacker: tp.Attacker, criterion: str, seed: int) -> Any:
+def robust_model(
+    trees: int, depth: int, attacker: tp.Attacker, criterion: str, seed: int, epsilon: float | None = None
+) -> Any:
     """A single tree on all rows, or a forest with the defaults."""
+    settings: dict[str, Any] = {"max_depth": depth, "criterion": criterion, "random_state": seed, "epsilon": epsilon}
     if trees == 1:
-        return tp.RobustTreeClassifier(attacker, max_depth=depth, criterion=criterion, random_state=seed)
-    return tp.RobustForestClassifier(
-        attacker, n_estimators=trees, max_depth=depth, criterion=criterion, random_state=seed, n_jobs=2
-    )
+        return tp.RobustTreeClassifier(attacker, **settings)
+    return tp.RobustForestClassifier(attacker, n_estimators=trees, n_jobs=2, **settings)
 
 
 def measures(model: Any, line: dict[str, Any], attacker: tp.Attacker, voting: Any = None) -> list[float]:
@@ -45,44 +49,44 @@ def measures(model: Any, line: dict[str, Any], attacker: tp.Attacker, voting: An
     return [result.accuracy, float(result.robustness), float(result.resilience)]
 
 
+def trained(line: dict[str, Any], attacker: tp.Attacker, variant: tuple[str, bool], seed: int) -> list[float]:
+    """The measures of the robust model of one line of the paper's table."""
+    data = split(line["dataset"])
+    criterion, near = variant
+    epsilon = line["epsilon"] if near else None
+    model = robust_model(line["trees"], line["depth"], attacker, criterion, seed, epsilon)
+    return measures(model.fit(data.X_train, data.y_train), line, attacker)
+
+
 def table(n_seeds: int) -> None:
     tables = published("paper/tables.json")
     lines = tables["table_results"]
+    attackers = [tp.Attacker((-tables["perturbation"][line["dataset"]], 0.0), budget=1) for line in lines]
     cpp = {Path(line["model"]).stem: line for line in published("models/measured.json")}
-    columns: dict[str, list[list[float]]] = {name: [] for name in ("standard", "paper", *CRITERIA)}
-    print("                      standard            paper         C++ TREANT          treant              groot")
-    print("data set      T×D    a    r    R       a    r         a    r    R        a    r    R        a    r    R")
-    for line in lines:
-        data = split(line["dataset"])
-        attacker = tp.Attacker((-tables["perturbation"][line["dataset"]], 0.0), budget=1)
-        forest = RandomForestClassifier(line["trees"], max_depth=line["depth"], random_state=7)
-        columns["standard"].append(measures(forest.fit(data.X_train, data.y_train), line, attacker, "hard"))
-        columns["paper"].append([line["robust"]["a"], line["robust"]["r"], np.nan])
-        for criterion in CRITERIA:
-            model = robust_model(line["trees"], line["depth"], attacker, criterion, 7).fit(data.X_train, data.y_train)
-            columns[criterion].append(measures(model, line, attacker))
-        theirs = cpp.get(f"treant_{line['dataset']}_trees{line['trees']}_depth{line['depth']}")
-        shown = [short([theirs[k] for k in "arR"]) if theirs else " " * 14]
-        parts = [short(columns["standard"][-1]), short(columns["paper"][-1][:2]), *shown]
-        parts += [short(columns[criterion][-1]) for criterion in CRITERIA]
-        print(f"{line['dataset']:13s} {line['trees']}×{line['depth']}  {'    '.join(parts)}")
-    print("\nmean over the 18 settings (a, r, R), seed 7:")
-    for name, values in columns.items():
-        print(f"  {name:9s} {short(np.mean(values, axis=0), 4)}")
-    print(f"\nmean r over the 18 settings, seeds 0 to {n_seeds - 1}: mean, lowest, highest")
-    for criterion in CRITERIA:
-        r = [mean_robustness(lines, tables["perturbation"], criterion, seed) for seed in range(n_seeds)]
-        print(f"  {criterion:9s} {np.mean(r):.4f}  {min(r):.4f}  {max(r):.4f}")
-
-
-def mean_robustness(lines: list[Any], perturbation: dict[str, float], criterion: str, seed: int) -> float:
+    names = ["standard", "paper", "C++ TREANT", *(f"{name}{', ε' if near else ''}" for name, near in VARIANTS)]
+    print(f"{'data set':17s}" + "".join(f"{name:^17s}" for name in names))
+    print(f"{'':17s}" + "   a    r    R    " * len(names))
     values = []
-    for line in lines:
+    for line, attacker in zip(lines, attackers, strict=True):
         data = split(line["dataset"])
-        attacker = tp.Attacker((-perturbation[line["dataset"]], 0.0), budget=1)
-        model = robust_model(line["trees"], line["depth"], attacker, criterion, seed).fit(data.X_train, data.y_train)
-        values.append(float(tp.verify(model, data.X_test, data.y_test, attacker, n_jobs=2).robustness))
-    return float(np.mean(values))
+        forest = RandomForestClassifier(line["trees"], max_depth=line["depth"], random_state=7)
+        standard = measures(forest.fit(data.X_train, data.y_train), line, attacker, "hard")
+        theirs = cpp.get(f"treant_{line['dataset']}_trees{line['trees']}_depth{line['depth']}", {})
+        row = [standard, [line["robust"]["a"], line["robust"]["r"], np.nan], [theirs.get(k, np.nan) for k in "arR"]]
+        row += [trained(line, attacker, variant, 7) for variant in VARIANTS]
+        values.append(row)
+        print(f"{line['dataset']:13s} {line['trees']}×{line['depth']} {'   '.join(map(short, row))}", flush=True)
+    print(f"{'mean':17s} {'   '.join(map(short, np.mean(values, axis=0)))}")
+    print(f"\nmean r and R over the 18 settings, seeds 0 to {n_seeds - 1}: mean (lowest to highest)")
+    for name, variant in zip(names[3:], VARIANTS, strict=True):
+        means = np.array(
+            [
+                np.mean([trained(line, who, variant, seed) for line, who in zip(lines, attackers, strict=True)], axis=0)
+                for seed in range(n_seeds)
+            ]
+        )
+        parts = [f"{k} {m.mean():.4f} ({m.min():.4f} to {m.max():.4f})" for k, m in zip("rR", means.T[1:], strict=True)]
+        print(f"  {name:12s} {'   '.join(parts)}", flush=True)
 
 
 def short(values: Any, digits: int = 3) -> str:
@@ -136,6 +140,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--only", choices=("table", "speed", "growth"))
     arguments = parser.parse_args()
+    if arguments.only != "growth" and not {"TREEPROOF_GOLDEN", "TREEPROOF_DATA"} <= os.environ.keys():
+        parser.error("set TREEPROOF_GOLDEN and TREEPROOF_DATA to the folders of tables and data, or use --only growth")
     if arguments.only in (None, "table"):
         table(arguments.seeds)
     if arguments.only in (None, "speed"):

@@ -32,6 +32,7 @@ class Sample(NamedTuple):
     attacker: OracleAttacker
     n_classes: int
     weight: np.ndarray
+    eps: float = 0.0
 
 
 @st.composite
@@ -48,11 +49,13 @@ def samples(draw: st.DrawFn, max_rows: int, max_features: int = 2) -> Sample:
     else:
         attacker = draw(attackers(n_features, distances=[DISTANCES] * n_features).filter(lambda a: a.p is None))
     weight = np.array(draw(st.lists(pick(1.0, 1.0, 2.0, 0.3, 1e-3, 1e6), min_size=n, max_size=n)))
-    return Sample(X, y, attacker, n_classes, weight)
+    return Sample(X, y, attacker, n_classes, weight, draw(pick(0.0, 0.0, 0.05, 0.1, 5e-324)))
 
 
 def fitted(sample: Sample, weight: np.ndarray | None = None, **settings: object) -> RobustTreeClassifier:
-    return RobustTreeClassifier(as_attacker(sample.attacker), **settings).fit(sample.X, sample.y, weight)
+    return RobustTreeClassifier(as_attacker(sample.attacker), epsilon=sample.eps, **settings).fit(
+        sample.X, sample.y, weight
+    )
 
 
 # --- splits and scores -------------------------------------------------------------------------------------------
@@ -80,7 +83,7 @@ def test_deep_trees_on_six_rows_go_by_the_book(n_classes: int, criterion: str) -
             int(rng.integers(1, 4)),
         )
         y = rng.permutation(np.arange(6) % n_classes)
-        sample = Sample(X, y, attacker, n_classes, np.ones(6))
+        sample = Sample(X, y, attacker, n_classes, np.ones(6), float(rng.choice([0.0, 0.0, 0.04])))
         book = held_against_the_book(sample, 4, 1, criterion)
         splits, invariants = splits + book.splits, invariants + book.invariants_met
     assert splits >= 400
@@ -90,7 +93,7 @@ def test_deep_trees_on_six_rows_go_by_the_book(n_classes: int, criterion: str) -
 def held_against_the_book(sample: Sample, max_depth: int, min_leaf: int, criterion: str) -> Book:
     model = fitted(sample, max_depth=max_depth, min_samples_leaf=min_leaf, criterion=criterion)
     book = Book(model.tree_, sample.n_classes, max_depth, min_leaf, criterion == "treant")
-    book.check(book.start(sample.X, sample.y.tolist(), sample.attacker))
+    book.check(book.start(sample.X, sample.y.tolist(), sample.attacker, sample.eps))
     return book
 
 
@@ -141,7 +144,7 @@ def test_reported_loss_is_never_exceeded(sample: Sample, max_depth: int | None, 
     weight = sample.weight if weighted else np.ones(len(sample.X))
     model = fitted(sample, weight, max_depth=max_depth, criterion=criterion)
     losses = [
-        worst_loss(model.tree_, sample.n_classes, sample.attacker, tuple(x), int(label))
+        worst_loss(model.tree_, sample.n_classes, sample.attacker, tuple(x), int(label), sample.eps)
         for x, label in zip(sample.X.tolist(), sample.y, strict=True)
     ]
     measured = float(np.average(losses, weights=weight))
@@ -152,13 +155,13 @@ def test_reported_loss_is_never_exceeded(sample: Sample, max_depth: int | None, 
 
 @SLOW
 @given(samples(12, 3), pick(1, 3, None), pick(*CRITERIA))
-def test_the_loss_proves_rows_robust(sample: Sample, max_depth: int | None, criterion: str) -> None:
+def test_the_loss_proves_rows_robust_and_resilient(sample: Sample, max_depth: int | None, criterion: str) -> None:
     """A row that can be turned wrong loses 1/4 at least, with more than two classes 1/2."""
     model = fitted(sample, max_depth=max_depth, criterion=criterion)
-    result = tp.verify(model, sample.X, sample.y, as_attacker(sample.attacker))
-    assert result.robustness.exact
+    result = tp.verify(model, sample.X, sample.y, as_attacker(sample.attacker), epsilon=sample.eps)
+    assert result.resilience is not None and result.resilience.exact
     factor = 4 if sample.n_classes == 2 else 2
-    assert float(result.robustness) >= 1 - factor * model.loss_under_attack_ - 1e-9
+    assert float(result.resilience) >= 1 - factor * model.loss_under_attack_ - 1e-9
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -190,6 +193,18 @@ def blobs(n_classes: int, n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.n
     X[:, 0] += y
     X[:, 1] -= 1.5 * y
     return X, y
+
+
+def test_training_with_a_neighbourhood_pays_in_resilience() -> None:
+    """Whole numbers, moves by 0.7, noise of 0.3: no threshold between two neighbours withstands both."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 10, size=(300, 3)).astype(float)
+    y = (X[:, 0] + 3 * rng.normal(size=300) > 5).astype(int)
+    attacker = tp.Attacker((-0.7, 0.0), budget=1)
+    plain, near = (RobustTreeClassifier(attacker, max_depth=4, epsilon=eps).fit(X, y) for eps in (None, 0.3))
+    resilience = [float(tp.verify(model, X, y, attacker, epsilon=0.3).resilience) for model in (plain, near)]
+    assert resilience[1] > resilience[0]
+    assert resilience[1] >= 1 - 4 * near.loss_under_attack_
 
 
 # --- costs and budget --------------------------------------------------------------------------------------------

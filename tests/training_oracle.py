@@ -61,12 +61,12 @@ class Book:
     def own(self, row: Row) -> int:
         return 0 if self.n_heads == 1 else row.label
 
-    def start(self, X: np.ndarray, labels: list[int], attacker: OracleAttacker) -> list[Row]:
+    def start(self, X: np.ndarray, labels: list[int], attacker: OracleAttacker, eps: float) -> list[Row]:
         everyone = (True,) * self.n_heads
         nothing = ((),) * self.n_heads
-        values = _values_that_matter(X, attacker, self.tree)
+        values = _values_that_matter(X, attacker, eps, self.tree)
         return [
-            Row(label, _attacks(tuple(x), attacker, values), everyone, nothing, nothing)
+            Row(label, _attacks(tuple(x), attacker, eps, values), everyone, nothing, nothing)
             for x, label in zip(X.tolist(), labels, strict=True)
         ]
 
@@ -176,32 +176,36 @@ class Book:
         return below
 
 
-def _reach(value: float, attacker: OracleAttacker, f: int) -> Span:
-    reach = oracles.shifted(Span(value, value), *attacker.intervals[f])
-    return reach if attacker.domain is None else reach.meet(Span(*attacker.domain[f]))
+def _near_and_reach(value: float, attacker: OracleAttacker, eps: float, f: int) -> tuple[Span, Span]:
+    """The doubles within eps of the value, and those that a move leads to from there; inside the domain."""
+    domain = Span(-oracles.LARGEST, oracles.LARGEST) if attacker.domain is None else Span(*attacker.domain[f])
+    near = oracles.shifted(Span(value, value), -eps, eps).meet(domain)
+    return near, oracles.shifted(near, *attacker.intervals[f]).meet(domain)
 
 
-def _values_that_matter(X: np.ndarray, attacker: OracleAttacker, tree: Any) -> list[list[float]]:
+def _values_that_matter(X: np.ndarray, attacker: OracleAttacker, eps: float, tree: Any) -> list[list[float]]:
     """Per feature the ends of all reaches, the rows' own values, and both sides of every threshold of the tree.
 
     Where an attack within the reach and a node's range exists, one with such a value does.
     """
     values = []
     for f in range(X.shape[1]):
-        ends = {end for value in X[:, f].tolist() for end in (value, *_reach(value, attacker, f))}
+        spans = [span for value in X[:, f].tolist() for span in _near_and_reach(value, attacker, eps, f)]
+        ends = {*X[:, f].tolist(), *(end for span in spans if not span.empty for end in span)}
         cuts = {float(t) for g, t in zip(tree.feature, tree.threshold, strict=True) if g == f}
         ends |= cuts | {math.nextafter(cut, math.inf) for cut in cuts}
         values.append(sorted(end for end in ends if math.isfinite(end)))
     return values
 
 
-def _attacks(x: Point, attacker: OracleAttacker, values: list[list[float]]) -> tuple[Point, ...]:
-    """Every attack on x that puts features on values that matter."""
+def _attacks(x: Point, attacker: OracleAttacker, eps: float, values: list[list[float]]) -> tuple[Point, ...]:
+    """Every attack on x, or on something within eps of it, that puts features on values that matter."""
     options = []
     for f, value in enumerate(x):
-        reach = _reach(value, attacker, f)
-        moved = [v for v in values[f] if reach.first <= v <= reach.last and v != value]
-        options.append([(value, 0), *((v, attacker.costs[f]) for v in moved)])
+        near, reach = _near_and_reach(value, attacker, eps, f)
+        free = [v for v in values[f] if near.first <= v <= near.last]
+        moved = [v for v in values[f] if reach.first <= v <= reach.last and v not in free]
+        options.append([*((v, 0) for v in free), *((v, attacker.costs[f]) for v in moved)])
     return tuple(
         tuple(value for value, _ in choice)
         for choice in itertools.product(*options)
@@ -209,11 +213,11 @@ def _attacks(x: Point, attacker: OracleAttacker, values: list[list[float]]) -> t
     )
 
 
-def worst_loss(tree: Any, n_classes: int, attacker: OracleAttacker, x: Point, label: int) -> float:
-    """The largest loss of a row at any leaf that an attack brings it to."""
-    values = _values_that_matter(np.array([x]), attacker, tree)
+def worst_loss(tree: Any, n_classes: int, attacker: OracleAttacker, x: Point, label: int, eps: float = 0.0) -> float:
+    """The largest loss of a row at any leaf that an attack brings it, or something within eps of it, to."""
+    values = _values_that_matter(np.array([x]), attacker, eps, tree)
     target = np.array([float(label)]) if n_classes == 2 else np.eye(n_classes)[label]
-    return max(float(((target - _scores(tree, z)) ** 2).sum()) for z in _attacks(x, attacker, values))
+    return max(float(((target - _scores(tree, z)) ** 2).sum()) for z in _attacks(x, attacker, eps, values))
 
 
 def _scores(tree: Any, z: Point) -> np.ndarray:

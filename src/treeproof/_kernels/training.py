@@ -59,23 +59,23 @@ def solve_scores(left1, left0, right1, right0, both1, both0, left_low, left_high
 
 
 @njit(cache=True, nogil=True)
-def reach_in_node(x, reach_low, reach_high, rows, spent, cost, budget, box_low, box_high, first, last):
+def reach_in_node(near, reach, rows, spent, cost, budget, box_low, box_high, first, last):
     """Per row the lowest and highest value of one feature that an attack within the budget can have in the node.
 
-    x, reach_low, reach_high (n,) belong to the feature; rows, spent, first, last (m,) to the node, whose values of the
-    feature are box_low to box_high. A feature is paid for once: where its own value lies outside the node, it already
-    is, and moving it elsewhere inside its reach costs nothing more.
+    near and reach (2, n) belong to the feature: the lowest and highest value that costs nothing, the row's own or those
+    of its neighbourhood, and that costs `cost`. rows, spent, first, last (m,) belong to the node, whose values of the
+    feature are box_low to box_high. A feature is paid for once: where none of its free values lies in the node, it
+    already is, and moving it elsewhere inside its reach costs nothing more.
     """
     for i in range(len(rows)):
         row = rows[i]
-        value = x[row]
-        inside = box_low <= value <= box_high
-        paid_for_others = spent[i] if inside else spent[i] - cost
-        low, high = np.inf, -np.inf
-        if inside:
-            low = high = value
+        low, high = max(near[0, row], box_low), min(near[1, row], box_high)
+        paid_for_others = spent[i]
+        if low > high:
+            low, high = np.inf, -np.inf
+            paid_for_others -= cost
         if paid_for_others + cost <= budget:
-            reached_low, reached_high = max(reach_low[row], box_low), min(reach_high[row], box_high)
+            reached_low, reached_high = max(reach[0, row], box_low), min(reach[1, row], box_high)
             if reached_low <= reached_high:
                 low, high = min(low, reached_low), max(high, reached_high)
         first[i], last[i] = low, high
@@ -167,12 +167,12 @@ def scan_feature(
 
 @njit(cache=True, nogil=True)
 def best_split(
-    features, most_features, columns, reach_low, reach_high, cost, budget, box_low, box_high, weight, target, own,
+    features, most_features, near, reach, cost, budget, box_low, box_high, weight, target, own,
     rows, spent, assigned, bound_low, bound_high, min_leaf, to_beat, best_scores,
 ):  # fmt: skip
     """The split (feature, threshold, loss) of least loss under attack that is below `to_beat`; feature -1 if none is.
 
-    columns, reach_low, reach_high (n_features, n); features are tried in the order of `features`, at least
+    near, reach (n_features, 2, n) are those of `reach_in_node`; features are tried in the order of `features`, at least
     `most_features` of them and on until one gains.
     """
     first, last = np.empty(len(rows)), np.empty(len(rows))
@@ -183,7 +183,7 @@ def best_split(
             break
         f = features[position]
         reach_in_node(
-            columns[f], reach_low[f], reach_high[f], rows, spent, cost[f], budget, box_low[f], box_high[f], first, last
+            near[f], reach[f], rows, spent, cost[f], budget, box_low[f], box_high[f], first, last
         )  # fmt: skip
         loss, from_low, to_high = scan_feature(
             first, last, rows, weight, target, own, assigned, bound_low, bound_high, min_leaf, to_beat, best_scores,
@@ -196,7 +196,7 @@ def best_split(
 
 @njit(cache=True, nogil=True)
 def partition(
-    x, reach_low, reach_high, cost, budget, box_low, box_high, threshold, scores, target, rows, spent, assigned,
+    near, reach, cost, budget, box_low, box_high, threshold, scores, target, rows, spent, assigned,
     bound_low, bound_high, side, keep_visitors,
 ):  # fmt: skip
     """The rows of one child (`side` 0 left, 1 right) with their spent cost, assignment and bounds.
@@ -208,7 +208,7 @@ def partition(
     """
     m, n_heads = assigned.shape
     first, last = np.empty(m), np.empty(m)
-    reach_in_node(x, reach_low, reach_high, rows, spent, cost, budget, box_low, box_high, first, last)
+    reach_in_node(near, reach, rows, spent, cost, budget, box_low, box_high, first, last)
     kept = np.empty(m, np.int64)
     new_spent = np.empty(m, np.int64)
     new_assigned = np.empty((m, n_heads), np.bool_)
@@ -218,9 +218,10 @@ def partition(
         goes_left, goes_right = first[i] <= threshold, last[i] > threshold
         if not (goes_right if side else goes_left):
             continue
-        value = x[rows[i]]
-        inside = box_low <= value <= box_high
-        stays = inside and (value > threshold if side else value <= threshold)
+        # The cheapest attack that ends on this side pays for the feature unless a free value does, too.
+        low_free, high_free = max(near[0, rows[i]], box_low), min(near[1, rows[i]], box_high)
+        inside = low_free <= high_free
+        stays = inside and (high_free > threshold if side else low_free <= threshold)
         new_spent[n] = (spent[i] if inside else spent[i] - cost) + (0 if stays else cost)
         kept[n] = i
         any_assigned = False

@@ -14,7 +14,7 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers import EnsembleBuilder
 from treeproof.intervals import FloatArray
-from treeproof.threat import Threat
+from treeproof.threat import Threat, bind_epsilon
 from treeproof.training._grow import GrownTree, TrainingSet
 from treeproof.training._settings import blank_ensemble, bound_attacker
 
@@ -23,6 +23,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: `ensemble_` votes, and is what `from_model` hands out."""
 
     attacker: Any
+    epsilon: Any
     classes_: npt.NDArray[Any]
     n_features_in_: int
     ensemble_: Ensemble
@@ -33,7 +34,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[self.ensemble_.predict_index(rows)]
 
     def _rows(self, X: npt.ArrayLike) -> FloatArray:
-        check_is_fitted(self)
+        check_is_fitted(self, "ensemble_")
         rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         return rows
 
@@ -47,17 +48,21 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if (weight < 0).any():
             row = int(np.argmax(weight < 0))
             raise InvalidInput(f"sample_weight of row {row} is {weight[row]}; weights must be at least 0")
-        if not np.isfinite(weight.sum()):
-            raise InvalidInput(f"sample_weight adds up to {weight.sum()}; scale the weights down")
-        if not weight.sum() > 0:
+        with np.errstate(over="ignore"):
+            total = float(weight.sum())
+        if not np.isfinite(total):
+            raise InvalidInput(f"sample_weight adds up to {total}; scale the weights down")
+        if total == 0:
             raise InvalidInput("sample_weight is 0 for every row; give at least one row a positive weight")
         classes, numbers = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise InvalidInput(f"y has one class only, {classes.tolist()[0]!r}; training needs at least two classes")
         names = getattr(self, "feature_names_in_", None)
-        threat = bound_attacker(self.attacker, blank_ensemble(rows.shape[1], classes, names), rows)
+        blank = blank_ensemble(rows.shape[1], classes, names)
+        threat = bound_attacker(self.attacker, blank, rows)
+        epsilon = bind_epsilon(0.0 if self.epsilon is None else self.epsilon, blank)
         self.classes_ = classes
-        return TrainingSet.of(rows, numbers.reshape(-1).astype(np.int64), len(classes), threat), weight, threat
+        return TrainingSet.of(rows, numbers.reshape(-1), len(classes), threat, epsilon), weight, threat
 
     def _ensemble(self, trees: list[GrownTree]) -> Ensemble:
         """The trees as a model in which each casts one vote."""

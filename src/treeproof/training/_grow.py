@@ -25,9 +25,10 @@ class TrainingSet:
     `target` (n, heads) holds 0 and 1: with two classes one head, the second class; else one head per class.
     """
 
-    columns: FloatArray
-    reach_low: FloatArray
-    reach_high: FloatArray
+    near: FloatArray
+    """(n_features, 2, n): the lowest and highest value of a row's neighbourhood; its own twice where there is none."""
+    reach: FloatArray
+    """(n_features, 2, n): the lowest and highest value that the attacker can move a neighbour to."""
     cost: IntArray
     budget: int
     label: IntArray
@@ -36,17 +37,17 @@ class TrainingSet:
     """Per row the head that says where it is when rows are counted."""
 
     @classmethod
-    def of(cls, X: FloatArray, label: IntArray, n_classes: int, threat: Threat) -> TrainingSet:
-        """The rows X (n, n_features) with class numbers `label`."""
-        low, high = threat.reach(X, X)
+    def of(cls, X: FloatArray, label: IntArray, n_classes: int, threat: Threat, epsilon: FloatArray) -> TrainingSet:
+        """The rows X (n, n_features) with class numbers `label`, and neighbourhoods of size `epsilon` (n_features,)."""
+        label = label.astype(np.int64)
+        near = threat.neighbourhood(X, epsilon)
         if n_classes == 2:
             target, own = label.reshape(-1, 1), np.zeros(len(X), dtype=np.int64)
         else:
             target, own = (label[:, None] == np.arange(n_classes)).astype(np.int64), label
         return cls(
-            columns=np.ascontiguousarray(X.T),
-            reach_low=np.ascontiguousarray(low.T),
-            reach_high=np.ascontiguousarray(high.T),
+            near=_by_feature(near),
+            reach=_by_feature(threat.reach(*near)),
             cost=threat.cost,
             budget=threat.budget,
             label=label,
@@ -57,7 +58,12 @@ class TrainingSet:
     @property
     def n_features(self) -> int:
         """How many features there are."""
-        return len(self.columns)
+        return len(self.near)
+
+
+def _by_feature(ends: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Two arrays (n, n_features) as one of (n_features, 2, n)."""
+    return np.ascontiguousarray(np.stack(ends).transpose(2, 0, 1))
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,7 @@ class Grower:
         if self._may_split(node):
             to_beat = node.loss - LEAST_GAIN * float(self.weight[node.arrived[0]].sum())
             f, threshold, _ = best_split(
-                self._features(), limits.max_features, data.columns, data.reach_low, data.reach_high, data.cost,
+                self._features(), limits.max_features, data.near, data.reach, data.cost,
                 data.budget, node.box_low, node.box_high, self.weight, data.target, data.own, *node.arrived,
                 limits.min_samples_leaf, to_beat, scores,
             )  # fmt: skip
@@ -203,7 +209,7 @@ class Grower:
         children = []
         for side in (0, 1):
             arrived = partition(
-                data.columns[f], data.reach_low[f], data.reach_high[f], data.cost[f], data.budget, node.box_low[f],
+                data.near[f], data.reach[f], data.cost[f], data.budget, node.box_low[f],
                 node.box_high[f], threshold, scores, data.target, *node.arrived, side, limits.invariants,
             )  # fmt: skip
             low, high = node.box_low.copy(), node.box_high.copy()

@@ -29,11 +29,12 @@ def loss_under_attack(tree: GrownTree, data: TrainingSet, weight: FloatArray, th
 
 def _reaches(data: TrainingSet, low: FloatArray, high: FloatArray) -> np.ndarray:
     """Which rows an attack within the budget brings into the box."""
-    price = np.zeros(data.columns.shape[1], dtype=np.int64)
+    price = np.zeros(len(data.label), dtype=np.int64)
     possible = np.ones(len(price), dtype=bool)
     for f in range(data.n_features):
-        inside = (low[f] <= data.columns[f]) & (data.columns[f] <= high[f])
-        movable = np.maximum(data.reach_low[f], low[f]) <= np.minimum(data.reach_high[f], high[f])
-        price += np.where(inside, 0, data.cost[f])
-        possible &= inside | movable
+        free, paid = (
+            np.maximum(ends[0], low[f]) <= np.minimum(ends[1], high[f]) for ends in (data.near[f], data.reach[f])
+        )
+        price += np.where(free, 0, data.cost[f])
+        possible &= free | paid
     return possible & (price <= data.budget)

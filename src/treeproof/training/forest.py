@@ -40,6 +40,7 @@ class RobustForestClassifier(RobustClassifier):
         attacker: Attacker,
         *,
         n_estimators: int = 100,
+        epsilon: Any = None,
         criterion: str = "treant",
         max_depth: int | None = None,
         min_samples_split: float = 2,
@@ -52,6 +53,7 @@ class RobustForestClassifier(RobustClassifier):
     ) -> None:
         self.attacker = attacker
         self.n_estimators = n_estimators
+        self.epsilon = epsilon
         self.criterion = criterion
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
@@ -97,6 +99,7 @@ class RobustForestClassifier(RobustClassifier):
         """A tree that is still to be grown, with the forest's settings, classes and columns."""
         member = RobustTreeClassifier(
             self.attacker,
+            epsilon=self.epsilon,
             criterion=self.criterion,
             max_depth=self.max_depth,
             min_samples_split=self.min_samples_split,

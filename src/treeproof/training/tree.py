@@ -22,7 +22,8 @@ class RobustTreeClassifier(RobustClassifier):
 
     `criterion="treant"` keeps attack invariants, so that `loss_under_attack_`, the mean squared loss of the training
     rows when each is attacked in the worst way, is what training minimised step by step. `criterion="groot"` lets each
-    row follow the attacker's choice at every split and nothing else: quicker, and without that guarantee.
+    row follow the attacker's choice at every split and nothing else. With `epsilon` (one number, one per feature, or by
+    feature) training is for resilience: a row's loss is the worst over attacks on everything within epsilon of it.
     `max_features` limits the features that a split looks at. Any attacker with intervals, costs and a budget will do.
 
     >>> import treeproof as tp
@@ -43,6 +44,7 @@ class RobustTreeClassifier(RobustClassifier):
         self,
         attacker: Attacker,
         *,
+        epsilon: Any = None,
         criterion: str = "treant",
         max_depth: int | None = None,
         min_samples_split: float = 2,
@@ -51,6 +53,7 @@ class RobustTreeClassifier(RobustClassifier):
         random_state: Any = None,
     ) -> None:
         self.attacker = attacker
+        self.epsilon = epsilon
         self.criterion = criterion
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
