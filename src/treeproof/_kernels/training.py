@@ -89,6 +89,52 @@ def between(low, high):
 
 
 @njit(cache=True, nogil=True)
+def add_row(i, rows, weight, target, own, assigned, sums, counts):
+    """Adds the weight of row i of the node to `sums` (heads, 2), by target; its own head counts it, too."""
+    row = rows[i]
+    for h in range(assigned.shape[1]):
+        if assigned[i, h]:
+            sums[h, target[row, h]] += weight[row]
+            if own[row] == h:
+                counts[h, target[row, h]] += 1
+
+
+@njit(cache=True, nogil=True)
+def suffix_bounds(order, bound_low, bound_high):
+    """Bounds on a score that hold for all rows from each position of `order` on: (m + 1, heads), twice."""
+    m, n_heads = bound_low.shape
+    low, high = np.zeros((m + 1, n_heads)), np.ones((m + 1, n_heads))
+    for position in range(m - 1, -1, -1):
+        i = order[position]
+        for h in range(n_heads):
+            low[position, h] = max(low[position + 1, h], bound_low[i, h])
+            high[position, h] = min(high[position + 1, h], bound_high[i, h])
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def best_scores_of(total, reached, sure, n_reached, n_sure, left_low, left_high, right_low, right_high, scores):
+    """The loss of a split and how many rows are assigned to its left side; `scores` (2, heads) gets the scores.
+
+    Sums and counts (heads, 2) by target: of all rows, of those that can go left, and of those that surely do.
+    """
+    loss, n_left = 0.0, 0
+    for h in range(len(total)):
+        both1, both0 = max(reached[h, 1] - sure[h, 1], 0.0), max(reached[h, 0] - sure[h, 0], 0.0)
+        right1, right0 = max(total[h, 1] - reached[h, 1], 0.0), max(total[h, 0] - reached[h, 0], 0.0)
+        a, b, part = solve_scores(
+            sure[h, 1], sure[h, 0], right1, right0, both1, both0,
+            left_low[h], left_high[h], right_low[h], right_high[h],
+        )  # fmt: skip
+        scores[0, h], scores[1, h] = a, b
+        loss += part
+        # Of the attacker's choice, one target joins the left side: see `partition`.
+        joins = 1 if a <= b else 0
+        n_left += n_sure[h, 1 - joins] + n_reached[h, joins]
+    return loss, n_left
+
+
+@njit(cache=True, nogil=True)
 def scan_feature(
     first, last, rows, weight, target, own, assigned, bound_low, bound_high, min_leaf, to_beat, best_scores, scores
 ):  # fmt: skip
@@ -101,68 +147,38 @@ def scan_feature(
     """
     m, n_heads = assigned.shape
     by_first, by_last = np.argsort(first), np.argsort(last)
-    total, reached, sure = np.zeros((n_heads, 2)), np.zeros((n_heads, 2)), np.zeros((n_heads, 2))
-    # How many rows count for min_leaf: [head, target].
-    n_reached, n_sure = np.zeros((n_heads, 2), np.int64), np.zeros((n_heads, 2), np.int64)
-    n_total = 0
-    right_low, right_high = np.zeros((m + 1, n_heads)), np.ones((m + 1, n_heads))
-    for position in range(m - 1, -1, -1):
-        i = by_last[position]
-        for h in range(n_heads):
-            right_low[position, h] = max(right_low[position + 1, h], bound_low[i, h])
-            right_high[position, h] = min(right_high[position + 1, h], bound_high[i, h])
-            if assigned[i, h]:
-                total[h, target[rows[i], h]] += weight[rows[i]]
-                if own[rows[i]] == h:
-                    n_total += 1
+    right_low, right_high = suffix_bounds(by_last, bound_low, bound_high)
     left_low, left_high = np.zeros(n_heads), np.ones(n_heads)
+    total, reached, sure = np.zeros((n_heads, 2)), np.zeros((n_heads, 2)), np.zeros((n_heads, 2))
+    n_total, n_reached, n_sure = (
+        np.zeros((n_heads, 2), np.int64), np.zeros((n_heads, 2), np.int64), np.zeros((n_heads, 2), np.int64)
+    )  # fmt: skip
+    for i in range(m):
+        add_row(i, rows, weight, target, own, assigned, total, n_total)
+    n_all = n_total.sum()
     found_low, found_high = 0.0, 0.0
     p, q = 0, 0
+    here = min(first[by_first[0]], last[by_last[0]])
     while True:
-        here = last[by_last[q]]
-        if p < m:
-            here = min(here, first[by_first[p]])
         while p < m and first[by_first[p]] == here:
             i = by_first[p]
+            add_row(i, rows, weight, target, own, assigned, reached, n_reached)
             for h in range(n_heads):
                 left_low[h], left_high[h] = max(left_low[h], bound_low[i, h]), min(left_high[h], bound_high[i, h])
-                if assigned[i, h]:
-                    reached[h, target[rows[i], h]] += weight[rows[i]]
-                    if own[rows[i]] == h:
-                        n_reached[h, target[rows[i], h]] += 1
             p += 1
         while q < m and last[by_last[q]] == here:
-            i = by_last[q]
-            for h in range(n_heads):
-                if assigned[i, h]:
-                    sure[h, target[rows[i], h]] += weight[rows[i]]
-                    if own[rows[i]] == h:
-                        n_sure[h, target[rows[i], h]] += 1
+            add_row(by_last[q], rows, weight, target, own, assigned, sure, n_sure)
             q += 1
         if q == m:
             return to_beat, found_low, found_high
-        loss = 0.0
-        n_left = 0
-        for h in range(n_heads):
-            both1, both0 = max(reached[h, 1] - sure[h, 1], 0.0), max(reached[h, 0] - sure[h, 0], 0.0)
-            right1, right0 = max(total[h, 1] - reached[h, 1], 0.0), max(total[h, 0] - reached[h, 0], 0.0)
-            a, b, part = solve_scores(
-                sure[h, 1], sure[h, 0], right1, right0, both1, both0,
-                left_low[h], left_high[h], right_low[q, h], right_high[q, h],
-            )  # fmt: skip
-            scores[0, h], scores[1, h] = a, b
-            loss += part
-            # Of the attacker's choice, one target joins the left side: see `partition`.
-            n_left += n_sure[h, 0] + n_sure[h, 1]
-            joins = 1 if a <= b else 0
-            n_left += n_reached[h, joins] - n_sure[h, joins]
-        if loss < to_beat and n_left >= min_leaf and n_total - n_left >= min_leaf:
-            to_beat = loss
+        after = last[by_last[q]] if p == m else min(last[by_last[q]], first[by_first[p]])
+        loss, n_left = best_scores_of(
+            total, reached, sure, n_reached, n_sure, left_low, left_high, right_low[q], right_high[q], scores
+        )  # fmt: skip
+        if loss < to_beat and n_left >= min_leaf and n_all - n_left >= min_leaf:
+            to_beat, found_low, found_high = loss, here, after
             best_scores[:] = scores
-            found_low = here
-            found_high = last[by_last[q]]
-            if p < m:
-                found_high = min(found_high, first[by_first[p]])
+        here = after
 
 
 @njit(cache=True, nogil=True)
