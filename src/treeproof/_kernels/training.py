@@ -88,7 +88,7 @@ def between(low, high):
     return middle if low <= middle < high else low
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")  # a call with this many arrays takes longer than its work
 def add_row(i, rows, weight, target, own, assigned, sums, counts):
     """Adds the weight of row i of the node to `sums` (heads, 2), by target; its own head counts it, too."""
     row = rows[i]
@@ -112,11 +112,12 @@ def suffix_bounds(order, bound_low, bound_high):
     return low, high
 
 
-@njit(cache=True, nogil=True)
-def best_scores_of(total, reached, sure, n_reached, n_sure, left_low, left_high, right_low, right_high, scores):
+@njit(cache=True, nogil=True, inline="always")
+def best_scores_of(total, reached, sure, n_reached, n_sure, left_low, left_high, right_low, right_high, q, scores):
     """The loss of a split and how many rows are assigned to its left side; `scores` (2, heads) gets the scores.
 
-    Sums and counts (heads, 2) by target: of all rows, of those that can go left, and of those that surely do.
+    Sums and counts (heads, 2) by target: of all rows, of those that can go left, and of those that surely do. The
+    bounds of the right side are line q of theirs.
     """
     loss, n_left = 0.0, 0
     for h in range(len(total)):
@@ -124,7 +125,7 @@ def best_scores_of(total, reached, sure, n_reached, n_sure, left_low, left_high,
         right1, right0 = max(total[h, 1] - reached[h, 1], 0.0), max(total[h, 0] - reached[h, 0], 0.0)
         a, b, part = solve_scores(
             sure[h, 1], sure[h, 0], right1, right0, both1, both0,
-            left_low[h], left_high[h], right_low[h], right_high[h],
+            left_low[h], left_high[h], right_low[q, h], right_high[q, h],
         )  # fmt: skip
         scores[0, h], scores[1, h] = a, b
         loss += part
@@ -173,7 +174,7 @@ def scan_feature(
             return to_beat, found_low, found_high
         after = last[by_last[q]] if p == m else min(last[by_last[q]], first[by_first[p]])
         loss, n_left = best_scores_of(
-            total, reached, sure, n_reached, n_sure, left_low, left_high, right_low[q], right_high[q], scores
+            total, reached, sure, n_reached, n_sure, left_low, left_high, right_low, right_high, q, scores
         )  # fmt: skip
         if loss < to_beat and n_left >= min_leaf and n_all - n_left >= min_leaf:
             to_beat, found_low, found_high = loss, here, after
