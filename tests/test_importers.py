@@ -11,7 +11,7 @@ import pytest
 from tests.points import critical_rows
 from tests.zoo.case import Case, data
 
-LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "onnx")
+LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "onnx", "robust")
 
 
 def all_cases() -> list:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers import from_model, load_model, save_model
@@ -10,7 +13,23 @@ from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
 
+if TYPE_CHECKING:
+    from treeproof.training import (
+        RobustForestClassifier,
+        RobustTreeClassifier,
+        resilience_scorer,
+        robust_accuracy_scorer,
+    )
+
 __version__ = "0.1.0"
+
+# Classes of scikit-learn's kind need scikit-learn itself, which takes long to import: on first use only.
+_ON_FIRST_USE = {
+    "RobustForestClassifier": "treeproof.training",
+    "RobustTreeClassifier": "treeproof.training",
+    "resilience_scorer": "treeproof.training",
+    "robust_accuracy_scorer": "treeproof.training",
+}
 
 __all__ = [
     "Attacker",
@@ -19,6 +38,8 @@ __all__ = [
     "InvalidInput",
     "Outcome",
     "ResilienceCurve",
+    "RobustForestClassifier",
+    "RobustTreeClassifier",
     "SoundnessError",
     "UnsupportedModel",
     "Verdict",
@@ -28,7 +49,19 @@ __all__ = [
     "load_model",
     "resilience_curve",
     "resilience_radius",
+    "resilience_scorer",
+    "robust_accuracy_scorer",
     "robustness_radius",
     "save_model",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_FIRST_USE:
+        return getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_FIRST_USE})

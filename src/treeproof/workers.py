@@ -160,15 +160,15 @@ def _wait(done: threading.Event, limits: Limits) -> bool:
 
 
 @contextmanager
-def progress_bar(wanted: bool, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar over rows on stderr, if wanted; hands out the function that moves it on."""
+def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, if wanted; hands out the function that moves it on."""
     if not wanted:
         yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("rows", total=total)
+        task = bar.add_task(doing, total=total)
         yield lambda n: bar.advance(task, n)

@@ -23,6 +23,7 @@ IMPORTERS = {
     "lightgbm": "treeproof.importers.lightgbm",
     "catboost": "treeproof.importers.catboost",
     "onnx": "treeproof.importers.onnx",
+    "treeproof": "treeproof.importers.robust",
 }
 
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".p")

@@ -1,0 +1,22 @@
+"""treeproof's own robust trees and forests: they vote through an exact Ensemble already."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from treeproof.ensemble import Ensemble
+from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._doors import Voting
+
+
+def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
+    """The ensemble of a fitted RobustTreeClassifier or RobustForestClassifier."""
+    if not any(base.__module__.startswith("treeproof.training.") for base in type(model).__mro__):
+        raise UnsupportedModel(f"{type(model).__name__} is no tree model; pass the model inside it")
+    if voting == "soft":
+        raise InvalidInput(f"{type(model).__name__} casts one vote per tree: voting is always 'hard'")
+    ensemble = getattr(model, "ensemble_", None)
+    if not isinstance(ensemble, Ensemble):
+        raise InvalidInput(f"this {type(model).__name__} is not fitted; call fit first")
+    return dataclasses.replace(ensemble, source=model)

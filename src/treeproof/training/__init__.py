@@ -1,0 +1,9 @@
+"""Trees and forests trained against an attacker, and scorers that select models by exact verdicts."""
+
+from __future__ import annotations
+
+from treeproof.training.forest import RobustForestClassifier
+from treeproof.training.scorers import resilience_scorer, robust_accuracy_scorer
+from treeproof.training.tree import RobustTreeClassifier
+
+__all__ = ["RobustForestClassifier", "RobustTreeClassifier", "resilience_scorer", "robust_accuracy_scorer"]

@@ -1,0 +1,40 @@
+"""The loss of a tree under attack, leaf by leaf: what every row can be made to lose at most."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from treeproof.importers import LEAF
+from treeproof.intervals import FloatArray, next_up
+from treeproof.threat import Threat
+from treeproof.training._grow import GrownTree, TrainingSet
+
+
+def loss_under_attack(tree: GrownTree, data: TrainingSet, weight: FloatArray, threat: Threat) -> float:
+    """The weighted sum over rows of the largest loss at a leaf that the attacker can bring the row to."""
+    worst = np.zeros(len(weight))
+    todo = [(0, threat.domain_low, threat.domain_high)]
+    while todo:
+        node, low, high = todo.pop()
+        f = int(tree.feature[node])
+        if f == LEAF:
+            loss = ((data.target - tree.scores[node]) ** 2).sum(axis=1)
+            worst = np.where(_reaches(data, low, high), np.maximum(worst, loss), worst)
+            continue
+        left_high, right_low = high.copy(), low.copy()
+        left_high[f], right_low[f] = tree.threshold[node], next_up(tree.threshold[node])
+        todo += [(int(tree.left[node]), low, left_high), (int(tree.right[node]), right_low, high)]
+    return float(weight @ worst)
+
+
+def _reaches(data: TrainingSet, low: FloatArray, high: FloatArray) -> np.ndarray:
+    """Which rows an attack within the budget brings into the box."""
+    price = np.zeros(len(data.label), dtype=np.int64)
+    possible = np.ones(len(price), dtype=bool)
+    for f in range(data.n_features):
+        free, paid = (
+            np.maximum(ends[0], low[f]) <= np.minimum(ends[1], high[f]) for ends in (data.near[f], data.reach[f])
+        )
+        price += np.where(free, 0, data.cost[f])
+        possible &= free | paid
+    return possible & (price <= data.budget)

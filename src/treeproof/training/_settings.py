@@ -1,0 +1,87 @@
+"""Checks on what a user asks of training, and what it means for the rows at hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from treeproof.ensemble import Ensemble
+from treeproof.errors import InvalidInput
+from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.intervals import FloatArray
+from treeproof.threat import Attacker, Threat
+from treeproof.training._grow import Limits
+
+CRITERIA = ("treant", "groot")
+
+
+def limits_of(model: Any, n_rows: int, n_features: int) -> Limits:
+    """The limits that an estimator's parameters set on trees of this data."""
+    if not isinstance(model.criterion, str) or model.criterion not in CRITERIA:
+        raise InvalidInput(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {model.criterion!r}")
+    if model.max_depth is not None:
+        check_whole(model.max_depth, "max_depth", least=1, otherwise="None for no limit")
+    return Limits(
+        max_depth=None if model.max_depth is None else int(model.max_depth),
+        min_samples_split=_rows(model.min_samples_split, "min_samples_split", 2, n_rows),
+        min_samples_leaf=_rows(model.min_samples_leaf, "min_samples_leaf", 1, n_rows),
+        max_features=_features(model.max_features, n_features),
+        invariants=model.criterion == "treant",
+    )
+
+
+def check_whole(value: Any, name: str, *, least: int, otherwise: str | None = None) -> int:
+    """A whole number of at least `least`, or InvalidInput that names what else may be given."""
+    if not _is_whole(value) or value < least:
+        other = "" if otherwise is None else f", or {otherwise}"
+        raise InvalidInput(f"{name} must be a whole number of at least {least}{other}, got {value!r}")
+    return int(value)
+
+
+def bound_attacker(attacker: Any, blank: Ensemble, X: FloatArray) -> Threat:
+    """The attacker over the columns of the training rows X; refuses one that training cannot follow."""
+    if not isinstance(attacker, Attacker):
+        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+    if attacker.power is not None:
+        raise InvalidInput(
+            f"training takes attackers with intervals, costs and a budget, not {attacker!r}; "
+            f"Attacker.linf({attacker.radius}) is the nearest stronger one"
+        )
+    threat = attacker.bind(blank)
+    threat.check_domain(X, blank)
+    return threat
+
+
+def blank_ensemble(n_features: int, classes: Any, feature_names: Any) -> Ensemble:
+    """A model of these features that always predicts the first class: what an attacker can be bound to."""
+    builder = EnsembleBuilder(n_features=n_features, classes=classes, feature_names=feature_names)
+    votes = np.eye(len(classes))[:1]
+    builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=votes)
+    return builder.build()
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _rows(value: Any, name: str, least: int, n_rows: int) -> int:
+    if isinstance(value, (float, np.floating)) and 0.0 < value < 1.0:
+        return max(least, math.ceil(value * n_rows))
+    return check_whole(value, name, least=least, otherwise="a share of the rows between 0 and 1")
+
+
+def _features(value: Any, n_features: int) -> int:
+    if value is None:
+        return n_features
+    if isinstance(value, str) and value in ("sqrt", "log2"):
+        return max(1, int(math.sqrt(n_features) if value == "sqrt" else math.log2(n_features)))
+    if isinstance(value, (float, np.floating)) and 0.0 < value <= 1.0:
+        return max(1, int(value * n_features))
+    if not _is_whole(value) or not 1 <= value <= n_features:
+        raise InvalidInput(
+            f"max_features must be 'sqrt', 'log2', None for all, a share between 0 and 1, or a whole number from 1 to "
+            f"{n_features}, got {value!r}"
+        )
+    return int(value)

@@ -1,0 +1,132 @@
+"""RobustForestClassifier: robust trees on bootstrap samples, one vote each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from treeproof.errors import InvalidInput
+from treeproof.inputs import check_jobs
+from treeproof.intervals import FloatArray
+from treeproof.threat import Attacker, Threat
+from treeproof.training._base import RobustClassifier
+from treeproof.training._grow import Limits, TrainingSet
+from treeproof.training._settings import check_whole, limits_of
+from treeproof.training.tree import RobustTreeClassifier
+from treeproof.workers import progress_bar
+
+
+class RobustForestClassifier(RobustClassifier):
+    """A forest of robust trees that casts one vote per tree, as in the paper.
+
+    Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features; see
+    `RobustTreeClassifier` for the rest. The same `random_state` gives the same forest for every `n_jobs`.
+    `progress=True` shows a bar.
+
+    >>> import treeproof as tp
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RobustForestClassifier(tp.Attacker.linf(0.1), n_estimators=5, max_depth=3, random_state=0).fit(X, y)
+    >>> bool((tp.from_model(forest).predict(X) == forest.predict(X)).all())
+    True
+    """
+
+    estimators_: list[RobustTreeClassifier]
+
+    def __init__(
+        self,
+        attacker: Attacker,
+        *,
+        n_estimators: int = 100,
+        epsilon: Any = None,
+        criterion: str = "treant",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        max_features: Any = None,
+        bootstrap: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.attacker = attacker
+        self.n_estimators = n_estimators
+        self.epsilon = epsilon
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> RobustForestClassifier:
+        """Train on rows X with labels y; a weight counts a row that many times."""
+        from joblib import Parallel, delayed
+
+        data, weight, threat = self._training_set(X, y, sample_weight)
+        limits = limits_of(self, len(weight), self.n_features_in_)
+        n_trees = check_whole(self.n_estimators, "n_estimators", least=1)
+        if not isinstance(self.bootstrap, (bool, np.bool_)):
+            raise InvalidInput(f"bootstrap must be True or False, got {self.bootstrap!r}")
+        check_jobs(self.n_jobs)
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=n_trees)
+        members = [self._member(int(seed)) for seed in seeds]
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        grown = parallel(
+            delayed(_grow_member)(member, data, weight, limits, threat, bool(self.bootstrap)) for member in members
+        )
+        self.estimators_ = []
+        with progress_bar(self.progress, n_trees, "growing trees") as advance:
+            for member in grown:
+                self.estimators_.append(member)
+                advance(1)
+        self.ensemble_ = self._ensemble([member.tree_ for member in self.estimators_])
+        return self
+
+    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
+        """Per row and class the share of trees that vote for it."""
+        rows = self._rows(X)
+        return np.asarray(self.ensemble_.scores(rows) / len(self.estimators_))
+
+    def _member(self, seed: int) -> RobustTreeClassifier:
+        """A tree that is still to be grown, with the forest's settings, classes and columns."""
+        member = RobustTreeClassifier(
+            self.attacker,
+            epsilon=self.epsilon,
+            criterion=self.criterion,
+            max_depth=self.max_depth,
+            min_samples_split=self.min_samples_split,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
+            random_state=seed,
+        )
+        member.classes_, member.n_features_in_ = self.classes_, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            member.feature_names_in_ = self.feature_names_in_
+        return member
+
+
+def _grow_member(
+    member: RobustTreeClassifier,
+    data: TrainingSet,
+    weight: FloatArray,
+    limits: Limits,
+    threat: Threat,
+    bootstrap: bool,
+) -> RobustTreeClassifier:
+    """Grows one tree of a forest on its own sample; runs wherever joblib put it."""
+    random = check_random_state(member.random_state)
+    if bootstrap:
+        # Among rows that have weight, so that no sample is empty.
+        seen = np.flatnonzero(weight > 0)
+        drawn = seen[random.randint(len(seen), size=len(seen))]
+        weight = weight * np.bincount(drawn, minlength=len(weight))
+    return member._grow(data, weight, limits, threat, random)

@@ -1,0 +1,82 @@
+"""Scorers for scikit-learn's searches: the share of rows that are proved robust, or resilient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.importers import as_ensemble
+from treeproof.threat import Attacker
+from treeproof.verdicts import Outcome
+from treeproof.verify import verify
+
+
+@dataclass(frozen=True)
+class ExactScorer:
+    """`scorer(estimator, X, y)`: the share of rows with a proof; a row left open by `timeout` has none."""
+
+    attacker: Attacker
+    epsilon: Any
+    timeout: float | None
+    voting: str | None
+
+    def __call__(
+        self, estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> float:
+        """The weighted share of rows that are proved."""
+        ensemble = as_ensemble(estimator, voting=self.voting)  # type: ignore[arg-type]
+        rows, labels = ensemble.check_rows(X), np.asarray(y)
+        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if len(rows) != len(labels) or len(rows) != len(weight):
+            raise InvalidInput(f"X has {len(rows)} rows, y {len(labels)} labels and there are {len(weight)} weights")
+        if not len(labels):
+            raise InvalidInput("there is no row to score")
+        # A class that was missing from a small training fold is one that no row can be proved to have.
+        known = np.isin(labels, ensemble.classes)
+        proved = np.zeros(len(labels), dtype=bool)
+        if known.any():
+            result = verify(
+                ensemble, rows[known], labels[known], self.attacker, epsilon=self.epsilon, timeout=self.timeout
+            )
+            outcomes = result.robustness_outcomes if self.epsilon is None else result.resilience_by_epsilon[0]
+            proved[known] = outcomes == Outcome.PROVED
+        return float(np.average(proved, weights=weight))
+
+
+def robust_accuracy_scorer(
+    attacker: Attacker, *, timeout: float | None = None, voting: str | None = None
+) -> ExactScorer:
+    """A scorer for `GridSearchCV(scoring=…)` and the like: the share of rows that no attack can turn wrong.
+
+    Works with every model that `from_model` takes. Rows not decided within `timeout` seconds count as not robust.
+
+    >>> import treeproof as tp
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> attacker = tp.Attacker.linf(0.2)
+    >>> tree = tp.RobustTreeClassifier(attacker)
+    >>> search = GridSearchCV(tree, {"max_depth": [1, 3]}, scoring=robust_accuracy_scorer(attacker)).fit(X, y)
+    >>> search.best_params_
+    {'max_depth': 3}
+    """
+    return ExactScorer(_checked(attacker), None, timeout, voting)
+
+
+def resilience_scorer(
+    attacker: Attacker, epsilon: Any, *, timeout: float | None = None, voting: str | None = None
+) -> ExactScorer:
+    """A scorer like `robust_accuracy_scorer` for resilience: robust, and stable everywhere within `epsilon`."""
+    if epsilon is None:
+        raise InvalidInput("epsilon is None; give the size of the neighbourhood, or use robust_accuracy_scorer")
+    return ExactScorer(_checked(attacker), epsilon, timeout, voting)
+
+
+def _checked(attacker: Any) -> Attacker:
+    if not isinstance(attacker, Attacker):
+        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+    return attacker

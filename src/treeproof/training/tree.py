@@ -1,0 +1,108 @@
+"""RobustTreeClassifier: one decision tree of least loss under attack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from treeproof.importers import LEAF
+from treeproof.intervals import FloatArray
+from treeproof.threat import Attacker, Threat
+from treeproof.training._base import RobustClassifier
+from treeproof.training._grow import Grower, GrownTree, Limits, TrainingSet
+from treeproof.training._loss import loss_under_attack
+from treeproof.training._settings import limits_of
+
+
+class RobustTreeClassifier(RobustClassifier):
+    """A decision tree trained against an attacker; every split minimises the loss under attack.
+
+    `criterion="treant"` keeps attack invariants, so that `loss_under_attack_`, the mean squared loss of the training
+    rows when each is attacked in the worst way, is what training minimised step by step. `criterion="groot"` lets each
+    row follow the attacker's choice at every split and nothing else. With `epsilon` (one number, one per feature, or by
+    feature) training is for resilience: a row's loss is the worst over attacks on everything within epsilon of it.
+    `max_features` limits the features that a split looks at. Any attacker with intervals, costs and a budget will do.
+
+    >>> import treeproof as tp
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, attacker = minmax_scale(X), tp.Attacker.linf(0.05)
+    >>> tree = RobustTreeClassifier(attacker, max_depth=4).fit(X, y)
+    >>> float(tp.verify(tree, X, y, attacker).robustness) > 0.85
+    True
+    """
+
+    tree_: GrownTree
+    loss_under_attack_: float
+    """The weighted mean, over the training rows, of the largest loss that an attack can cause."""
+
+    def __init__(
+        self,
+        attacker: Attacker,
+        *,
+        epsilon: Any = None,
+        criterion: str = "treant",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        max_features: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.attacker = attacker
+        self.epsilon = epsilon
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.random_state = random_state
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> RobustTreeClassifier:
+        """Train on rows X with labels y; a weight counts a row that many times."""
+        data, weight, threat = self._training_set(X, y, sample_weight)
+        limits = limits_of(self, len(weight), self.n_features_in_)
+        return self._grow(data, weight, limits, threat, check_random_state(self.random_state))
+
+    def _grow(
+        self,
+        data: TrainingSet,
+        weight: FloatArray,
+        limits: Limits,
+        threat: Threat,
+        random: np.random.RandomState,
+    ) -> RobustTreeClassifier:
+        self.tree_ = Grower(data, weight, limits, random, threat).grow()
+        loss = self.tree_.loss if limits.invariants else loss_under_attack(self.tree_, data, weight, threat)
+        self.loss_under_attack_ = loss / float(weight.sum())
+        self.ensemble_ = self._ensemble([self.tree_])
+        return self
+
+    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
+        """Per row and class the share that training, under attack, gave the row's leaf."""
+        leaf = self.apply(X)
+        return self.tree_.probabilities[leaf]
+
+    def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Per row the node number of its leaf in `tree_`."""
+        rows = self._rows(X)
+        tree = self.tree_
+        node = np.zeros(len(rows), dtype=np.int64)
+        every = np.arange(len(rows))
+        while (inner := tree.feature[node] != LEAF).any():
+            left = rows[every, tree.feature[node]] <= tree.threshold[node]
+            node = np.where(inner, np.where(left, tree.left[node], tree.right[node]), node)
+        return node
+
+    def get_depth(self) -> int:
+        """The longest path in edges."""
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """How many leaves there are."""
+        return int((self.tree_.feature == LEAF).sum())
