@@ -200,6 +200,19 @@ def test_processes_give_what_threads_give() -> None:
         assert same(_work(None), expected)
 
 
+def test_witnesses_are_replayed_here_and_not_on_the_workers() -> None:
+    backends: list[str] = []
+
+    class Watched:
+        def predict(self, X: np.ndarray) -> np.ndarray:
+            backends.append(type(joblib.parallel.get_active_backend()[0]).__name__)
+            return (X[:, 0] > 0.5).astype(int)
+
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        result = tp.verify(stump(source=Watched()), [[0.4, 0.0]], [0], tp.Attacker.linf(0.2))
+    assert result.has_witness.all() and set(backends) == {"ThreadingBackend"}
+
+
 def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     expected = _work()

@@ -264,7 +264,10 @@ def labels_of(ensemble: Ensemble, X: FloatArray) -> npt.NDArray[Any]:
     """What the source model predicts, or the ensemble itself where there is no source at hand."""
     if ensemble.source is None:
         return ensemble.predict(X)
-    with warnings.catch_warnings():
+    from joblib import parallel_config
+
+    # A library that uses joblib itself must not send its trees to the cluster, which may be gone after Ctrl-C.
+    with warnings.catch_warnings(), parallel_config(backend="threading"):
         # Models that were trained on a data frame say so when they are given an array.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return np.asarray(ensemble.source.predict(X)).reshape(-1)
