@@ -6,6 +6,7 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers import from_model, load_model, save_model
 from treeproof.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
+from treeproof.symbolic import Analysis, SymbolicAttack, analyze
 from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
@@ -13,6 +14,7 @@ from treeproof.verify import verify
 __version__ = "0.1.0"
 
 __all__ = [
+    "Analysis",
     "Attacker",
     "Bounds",
     "Ensemble",
@@ -20,10 +22,12 @@ __all__ = [
     "Outcome",
     "ResilienceCurve",
     "SoundnessError",
+    "SymbolicAttack",
     "UnsupportedModel",
     "Verdict",
     "Verification",
     "Witness",
+    "analyze",
     "from_model",
     "load_model",
     "resilience_curve",
