@@ -1,8 +1,8 @@
 """Thresholds and their exact shifts by an attacker: cells from which every double reaches the same cells.
 
 Per feature the cuts are the thresholds v, the last doubles from which an attack can end at v or below (v - low in
-real numbers) or cannot end above v (v - high), and the ends of what attacks across v can reach (v + low, v + high). Over
-doubles these are not the rounded sums: from 7.000000000000001 no double above 8 is within a reach of 1.
+real numbers) or cannot end above v (v - high), and the ends of what attacks across v can reach (v + low, v + high).
+Over doubles these are not the rounded sums: from 7.000000000000001 no double above 8 is within a reach of 1.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class FineGrid:
     """Per feature the doubles of the attacker's domain in cells 1, 2, …, and what is within reach of each cell.
 
     `start[f]` is where the entries of feature f begin in the arrays over cells: entry `start[f] + c` is cell c. A move
-    out of cell c ends in the cells `reach_low` to `reach_high` (of the doubles that go farthest), and a move that ends in
-    cell c can begin in the cells `back_low` to `back_high`. A range that is out of the domain is empty.
+    out of cell c ends in the cells `reach_low` to `reach_high` (of the doubles that go farthest), and a move that ends
+    in cell c can begin in the cells `back_low` to `back_high`. A range that is out of the domain is empty.
     """
 
     start: npt.NDArray[np.int64]
@@ -116,9 +116,7 @@ class _Feature:
         return cls(np.concatenate(([math.nan], top)), np.concatenate(([math.nan], shown, [last])), moves)
 
 
-def _cuts(
-    thresholds: FloatArray, low: float, high: float, first: float, last: float
-) -> tuple[FloatArray, FloatArray]:
+def _cuts(thresholds: FloatArray, low: float, high: float, first: float, last: float) -> tuple[FloatArray, FloatArray]:
     """The sorted cuts inside the domain [first, last], and the real numbers they stand for."""
     base = np.concatenate(([next_down(first)], thresholds, [last])).astype(np.float64)
     above = next_up(base)

@@ -81,7 +81,7 @@ def build(low, high, order, nodes, bound_low, bound_high):
 
 @njit(cache=True, nogil=True)
 def _meet(low, high, row, other_low, other_high, i):
-    for f in range(low.shape[1]):
+    for f in range(low.shape[1]):  # noqa: SIM110 (numba knows no generators)
         if low[row, f] > other_high[i, f] or high[row, f] < other_low[i, f]:
             return False
     return True
@@ -142,7 +142,7 @@ def still_covered(low, high, boxes, level, n_slots, ended, first_new, n_ended, w
 
 @njit(cache=True, nogil=True)
 def _meets_pre(low, high, row, boxes, i):
-    for f in range(low.shape[1]):
+    for f in range(low.shape[1]):  # noqa: SIM110
         if low[row, f] > boxes[i, 1, f] or high[row, f] < boxes[i, 0, f]:
             return False
     return True

@@ -17,17 +17,15 @@ from treeproof._kernels.symbolic import (
     FEATURE,
     LEAF,
     LEAF_NUMBER,
-    LEFT,
-    NAN_LEFT,
     POST_HIGH,
     POST_LOW,
     PRE_HIGH,
     PRE_LOW,
-    RIGHT,
     THRESHOLD,
     apart,
     copy_box,
     paid_for,
+    push_children,
     sharpen,
 )
 from treeproof._kernels.walk import decide
@@ -111,16 +109,6 @@ N_OPEN, N_ENDED, N_SLOTS, FREE, ITERATION, FIRST_LEVEL, N_SPLITS, N_MADE = 0, 1,
 
 
 @njit(cache=True, nogil=True)
-def _sides(low, high, cut, nan_left):
-    """Whether cells [low, high] can go left and right at a test."""
-    if low == 0:
-        if high == 0:
-            return nan_left != 0, nan_left == 0
-        return True, True
-    return low <= cut, high > cut
-
-
-@njit(cache=True, nogil=True)
 def _reach(low, high, start, keep_low, keep_high, tests, forest, stack, live):
     """Fills `live` with the leaves that the box [low, high] can reach."""
     n_words = live.shape[0]
@@ -142,18 +130,11 @@ def _reach(low, high, start, keep_low, keep_high, tests, forest, stack, live):
         while top > 0:
             top -= 1
             node = stack[top]
-            f = tests[node, FEATURE]
-            if f == LEAF:
+            if tests[node, FEATURE] == LEAF:
                 b = tests[node, LEAF_NUMBER] - forest[t, FIRST]
                 live[forest[t, WORD] + b // 64] |= ONE << np.uint64(forest[t, SHIFT] + b % 64)
-                continue
-            goes_left, goes_right = _sides(low[f], high[f], tests[node, CUT], tests[node, NAN_LEFT])
-            if goes_left:
-                stack[top] = tests[node, LEFT]
-                top += 1
-            if goes_right:
-                stack[top] = tests[node, RIGHT]
-                top += 1
+            else:
+                top = push_children(low, high, tests, node, stack, top)
 
 
 @njit(cache=True, nogil=True)
@@ -245,7 +226,7 @@ def _fill_movable(box, cost, budget, movable):
 
 @njit(cache=True, nogil=True)
 def _is_moved(uses, t, movable):
-    for w in range(movable.shape[0]):
+    for w in range(movable.shape[0]):  # noqa: SIM110 (numba knows no generators)
         if uses[t, w] & movable[w]:
             return True
     return False
@@ -256,7 +237,7 @@ def _judge(
     box, origin, start, cost, budget, tests, forest, uses, worth, base_gap, slack, keep_low, keep_high, leaf_row, exact,
     live, span, possible, sums, movable, stack,
 ):  # fmt: skip
-    """What becomes of a symbolic attack (Alg. 4, lines 8-15), and n_u, how many trees its pre-image leaves undecided."""
+    """What becomes of a symbolic attack (Alg. 4, lines 8-15), and n_u, the undecided trees on its pre-image."""
     n_trees, n_pairs = forest.shape[0], base_gap.shape[0]
     _reach(box[PRE_LOW], box[PRE_HIGH], start, keep_low, keep_high, tests, forest, stack, live[0])
     _reach(box[POST_LOW], box[POST_HIGH], start, keep_low, keep_high, tests, forest, stack, live[1])
@@ -323,20 +304,14 @@ def _elect(low, high, tests, forest, worth, live, span, stack, votes, touched):
         while top > 0:
             top -= 1
             node = stack[top]
-            f = tests[node, FEATURE]
-            if f == LEAF:
+            if tests[node, FEATURE] == LEAF:
                 continue
-            goes_left, goes_right = _sides(low[f], high[f], tests[node, CUT], tests[node, NAN_LEFT])
-            if goes_right:
-                stack[top] = tests[node, RIGHT]
-                top += 1
-            if goes_left:
-                stack[top] = tests[node, LEFT]
-                top += 1
-            if goes_left and goes_right:
+            height = push_children(low, high, tests, node, stack, top)
+            if height == top + 2:
                 votes[tests[node, THRESHOLD]] += 1
                 touched[n] = node
                 n += 1
+            top = height
     best = touched[0]
     for i in range(1, n):
         if votes[tests[touched[i], THRESHOLD]] > votes[tests[best, THRESHOLD]]:
@@ -448,8 +423,8 @@ def refine(model, rules, scratch, queue, until, stop):
                 continue
             copy_box(boxes[slot], parent)
             image, f = _choose(
-                parent, whys[slot], start, cost, budget, tests, forest, worth, keep_low, keep_high, split_at, live, span,
-                stack, votes, touched, cuts,
+                parent, whys[slot], start, cost, budget, tests, forest, worth, keep_low, keep_high, split_at, live,
+                span, stack, votes, touched, cuts,
             )  # fmt: skip
             n_parts = _parts(parent[image, f], parent[image + 1, f], cuts, parts)
             levels[slot], following[slot], state[FREE] = -1, state[FREE], slot

@@ -1,8 +1,8 @@
 """Symbolic attacks on fine cells: Algorithms 1 to 3 of the paper, one tree at a time.
 
 An attack is a (4, n_features) block of cells: per feature the pre-image [PRE_LOW, PRE_HIGH] and the post-image
-[POST_LOW, POST_HIGH]. A feature was attacked for sure iff the two share no cell; the cost of the attack is that of these
-features. Cell 0 is a missing value: a range that holds it and numbers too is always the whole feature.
+[POST_LOW, POST_HIGH]. A feature was attacked for sure iff the two share no cell; the cost of the attack is that of
+these features. Cell 0 is a missing value: a range that holds it and numbers too is always the whole feature.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def annotate(tests, root, rules, top, nodes, boxes, stop):
 
 @njit(cache=True, nogil=True)
 def _any_apart(box):
-    for f in range(box.shape[1]):
+    for f in range(box.shape[1]):  # noqa: SIM110 (numba knows no generators)
         if apart(box, f):
             return True
     return False
@@ -209,31 +209,64 @@ def _meet_images(free, attacked, out):
 
 
 @njit(cache=True, nogil=True)
+def sides(low, high, cut, nan_left):
+    """Whether cells [low, high] can go left and right at a test."""
+    if low == 0:
+        if high == 0:
+            return nan_left != 0, nan_left == 0
+        return True, True
+    return low <= cut, high > cut
+
+
+@njit(cache=True, nogil=True)
+def push_children(low, high, tests, node, stack, top):
+    """Puts the children that a box [low, high] can reach on the stack, left on top; returns its new height."""
+    f = tests[node, FEATURE]
+    goes_left, goes_right = sides(low[f], high[f], tests[node, CUT], tests[node, NAN_LEFT])
+    if goes_right:
+        stack[top] = tests[node, RIGHT]
+        top += 1
+    if goes_left:
+        stack[top] = tests[node, LEFT]
+        top += 1
+    return top
+
+
+@njit(cache=True, nogil=True)
 def analyze_tree(tests, kind, rules, nodes, boxes, n, attacks, stop):
     """Algorithm 3: fills `attacks` with the symbolic attacks under which a tree's prediction may change.
 
     nodes, boxes and n come from `annotate`; leaves of the same `kind` predict the same. Returns how many there are, or
-    FULL or STOPPED.
+    FULL or STOPPED. The leaves where instances of an attack can start are found by walking down with its pre-image.
     """
     start, moves, cost, budget = rules.start, rules.moves, rules.cost, rules.budget
-    free = np.empty(n, np.int64)
-    n_free = 0
+    # The attacks of cost 0 (nothing moved) of each leaf, as linked lists.
+    first, following = np.full(kind.shape[0], -1, np.int64), np.full(n, -1, np.int64)
     for i in range(n):
         if tests[nodes[i], FEATURE] == LEAF and not _any_apart(boxes[i]):
-            free[n_free] = i
-            n_free += 1
+            leaf = tests[nodes[i], LEAF_NUMBER]
+            following[i], first[leaf] = first[leaf], i
+    stack = np.empty(tests.shape[0] + 1, np.int32)
     found = 0
     for j in range(n):
         if tests[nodes[j], FEATURE] != LEAF or not _any_apart(boxes[j]):
             continue
         if stop[0] != 0:
             return STOPPED
-        for k in range(n_free):
-            i = free[k]
-            if kind[tests[nodes[i], LEAF_NUMBER]] == kind[tests[nodes[j], LEAF_NUMBER]]:
+        stack[0] = nodes[0]
+        top = 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            if tests[node, FEATURE] != LEAF:
+                top = push_children(boxes[j, PRE_LOW], boxes[j, PRE_HIGH], tests, node, stack, top)
                 continue
-            if found == attacks.shape[0]:
-                return FULL
-            if _meet_images(boxes[i], boxes[j], attacks[found]):
-                found += sharpen(attacks[found], start, moves, cost, budget)
+            leaf = tests[node, LEAF_NUMBER]
+            i = first[leaf] if kind[leaf] != kind[tests[nodes[j], LEAF_NUMBER]] else -1
+            while i >= 0:
+                if found == attacks.shape[0]:
+                    return FULL
+                if _meet_images(boxes[i], boxes[j], attacks[found]):
+                    found += sharpen(attacks[found], start, moves, cost, budget)
+                i = following[i]
     return found

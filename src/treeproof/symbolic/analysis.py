@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ from treeproof.symbolic.lanes import (
     Lane,
     Limits,
     Workers,
-    annotate_one,
     analyze_one,
+    annotate_one,
     ctrl_c_ends,
     deal,
     first_candidates,
@@ -111,14 +111,17 @@ class Analysis:
     def is_stable(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Per row whether the model is proved stable there; False says "not proved", or once converged "unstable"."""
         rows = self._rows(X)
-        cells = self._compiled.grid.cells(rows)
-        return ~self._region.meets(cells, cells, self.n_jobs)
+        return self._free(rows, rows)
 
     def is_stable_around(self, X: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.bool_]:
         """Per row whether the model is proved stable on its whole neighbourhood N(x)."""
-        low, high = self._compiled.threat.neighbourhood(self._rows(X), bind_epsilon(epsilon, self.ensemble))
+        return self._free(*self._compiled.threat.neighbourhood(self._rows(X), bind_epsilon(epsilon, self.ensemble)))
+
+    def _free(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+        """Per row whether no symbolic attack starts in the box [low, high]."""
         grid = self._compiled.grid
-        return ~self._region.meets(grid.cells(low), grid.cells(high), self.n_jobs)
+        met = self._region.meets(grid.cells(low), grid.cells(high), self.n_jobs)
+        return ~(met | self._compiled.is_left_out(low))
 
     def robustness(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """The paper's r̂, a lower bound of the robustness of the model: the share of rows proved correct and stable."""
@@ -164,6 +167,7 @@ def analyze(
     max_seconds: float | None = None,
     *,
     max_memory: int = MEMORY,
+    missing: bool = False,
     track: Sequence[Any] | None = None,
     voting: Any = None,
 ) -> Analysis:
@@ -172,7 +176,9 @@ def analyze(
     Symbolic attacks of all trees are split until each is proved harmless or harmful, in threads (`n_jobs`), for at
     most `max_iterations` (None: until convergence), `max_seconds` and about `max_memory` bytes, or until Ctrl-C. The
     answer is sound whenever it stops. `track=(X, y)` or `(X, y, epsilons)` records how r̂ and R̂ grow with every
-    iteration, in `Analysis.history`. The attacker has intervals, costs and a budget; an Lp attacker is refused.
+    iteration, in `Analysis.history`. Rows with missing values are analyzed with `missing=True` only, which takes a
+    multiple of the time; else nothing is proved of them. The attacker has intervals, costs and a budget; an Lp
+    attacker is refused.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -184,7 +190,7 @@ def analyze(
     (True, True)
     """
     began = time.monotonic()
-    ensemble, compiled = _prepared(model, attacker, voting)
+    ensemble, compiled = _prepared(model, attacker, voting, missing)
     until = _whole(max_iterations, "max_iterations")
     limits = Limits(memory=_whole(max_memory, "max_memory"))
     if max_seconds is not None:
@@ -217,9 +223,11 @@ def analyze(
     )
 
 
-def annotate(model: Any, attacker: Attacker, tree: int = 0, *, voting: Any = None) -> list[list[SymbolicAttack]]:
+def annotate(
+    model: Any, attacker: Attacker, tree: int = 0, *, missing: bool = False, voting: Any = None
+) -> list[list[SymbolicAttack]]:
     """Algorithm 1 on one tree: per node, in the order of the tree's nodes (root first, level by level), its attacks."""
-    ensemble, compiled = _prepared(model, attacker, voting)
+    ensemble, compiled = _prepared(model, attacker, voting, missing)
     tree = _tree_index(ensemble, tree)
     annotated = annotate_one(compiled, tree, Limits())
     assert annotated is not None  # there are no limits
@@ -229,15 +237,17 @@ def annotate(model: Any, attacker: Attacker, tree: int = 0, *, voting: Any = Non
     return [symbolic_attacks(boxes[nodes == node], compiled) for node in range(first, end)]
 
 
-def analyze_tree(model: Any, attacker: Attacker, tree: int = 0, *, voting: Any = None) -> list[SymbolicAttack]:
+def analyze_tree(
+    model: Any, attacker: Attacker, tree: int = 0, *, missing: bool = False, voting: Any = None
+) -> list[SymbolicAttack]:
     """Algorithm 3 on one tree: the symbolic attacks under which its prediction may change."""
-    ensemble, compiled = _prepared(model, attacker, voting)
+    ensemble, compiled = _prepared(model, attacker, voting, missing)
     found = analyze_one(compiled, _tree_index(ensemble, tree), Limits())
     assert found is not None  # there are no limits
     return symbolic_attacks(found, compiled)
 
 
-def _prepared(model: Any, attacker: Attacker, voting: Any) -> tuple[Ensemble, Compiled]:
+def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, Compiled]:
     ensemble = as_ensemble(model, voting=voting)
     if not isinstance(attacker, Attacker):
         raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
@@ -246,7 +256,7 @@ def _prepared(model: Any, attacker: Attacker, voting: Any) -> tuple[Ensemble, Co
             f"symbolic attacks are boxes, and {attacker!r} reaches a ball; use treeproof.verify, which takes it, or an "
             "attacker with intervals"
         )
-    return ensemble, Compiled.build(ensemble, attacker.bind(ensemble))
+    return ensemble, Compiled.build(ensemble, attacker.bind(ensemble), missing)
 
 
 def _iterate(lanes: list[Lane], workers: Workers, until: int, tracker: Tracker | None) -> None:
@@ -259,7 +269,7 @@ def _iterate(lanes: list[Lane], workers: Workers, until: int, tracker: Tracker |
         if not left or limits.look():
             return
         reached = min(until, reached + step)
-        workers.run([lambda lane=lane: lane.run(reached) for lane in left])  # type: ignore[misc]
+        workers.run([partial(lane.run, reached) for lane in left])
         if tracker is not None and not limits.stop[0]:
             workers.run(tracker.updates())
             tracker.note()

@@ -30,7 +30,9 @@ class Range:
     def __str__(self) -> str:
         if self.low > self.high:
             return "{NaN}"
-        text = f"{'(' if self.low_open else '['}{_number(self.low)}, {_number(self.high)}{')' if self.high_open else ']'}"
+        text = (
+            f"{'(' if self.low_open else '['}{_number(self.low)}, {_number(self.high)}{')' if self.high_open else ']'}"
+        )
         return text + " ∪ {NaN}" if self.missing else text
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.ensemble import Ensemble
 from treeproof.fine_grid import NAN_CELL, FineGrid
+from treeproof.intervals import FloatArray
 from treeproof.local import compiled as compiled_for_search
 from treeproof.threat import Threat
 
@@ -33,9 +34,11 @@ class Compiled:
     n_words: int
     n_classes: int
     cell_type: type[np.signedinteger[Any]]
+    missing: bool
+    """Whether instances with missing values are analyzed too."""
 
     @classmethod
-    def build(cls, ensemble: Ensemble, threat: Threat, largest_table: int = LARGEST_TABLE) -> Compiled:
+    def build(cls, ensemble: Ensemble, threat: Threat, missing: bool) -> Compiled:
         """Puts thresholds, moves, leaf scores and tables together."""
         from treeproof._kernels.refinement import Model
         from treeproof._kernels.symbolic import Rules
@@ -43,7 +46,7 @@ class Compiled:
         grid = FineGrid.build(ensemble, threat)
         search_model, exact = compiled_for_search(ensemble)
         tests, split_at = _tests(ensemble, grid)
-        forest, n_words = _forest(ensemble, tests)
+        forest, n_words = _forest(ensemble)
         leaves = _leaves(ensemble)
         value, offset = search_model.value, search_model.offset
         a, b = np.triu_indices(value.shape[1], 1)
@@ -51,7 +54,7 @@ class Compiled:
         kind = search_model.kind[rows].astype(np.int64)
         worth = np.column_stack((value[rows][:, b] - value[rows][:, a], kind))
         keep_low = keep_high = np.empty((0, n_words), dtype=np.uint64)
-        if 16 * int(grid.start[-1]) * n_words <= largest_table:
+        if 16 * int(grid.start[-1]) * n_words <= LARGEST_TABLE:
             keep_low, keep_high = _tables(ensemble, grid, tests, forest, n_words)
         model = Model(
             tests,
@@ -68,14 +71,31 @@ class Compiled:
         )
         rules = Rules(grid.start, grid.moves, threat.cost, np.int64(threat.budget))
         cell_type = np.int16 if int(grid.last.max()) < 2**15 - 2 else np.int32
-        return cls(ensemble, threat, grid, model, rules, kind, n_words, value.shape[1], cell_type)
+        return cls(
+            ensemble,
+            threat,
+            grid,
+            model,
+            rules,
+            kind,
+            n_words,
+            value.shape[1],
+            cell_type,
+            missing and ensemble.handles_missing,
+        )
 
     def everything(self) -> Boxes:
         """The attack of a root: any instance, unchanged or not (1, 4, n_features)."""
         box = np.empty((1, 4, self.ensemble.n_features), dtype=self.cell_type)
-        box[:, [0, 2]] = NAN_CELL if self.ensemble.handles_missing else NAN_CELL + 1
+        box[:, [0, 2]] = NAN_CELL if self.missing else NAN_CELL + 1
         box[:, [1, 3]] = self.grid.last
         return box
+
+    def is_left_out(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which rows the analysis says nothing about: those with missing values, unless it was told to."""
+        if self.missing or not self.ensemble.handles_missing:
+            return np.zeros(len(rows), dtype=np.bool_)
+        return np.asarray(np.isnan(rows).any(axis=1))
 
     def scratch(self) -> Any:
         """Room for one thread."""
@@ -131,7 +151,7 @@ def _tests(ensemble: Ensemble, grid: FineGrid) -> tuple[npt.NDArray[np.int32], n
     return tests, np.sort(np.concatenate(split_at), axis=1).astype(np.int32)
 
 
-def _forest(ensemble: Ensemble, tests: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], int]:
+def _forest(ensemble: Ensemble) -> tuple[npt.NDArray[np.int32], int]:
     """Per tree its root and the place of its leaves in words of 64 bits; and the number of words."""
     trees = _tree_of(ensemble)[_leaves(ensemble)]
     first = np.searchsorted(trees, np.arange(ensemble.n_trees + 1))

@@ -39,9 +39,9 @@ class History:
 class Tracker:
     """Follows, lane by lane, which rows are still met by an attack; what is once free stays free."""
 
-    def __init__(self, compiled: Compiled, rows: _Rows, ended: Boxes, lanes: list[Lane]) -> None:
+    def __init__(self, rows: _Rows, ended: Boxes, lanes: list[Lane]) -> None:
         self._rows, self._lanes, self._n_ended = rows, lanes, len(ended)
-        self._lost = Region(ended[:, :2]).meets(rows.low, rows.high)
+        self._lost = rows.left_out | Region(ended[:, :2]).meets(rows.low, rows.high)
         self._witness = [np.zeros(len(rows.low), dtype=np.int32) for _ in lanes]
         self._seen = [0] * len(lanes)
         self._notes: list[tuple[FloatArray, int, int]] = []
@@ -52,7 +52,7 @@ class Tracker:
     @classmethod
     def of(cls, compiled: Compiled, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> Tracker:
         """Starts with what is known before the first iteration."""
-        return cls(compiled, _Rows.of(compiled, track), ended, lanes)
+        return cls(_Rows.of(compiled, track), ended, lanes)
 
     def updates(self) -> list[Callable[[], None]]:
         """One task per lane that brings its part up to date."""
@@ -98,6 +98,7 @@ class _Rows:
     low: npt.NDArray[Any]
     high: npt.NDArray[Any]
     correct: npt.NDArray[np.bool_]
+    left_out: npt.NDArray[np.bool_]
     epsilons: tuple[Any, ...]
 
     @property
@@ -118,5 +119,6 @@ class _Rows:
         groups = [(rows, rows)] + [threat.neighbourhood(rows, bind_epsilon(one, ensemble)) for one in epsilons]
         low, high = (np.concatenate([grid.cells(group[end]) for group in groups]) for end in (0, 1))
         correct = np.tile(ensemble.predict_index(rows) == labels, len(groups))
-        kind = compiled.cell_type
-        return cls(low.astype(kind), high.astype(kind), correct, tuple(plain_epsilon(one) for one in epsilons))
+        left_out = np.tile(compiled.is_left_out(rows), len(groups))
+        names = tuple(plain_epsilon(one) for one in epsilons)
+        return cls(low.astype(compiled.cell_type), high.astype(compiled.cell_type), correct, left_out, names)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.N
     If there is no time or memory for them, the one attack that holds all others.
     """
     n_trees = compiled.ensemble.n_trees
-    found = workers.run([lambda t=t: analyze_one(compiled, t, workers.limits) for t in range(n_trees)])  # type: ignore[misc]
+    found = workers.run([partial(analyze_one, compiled, t, workers.limits) for t in range(n_trees)])
     if any(part is None for part in found):
         return compiled.everything(), np.zeros(1, dtype=np.int32)
     boxes = np.concatenate(found)
@@ -131,7 +132,8 @@ def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDA
         root = compiled.ensemble.roots[tree]
         return annotate(compiled.model.tests, root, compiled.rules, top[0], nodes, boxes, limits.stop), (nodes, boxes)
 
-    return _with_room(run, top.nbytes + 4, limits)
+    found: tuple[npt.NDArray[np.int32], Boxes] | None = _with_room(run, top.nbytes + 4, limits)
+    return found
 
 
 def analyze_one(compiled: Compiled, tree: int, limits: Limits) -> Boxes | None:
@@ -172,6 +174,8 @@ def _with_room(run: Callable[[int], tuple[int, Any]], n_bytes: int, limits: Limi
 
 def unique_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The indices, in order, of the first of each set of equal rows."""
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
     flat = rows.reshape(len(rows), -1)
     weights = np.random.default_rng(0).integers(1, 2**62, size=flat.shape[1], dtype=np.int64) | 1
     keys = np.zeros(len(flat), dtype=np.int64)
@@ -182,7 +186,7 @@ def unique_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     # Equal keys only say where to look.
     pairs = np.flatnonzero(same)
     same[pairs] = (flat[order[pairs + 1]] == flat[order[pairs]]).all(axis=1)
-    return np.sort(order[np.concatenate(([True], ~same))]) if len(flat) else order
+    return np.sort(order[np.concatenate(([True], ~same))])
 
 
 class Lane:
@@ -292,7 +296,7 @@ def _enough(size: int, needed: int) -> int:
 
 
 def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
-    """The array with entries added at its end; kernels read no slot before they have written it, but levels and links."""
+    """The array with entries added at its end."""
     if size == len(array):
         return array
     longer = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
@@ -300,9 +304,7 @@ def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
     return longer
 
 
-def deal(
-    compiled: Compiled, limits: Limits, boxes: Boxes, origin: npt.NDArray[np.int32]
-) -> tuple[Boxes, list[Lane]]:
+def deal(compiled: Compiled, limits: Limits, boxes: Boxes, origin: npt.NDArray[np.int32]) -> tuple[Boxes, list[Lane]]:
     """Judges the first candidates: those that have ended already, and lanes for those to be split."""
     from treeproof._kernels.refinement import ENDED, SPLIT_PRE, judge_all
 
