@@ -21,7 +21,7 @@ from tests.adapters import as_attacker
 from tests.oracles import OracleAttacker
 from tests.points import critical_rows
 from tests.strategies import Case, cases
-from treeproof.ensemble import Ensemble
+from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.symbolic import compiled, lanes
 from treeproof.symbolic.region import Region
@@ -110,6 +110,23 @@ def test_single_trees_are_exact_without_iterations(case: Case) -> None:
     if not is_coarse(ensemble, plain):
         assert analysis.is_stable([x])[0] == oracles.stable(ensemble, plain, x)
         assert analysis.is_stable_around([x], list(eps))[0] == oracles.stable_around(ensemble, plain, x, eps)
+
+
+def test_a_move_may_leap_over_the_place_it_would_need() -> None:
+    """Label 1 iff x0 > 10 and x1 in (8, 9]. From 7 or 4.5 x1 cannot get there by 5 to 6; from 3.5 it can."""
+    builder = EnsembleBuilder(n_features=2, classes=[0, 1], rule=ScoreRule(decision=Decision.CUT, cut=1.5), base=[0.0])
+    builder.add_tree(
+        feature=[0, LEAF, LEAF], threshold=[10.0, 0, 0], left=[1, LEAF, LEAF], right=[2, LEAF, LEAF],
+        scores=[[0], [0], [1]],
+    )  # fmt: skip
+    builder.add_tree(
+        feature=[1, LEAF, 1, LEAF, LEAF], threshold=[8.0, 0, 9.0, 0, 0], left=[1, LEAF, 3, LEAF, LEAF],
+        right=[2, LEAF, 4, LEAF, LEAF], scores=[[0], [0], [0], [1], [0]],
+    )  # fmt: skip
+    analysis = tp.analyze(builder.build(), tp.Attacker([(0.0, 1.0), (5.0, 6.0)]))
+    rows = [[9.5, 8.5], [9.5, 7.0], [9.5, 4.5], [9.5, 3.5], [9.5, 2.5], [9.5, 9.5], [8.5, 2.5]]
+    assert analysis.is_stable(rows).tolist() == [False, True, True, False, False, True, True]
+    assert analysis.converged
 
 
 # --- real models -------------------------------------------------------------------------------------------------

@@ -234,8 +234,8 @@ def _is_moved(uses, t, movable):
 
 @njit(cache=True, nogil=True)
 def _judge(
-    box, origin, start, cost, budget, tests, forest, uses, worth, base_gap, slack, keep_low, keep_high, leaf_row, exact,
-    live, span, possible, sums, movable, stack,
+    box, origin, start, cost, budget, away, tests, forest, uses, worth, base_gap, slack, keep_low, keep_high, leaf_row,
+    exact, live, span, possible, sums, movable, stack,
 ):  # fmt: skip
     """What becomes of a symbolic attack (Alg. 4, lines 8-15), and n_u, the undecided trees on its pre-image."""
     n_trees, n_pairs = forest.shape[0], base_gap.shape[0]
@@ -268,17 +268,29 @@ def _judge(
             if n_before == 1 and n_after == 1:
                 return STABLE, 0
             return (SPLIT_PRE if n_before > 1 else SPLIT_POST), undecided
-    return (ENDED if _dearest(box, cost) <= budget else SPLIT_PRICE), undecided
+    return (ENDED if _all_can_pay(box, cost, budget, away) else SPLIT_PRICE), undecided
 
 
 @njit(cache=True, nogil=True)
-def _dearest(box, cost):
-    """What the attack costs for the instance of the pre-image that pays most: all outside the post-image are moved."""
-    paid = np.int64(0)
+def _sticks_out(box, f):
+    """Whether some instances of the pre-image, but not all, are outside the post-image in feature f."""
+    return not apart(box, f) and (box[PRE_LOW, f] < box[POST_LOW, f] or box[PRE_HIGH, f] > box[POST_HIGH, f])
+
+
+@njit(cache=True, nogil=True)
+def _all_can_pay(box, cost, budget, away):
+    """Whether the attack takes every instance of the pre-image into the post-image.
+
+    Those outside the post-image in a feature must move it. They can if 0 is an allowed move, since the nearest place is
+    within reach; else they may only be able to leap over it.
+    """
+    paid = paid_for(box, cost)
     for f in range(box.shape[1]):
-        if box[PRE_LOW, f] < box[POST_LOW, f] or box[PRE_HIGH, f] > box[POST_HIGH, f]:
+        if _sticks_out(box, f):
+            if away[f]:
+                return False
             paid += cost[f]
-    return paid
+    return paid <= budget
 
 
 @njit(cache=True, nogil=True)
@@ -286,9 +298,9 @@ def judge_all(boxes, origin, model, rules, scratch, what, undecided):
     """Judges each of `boxes` (n, 4, n_features): fills `what` and `undecided`."""
     for i in range(boxes.shape[0]):
         what[i], undecided[i] = _judge(
-            boxes[i], origin[i], rules.start, rules.cost, rules.budget, model.tests, model.forest, model.uses,
-            model.worth, model.base_gap, model.slack, model.keep_low, model.keep_high, model.leaf_row, model.exact,
-            scratch.live, scratch.span, scratch.possible, scratch.sums, scratch.movable, scratch.stack,
+            boxes[i], origin[i], rules.start, rules.cost, rules.budget, rules.away, model.tests, model.forest,
+            model.uses, model.worth, model.base_gap, model.slack, model.keep_low, model.keep_high, model.leaf_row,
+            model.exact, scratch.live, scratch.span, scratch.possible, scratch.sums, scratch.movable, scratch.stack,
         )  # fmt: skip
 
 
@@ -323,14 +335,13 @@ def _elect(low, high, tests, forest, worth, live, span, stack, votes, touched):
 
 @njit(cache=True, nogil=True)
 def _choose(
-    box, why, start, cost, budget, tests, forest, worth, keep_low, keep_high, split_at, live, span, stack, votes,
+    box, why, start, cost, budget, away, tests, forest, worth, keep_low, keep_high, split_at, live, span, stack, votes,
     touched, cuts,
 ):  # fmt: skip
     """Where to split: fills `cuts` (3,), sorted, and returns the image (PRE_LOW or POST_LOW) and the feature."""
     if why == SPLIT_PRICE:
         for f in range(box.shape[1]):
-            inside = box[PRE_LOW, f] >= box[POST_LOW, f] and box[PRE_HIGH, f] <= box[POST_HIGH, f]
-            if not inside and not apart(box, f) and cost[f] > 0:
+            if _sticks_out(box, f) and (cost[f] > 0 or away[f]):
                 cuts[0], cuts[1], cuts[2] = box[POST_LOW, f] - 1, box[POST_HIGH, f], box[POST_HIGH, f]
                 return PRE_LOW, f
     image = PRE_LOW if why == SPLIT_PRE else POST_LOW
@@ -374,6 +385,13 @@ def push(slot, level, undecided, levels, following, heads, tails):
 
 
 @njit(cache=True, nogil=True)
+def push_all(undecided, queue):
+    """Puts the first attacks of a queue, one per entry of `undecided`, on its lists."""
+    for slot in range(undecided.shape[0]):
+        push(slot, 0, undecided[slot], queue.level, queue.following, queue.heads, queue.tails)
+
+
+@njit(cache=True, nogil=True)
 def _pop(state, following, heads, tails):
     """Takes the first attack off the queue: fewest splits n_c, then fewest undecided trees n_u."""
     while True:
@@ -391,7 +409,7 @@ def _pop(state, following, heads, tails):
 @njit(cache=True, nogil=True)
 def refine(model, rules, scratch, queue, until, stop):
     """Iterates Algorithm 4 on one queue until iteration `until`; returns DONE, PAUSED, GROW or HALTED."""
-    start, moves, cost, budget = rules.start, rules.moves, rules.cost, rules.budget
+    start, moves, cost, budget, away = rules.start, rules.moves, rules.cost, rules.budget, rules.away
     tests, forest, uses, worth = model.tests, model.forest, model.uses, model.worth
     base_gap, slack, leaf_row, exact = model.base_gap, model.slack, model.leaf_row, model.exact
     keep_low, keep_high, split_at = model.keep_low, model.keep_high, model.split_at
@@ -423,8 +441,8 @@ def refine(model, rules, scratch, queue, until, stop):
                 continue
             copy_box(boxes[slot], parent)
             image, f = _choose(
-                parent, whys[slot], start, cost, budget, tests, forest, worth, keep_low, keep_high, split_at, live,
-                span, stack, votes, touched, cuts,
+                parent, whys[slot], start, cost, budget, away, tests, forest, worth, keep_low, keep_high, split_at,
+                live, span, stack, votes, touched, cuts,
             )  # fmt: skip
             n_parts = _parts(parent[image, f], parent[image + 1, f], cuts, parts)
             levels[slot], following[slot], state[FREE] = -1, state[FREE], slot
@@ -444,7 +462,7 @@ def refine(model, rules, scratch, queue, until, stop):
                 if sharpen(child, start, moves, cost, budget):
                     state[N_MADE] += 1
                     what, undecided = _judge(
-                        child, origin, start, cost, budget, tests, forest, uses, worth, base_gap, slack, keep_low,
+                        child, origin, start, cost, budget, away, tests, forest, uses, worth, base_gap, slack, keep_low,
                         keep_high, leaf_row, exact, live, span, possible, sums, movable, stack,
                     )  # fmt: skip
                 if what >= SPLIT_PRE:

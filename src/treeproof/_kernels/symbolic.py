@@ -27,12 +27,16 @@ FULL, STOPPED = -1, -2
 
 
 class Rules(NamedTuple):
-    """The attacker on fine cells: `start` and `moves` as in fine_grid.py, `cost` per feature, and the budget."""
+    """The attacker on fine cells: `start` and `moves` as in fine_grid.py, `cost` per feature, and the budget.
+
+    `away` marks features whose interval excludes 0: a move may lead over the place where one would like to end.
+    """
 
     start: Any
     moves: Any
     cost: Any
     budget: Any
+    away: Any
 
 
 @njit(cache=True, nogil=True)

@@ -198,7 +198,7 @@ def analyze(
     n_threads = _threads(n_jobs)
     with ctrl_c_ends(limits), Workers(n_threads, limits) as workers:
         boxes, origin = first_candidates(compiled, workers)
-        ended, lanes = deal(compiled, limits, boxes, origin)
+        ended, lanes = deal(compiled, workers, boxes, origin)
         tracker = None if track is None else Tracker.of(compiled, track, ended, lanes)
         _iterate(lanes, workers, until, tracker)
     attacks = np.concatenate([ended, *(lane.ended_attacks() for lane in lanes)])

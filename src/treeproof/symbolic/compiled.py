@@ -69,7 +69,8 @@ class Compiled:
             exact,
             split_at,
         )
-        rules = Rules(grid.start, grid.moves, threat.cost, np.int64(threat.budget))
+        away = (threat.low > 0) | (threat.high < 0)
+        rules = Rules(grid.start, grid.moves, threat.cost, np.int64(threat.budget), away)
         cell_type = np.int16 if int(grid.last.max()) < 2**15 - 2 else np.int32
         return cls(
             ensemble,

@@ -27,6 +27,9 @@ N_LANES = 20
 POLL = 0.05
 """Seconds between two looks at the clock while threads work."""
 
+CHUNK = 20_000
+"""First candidates that a thread judges before it looks whether to stop."""
+
 COPIES = 3
 """Attacks are counted so many times against the memory cap: in their queue, in the result, and in its index."""
 
@@ -201,7 +204,7 @@ class Lane:
         what: npt.NDArray[np.int64],
         undecided: npt.NDArray[np.int64],
     ) -> None:
-        from treeproof._kernels.refinement import FREE, N_OPEN, N_SLOTS, Queue, push
+        from treeproof._kernels.refinement import FREE, N_OPEN, N_SLOTS, Queue, push_all
 
         self._compiled, self._limits, self._scratch = compiled, limits, compiled.scratch()
         n, n_trees = len(boxes), compiled.ensemble.n_trees
@@ -218,11 +221,10 @@ class Lane:
             np.empty(size, dtype=np.int32),
             np.zeros(8, dtype=np.int64),
         )
-        for slot in range(n):
-            push(slot, 0, undecided[slot], self.queue.level, self.queue.following, self.queue.heads, self.queue.tails)
+        push_all(undecided, self.queue)
         self.queue.state[[N_OPEN, N_SLOTS]] = n
         self.queue.state[FREE] = -1
-        self.full = False
+        self.full = not limits.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
 
     @property
     def iteration(self) -> int:
@@ -304,16 +306,33 @@ def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
     return longer
 
 
-def deal(compiled: Compiled, limits: Limits, boxes: Boxes, origin: npt.NDArray[np.int32]) -> tuple[Boxes, list[Lane]]:
+def deal(compiled: Compiled, workers: Workers, boxes: Boxes, origin: npt.NDArray[np.int32]) -> tuple[Boxes, list[Lane]]:
     """Judges the first candidates: those that have ended already, and lanes for those to be split."""
     from treeproof._kernels.refinement import ENDED, SPLIT_PRE, judge_all
 
-    what, undecided = np.empty(len(boxes), dtype=np.int64), np.empty(len(boxes), dtype=np.int64)
-    judge_all(boxes, origin, compiled.model, compiled.rules, compiled.scratch(), what, undecided)
+    # What there is no time to judge counts as undecided.
+    what, undecided = np.full(len(boxes), SPLIT_PRE), np.zeros(len(boxes), dtype=np.int64)
+
+    def judge(first: int) -> None:
+        part = slice(first, first + CHUNK)
+        if not workers.limits.stop[0]:
+            judge_all(
+                boxes[part],
+                origin[part],
+                compiled.model,
+                compiled.rules,
+                compiled.scratch(),
+                what[part],
+                undecided[part],
+            )
+
+    workers.run(partial(judge, first) for first in range(0, len(boxes), CHUNK))
     candidates = np.flatnonzero(what >= SPLIT_PRE)
     candidates = candidates[np.argsort(undecided[candidates], kind="stable")]
     hands = (candidates[lane::N_LANES] for lane in range(N_LANES))
     lanes = [
-        Lane(compiled, limits, boxes[hand], origin[hand], what[hand], undecided[hand]) for hand in hands if len(hand)
+        Lane(compiled, workers.limits, boxes[hand], origin[hand], what[hand], undecided[hand])
+        for hand in hands
+        if len(hand)
     ]
     return boxes[what == ENDED], lanes
