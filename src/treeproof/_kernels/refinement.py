@@ -105,7 +105,8 @@ class Queue(NamedTuple):
     state: Any
 
 
-N_OPEN, N_ENDED, N_SLOTS, FREE, ITERATION, FIRST_LEVEL, N_SPLITS, N_MADE = 0, 1, 2, 3, 4, 5, 6, 7
+# Entries of `state`.
+N_OPEN, N_ENDED, N_SLOTS, FREE, ITERATION, FIRST_LEVEL, N_SPLITS = 0, 1, 2, 3, 4, 5, 6
 
 
 @njit(cache=True, nogil=True)
@@ -372,7 +373,7 @@ def _parts(low, high, cuts, parts):
 
 
 @njit(cache=True, nogil=True)
-def push(slot, level, undecided, levels, following, heads, tails):
+def push(slot, level, undecided, state, levels, following, heads, tails):
     """Puts an attack at the end of its list."""
     levels[slot] = level
     following[slot] = -1
@@ -382,18 +383,21 @@ def push(slot, level, undecided, levels, following, heads, tails):
     else:
         following[last] = slot
     tails[level, undecided] = slot
+    state[FIRST_LEVEL] = min(state[FIRST_LEVEL], level)
+    state[N_OPEN] += 1
 
 
 @njit(cache=True, nogil=True)
 def push_all(undecided, queue):
     """Puts the first attacks of a queue, one per entry of `undecided`, on its lists."""
     for slot in range(undecided.shape[0]):
-        push(slot, 0, undecided[slot], queue.level, queue.following, queue.heads, queue.tails)
+        push(slot, 0, undecided[slot], queue.state, queue.level, queue.following, queue.heads, queue.tails)
 
 
 @njit(cache=True, nogil=True)
 def _pop(state, following, heads, tails):
-    """Takes the first attack off the queue: fewest splits n_c, then fewest undecided trees n_u."""
+    """Takes the first attack off the queue, which is not empty: fewest splits n_c, then fewest undecided trees n_u."""
+    state[N_OPEN] -= 1
     while True:
         level = state[FIRST_LEVEL]
         for u in range(heads.shape[1]):
@@ -404,6 +408,37 @@ def _pop(state, following, heads, tails):
                     tails[level, u] = -1
                 return slot
         state[FIRST_LEVEL] += 1
+
+
+@njit(cache=True, nogil=True)
+def _take_slot(state, following):
+    slot = state[FREE]
+    if slot < 0:
+        state[N_SLOTS] += 1
+        return state[N_SLOTS] - 1
+    state[FREE] = following[slot]
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _give_back(slot, state, levels, following):
+    levels[slot] = -1
+    following[slot] = state[FREE]
+    state[FREE] = slot
+
+
+@njit(cache=True, nogil=True)
+def _pick(state, boxes, following, heads, tails, ended, picked):
+    """Takes the attacks of one iteration off the queue; returns how many, 0 if there may be too little room for it."""
+    n = min(max(LEAST_SPLITS, state[N_OPEN] // SHARE), state[N_OPEN])
+    room = MOST_PARTS * n
+    if state[N_SLOTS] + room > boxes.shape[0] or state[N_ENDED] + room > ended.shape[0]:
+        return 0
+    if n > picked.shape[0] or state[ITERATION] + 2 > heads.shape[0]:
+        return 0
+    for i in range(n):
+        picked[i] = _pop(state, following, heads, tails)
+    return n
 
 
 @njit(cache=True, nogil=True)
@@ -422,58 +457,40 @@ def refine(model, rules, scratch, queue, until, stop):
     while state[ITERATION] < until:
         if state[N_OPEN] == 0:
             return DONE
-        n_picked = min(max(LEAST_SPLITS, state[N_OPEN] // SHARE), state[N_OPEN])
-        room = MOST_PARTS * n_picked
-        if (
-            state[N_SLOTS] + room > boxes.shape[0]
-            or state[N_ENDED] + room > ended.shape[0]
-            or n_picked > picked.shape[0]
-            or state[ITERATION] + 2 > heads.shape[0]
-        ):
+        n_picked = _pick(state, boxes, following, heads, tails, ended, picked)
+        if n_picked == 0:
             return GROW
         for i in range(n_picked):
-            picked[i] = _pop(state, following, heads, tails)
-        for i in range(n_picked):
-            slot = picked[i]
-            level, origin = levels[slot] + 1, origins[slot]
+            slot, level, origin = picked[i], levels[picked[i]], origins[picked[i]]
             if stop[0] != 0:
-                push(slot, levels[slot], 0, levels, following, heads, tails)
+                push(slot, level, 0, state, levels, following, heads, tails)
                 continue
             copy_box(boxes[slot], parent)
             image, f = _choose(
                 parent, whys[slot], start, cost, budget, away, tests, forest, worth, keep_low, keep_high, split_at,
                 live, span, stack, votes, touched, cuts,
             )  # fmt: skip
-            n_parts = _parts(parent[image, f], parent[image + 1, f], cuts, parts)
-            levels[slot], following[slot], state[FREE] = -1, state[FREE], slot
-            state[N_OPEN] -= 1
+            _give_back(slot, state, levels, following)
             state[N_SPLITS] += 1
-            for k in range(n_parts):
-                slot = state[FREE]
-                if slot < 0:
-                    slot = state[N_SLOTS]
-                    state[N_SLOTS] += 1
-                else:
-                    state[FREE] = following[slot]
+            for k in range(_parts(parent[image, f], parent[image + 1, f], cuts, parts)):
+                slot = _take_slot(state, following)
                 child = boxes[slot]
                 copy_box(parent, child)
                 child[image, f], child[image + 1, f] = parts[k, 0], parts[k, 1]
                 what, undecided = STABLE, 0
                 if sharpen(child, start, moves, cost, budget):
-                    state[N_MADE] += 1
                     what, undecided = _judge(
                         child, origin, start, cost, budget, away, tests, forest, uses, worth, base_gap, slack, keep_low,
                         keep_high, leaf_row, exact, live, span, possible, sums, movable, stack,
                     )  # fmt: skip
                 if what >= SPLIT_PRE:
                     origins[slot], whys[slot] = origin, what
-                    push(slot, level, undecided, levels, following, heads, tails)
-                    state[N_OPEN] += 1
+                    push(slot, level + 1, undecided, state, levels, following, heads, tails)
                     continue
                 if what == ENDED:
                     copy_box(child, ended[state[N_ENDED]])
                     state[N_ENDED] += 1
-                levels[slot], following[slot], state[FREE] = -1, state[FREE], slot
+                _give_back(slot, state, levels, following)
         if stop[0] != 0:
             return HALTED
         state[ITERATION] += 1

@@ -204,7 +204,7 @@ class Lane:
         what: npt.NDArray[np.int64],
         undecided: npt.NDArray[np.int64],
     ) -> None:
-        from treeproof._kernels.refinement import FREE, N_OPEN, N_SLOTS, Queue, push_all
+        from treeproof._kernels.refinement import FREE, N_SLOTS, Queue, push_all
 
         self._compiled, self._limits, self._scratch = compiled, limits, compiled.scratch()
         n, n_trees = len(boxes), compiled.ensemble.n_trees
@@ -219,11 +219,10 @@ class Lane:
             np.full((64, n_trees + 1), -1, dtype=np.int32),
             np.empty((size, *boxes.shape[1:]), dtype=boxes.dtype),
             np.empty(size, dtype=np.int32),
-            np.zeros(8, dtype=np.int64),
+            np.zeros(7, dtype=np.int64),
         )
+        self.queue.state[N_SLOTS], self.queue.state[FREE] = n, -1
         push_all(undecided, self.queue)
-        self.queue.state[[N_OPEN, N_SLOTS]] = n
-        self.queue.state[FREE] = -1
         self.full = not limits.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
 
     @property
