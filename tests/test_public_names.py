@@ -10,6 +10,7 @@ import treeproof as tp
 
 def test_public_names_are_pinned() -> None:
     assert sorted(tp.__all__) == [
+        "Analysis",
         "Attacker",
         "Bounds",
         "Ensemble",
@@ -19,10 +20,12 @@ def test_public_names_are_pinned() -> None:
         "RobustForestClassifier",
         "RobustTreeClassifier",
         "SoundnessError",
+        "SymbolicAttack",
         "UnsupportedModel",
         "Verdict",
         "Verification",
         "Witness",
+        "analyze",
         "from_model",
         "load_model",
         "resilience_curve",

@@ -9,6 +9,7 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers import from_model, load_model, save_model
 from treeproof.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
+from treeproof.symbolic import Analysis, SymbolicAttack, analyze
 from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
@@ -32,6 +33,7 @@ _ON_FIRST_USE = {
 }
 
 __all__ = [
+    "Analysis",
     "Attacker",
     "Bounds",
     "Ensemble",
@@ -41,10 +43,12 @@ __all__ = [
     "RobustForestClassifier",
     "RobustTreeClassifier",
     "SoundnessError",
+    "SymbolicAttack",
     "UnsupportedModel",
     "Verdict",
     "Verification",
     "Witness",
+    "analyze",
     "from_model",
     "load_model",
     "resilience_curve",

@@ -1,0 +1,320 @@
+"""The paper's data-independent stability analysis: `analyze` a model once, then ask it about any data."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.ensemble import Ensemble
+from treeproof.errors import InvalidInput
+from treeproof.importers import as_ensemble
+from treeproof.intervals import FloatArray
+from treeproof.per_feature import as_number
+from treeproof.symbolic.attacks import SymbolicAttack, costs_of, ends_of, symbolic_attacks
+from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.history import History, Tracker
+from treeproof.symbolic.lanes import (
+    Lane,
+    Limits,
+    Workers,
+    analyze_one,
+    annotate_one,
+    ctrl_c_ends,
+    deal,
+    first_candidates,
+    unique_rows,
+)
+from treeproof.symbolic.region import Region
+from treeproof.threat import Attacker, bind_epsilon
+from treeproof.verdicts import plain_epsilon
+
+ROUND = 10
+"""Iterations that every lane does before the next look at all of them."""
+
+MEMORY = 2 * 2**30
+"""Bytes that attacks may take, unless told otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """Where a model may be unstable under an attacker: outside the pre-images of `attacks` it is stable for sure.
+
+    Once `converged`, the region is exact: every instance in it is unstable. (Only where an interval that excludes 0 is
+    narrower than the step between doubles may it still be larger.)
+    """
+
+    ensemble: Ensemble
+    attacker: Attacker
+    iterations: int
+    """How many iterations the lane that took longest has done."""
+    stopped: str
+    """Why it ended: "converged", "iterations", "time", "memory" or "interrupted"."""
+    seconds: float
+    splits: int
+    """How many symbolic attacks were split."""
+    history: History | None
+    """Estimates after every iteration, of the data given as `track`."""
+    n_jobs: int
+    _compiled: Compiled
+    _boxes: Boxes
+    _n_ended: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether nothing was left to split."""
+        return self.stopped == "converged"
+
+    def __len__(self) -> int:
+        return len(self._boxes)
+
+    def __getitem__(self, index: int) -> SymbolicAttack:
+        """One symbolic attack, to print."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"attack {index} of {len(self)}")
+        return symbolic_attacks(self._boxes[[index]], self._compiled)[0]
+
+    @cached_property
+    def attacks(self) -> Any:
+        """All symbolic attacks as a table: a pandas frame if pandas is there, else a list of rows.
+
+        Ends are real numbers: an image holds what is above its low and at most its high. `ended` says whether the
+        attack has ended, or would have been split further.
+        """
+        columns: dict[str, Any] = {}
+        for row, image in ((0, "pre"), (2, "post")):
+            for f in range(self.ensemble.n_features):
+                name = f"x{f}" if self.ensemble.feature_names is None else self.ensemble.feature_names[f]
+                ends = ends_of(self._compiled.grid, self._boxes[:, row, f], self._boxes[:, row + 1, f], f)
+                columns[f"{image} {name} low"], columns[f"{image} {name} high"] = ends
+        columns["cost"] = costs_of(self._boxes, self._compiled)
+        columns["ended"] = np.arange(len(self)) < self._n_ended
+        try:
+            import pandas as pd
+        except ImportError:
+            names, values = list(columns), [column.tolist() for column in columns.values()]
+            return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+        return pd.DataFrame(columns)
+
+    @cached_property
+    def _region(self) -> Region:
+        pre = self._boxes[:, :2]
+        return Region(pre[unique_rows(pre)])
+
+    def is_stable(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Per row whether the model is proved stable there; False says "not proved", or once converged "unstable"."""
+        rows = self._rows(X)
+        return self._free(rows, rows)
+
+    def is_stable_around(self, X: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.bool_]:
+        """Per row whether the model is proved stable on its whole neighbourhood N(x)."""
+        return self._free(*self._compiled.threat.neighbourhood(self._rows(X), bind_epsilon(epsilon, self.ensemble)))
+
+    def _free(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+        """Per row whether no symbolic attack starts in the box [low, high]."""
+        grid = self._compiled.grid
+        met = self._region.meets(grid.cells(low), grid.cells(high), self.n_jobs)
+        return ~(met | self._compiled.is_left_out(low))
+
+    def robustness(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
+        """The paper's r̂, a lower bound of the robustness of the model: the share of rows proved correct and stable."""
+        return _share(self._correct(X, y) & self.is_stable(X))
+
+    def resilience(self, X: npt.ArrayLike, y: npt.ArrayLike, epsilon: Any = None, *, epsilons: Any = None) -> Any:
+        """The paper's R̂, a lower bound of resilience: the share of correct rows with a stable neighbourhood.
+
+        `epsilon` is one number, one per feature, or by feature; with `epsilons`, several of them, the result is
+        {epsilon: R̂}.
+        """
+        if (epsilon is None) == (epsilons is None):
+            raise InvalidInput("give epsilon, or epsilons for several neighbourhoods")
+        correct = self._correct(X, y)
+        if epsilons is None:
+            return _share(correct & self.is_stable_around(X, epsilon))
+        return {plain_epsilon(one): _share(correct & self.is_stable_around(X, one)) for one in list(epsilons)}
+
+    def _rows(self, X: npt.ArrayLike) -> FloatArray:
+        rows = self.ensemble.check_rows(X)
+        self._compiled.threat.check_domain(rows, self.ensemble)
+        return rows
+
+    def _correct(self, X: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        labels = self.ensemble.class_index(y)
+        predicted = self.ensemble.predict_index(X)
+        if len(labels) != len(predicted):
+            raise InvalidInput(f"X has {len(predicted)} rows and y has {len(labels)} labels; one per row each")
+        return np.asarray(predicted == labels)
+
+    def __repr__(self) -> str:
+        return (
+            f"Analysis({len(self)} symbolic attacks after {self.iterations} iterations and {self.seconds:.2f} s, "
+            f"{'converged' if self.converged else f'stopped: {self.stopped}'})"
+        )
+
+
+def analyze(
+    model: Any,
+    attacker: Attacker,
+    max_iterations: int | None = 400,
+    n_jobs: int | None = 2,
+    max_seconds: float | None = None,
+    *,
+    max_memory: int = MEMORY,
+    missing: bool = False,
+    track: Sequence[Any] | None = None,
+    voting: Any = None,
+) -> Analysis:
+    """The paper's stability analysis of a model, once for all data: where is it stable whatever the attacker does?
+
+    Symbolic attacks of all trees are split until each is proved harmless or harmful, in threads (`n_jobs`), for at
+    most `max_iterations` (None: until convergence), `max_seconds` and about `max_memory` bytes, or until Ctrl-C. The
+    answer is sound whenever it stops. `track=(X, y)` or `(X, y, epsilons)` records how r̂ and R̂ grow with every
+    iteration, in `Analysis.history`. Rows with missing values are analyzed with `missing=True` only, which takes a
+    multiple of the time; else nothing is proved of them. The attacker has intervals, costs and a budget; an Lp
+    attacker is refused.
+
+    >>> import treeproof as tp
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
+    >>> analysis = analyze(clf, tp.Attacker((-0.1, 0.1), budget=1))
+    >>> analysis.converged, bool(analysis.resilience(X, y, 0.05) <= analysis.robustness(X, y))
+    (True, True)
+    """
+    began = time.monotonic()
+    ensemble, compiled = _prepared(model, attacker, voting, missing)
+    until = _whole(max_iterations, "max_iterations")
+    limits = Limits(memory=_whole(max_memory, "max_memory"))
+    if max_seconds is not None:
+        limits.deadline = began + _positive(max_seconds, "max_seconds")
+    n_threads = _threads(n_jobs)
+    with ctrl_c_ends(limits), Workers(n_threads, limits) as workers:
+        boxes, origin = first_candidates(compiled, workers)
+        ended, lanes = deal(compiled, workers, boxes, origin)
+        tracker = None if track is None else Tracker.of(compiled, track, ended, lanes)
+        _iterate(lanes, workers, until, tracker)
+    attacks = np.concatenate([ended, *(lane.ended_attacks() for lane in lanes)])
+    attacks = attacks[unique_rows(attacks)]
+    n_ended = len(attacks)
+    left = [lane.open_attacks() for lane in lanes if lane.n_open]
+    if left:
+        candidates = np.concatenate(left)
+        attacks = np.concatenate((attacks, candidates[unique_rows(candidates)]))
+    return Analysis(
+        ensemble=replace(ensemble, source=None),
+        attacker=attacker,
+        iterations=max((lane.iteration for lane in lanes), default=0),
+        stopped=_reason(limits, lanes),
+        seconds=time.monotonic() - began,
+        splits=sum(lane.n_splits for lane in lanes),
+        history=None if tracker is None else tracker.history(),
+        n_jobs=n_threads,
+        _compiled=compiled,
+        _boxes=attacks,
+        _n_ended=n_ended,
+    )
+
+
+def annotate(
+    model: Any, attacker: Attacker, tree: int = 0, *, missing: bool = False, voting: Any = None
+) -> list[list[SymbolicAttack]]:
+    """Algorithm 1 on one tree: per node, in the order of the tree's nodes (root first, level by level), its attacks."""
+    ensemble, compiled = _prepared(model, attacker, voting, missing)
+    tree = _tree_index(ensemble, tree)
+    annotated = annotate_one(compiled, tree, Limits())
+    assert annotated is not None  # there are no limits
+    nodes, boxes = annotated
+    first = int(ensemble.roots[tree])
+    end = int(ensemble.roots[tree + 1]) if tree + 1 < ensemble.n_trees else ensemble.n_nodes
+    return [symbolic_attacks(boxes[nodes == node], compiled) for node in range(first, end)]
+
+
+def analyze_tree(
+    model: Any, attacker: Attacker, tree: int = 0, *, missing: bool = False, voting: Any = None
+) -> list[SymbolicAttack]:
+    """Algorithm 3 on one tree: the symbolic attacks under which its prediction may change."""
+    ensemble, compiled = _prepared(model, attacker, voting, missing)
+    found = analyze_one(compiled, _tree_index(ensemble, tree), Limits())
+    assert found is not None  # there are no limits
+    return symbolic_attacks(found, compiled)
+
+
+def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, Compiled]:
+    ensemble = as_ensemble(model, voting=voting)
+    if not isinstance(attacker, Attacker):
+        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+    if attacker.power is not None:
+        raise InvalidInput(
+            f"symbolic attacks are boxes, and {attacker!r} reaches a ball; use treeproof.verify, which takes it, or an "
+            "attacker with intervals"
+        )
+    return ensemble, Compiled.build(ensemble, attacker.bind(ensemble), missing)
+
+
+def _iterate(lanes: list[Lane], workers: Workers, until: int, tracker: Tracker | None) -> None:
+    """Alg. 4, lines 6-15, in rounds: with a deadline no lane falls far behind the others."""
+    limits = workers.limits
+    step = ROUND if tracker is None else 1
+    reached = 0
+    while reached < until:
+        left = [lane for lane in lanes if lane.n_open and not lane.full]
+        if not left or limits.look():
+            return
+        reached = min(until, reached + step)
+        workers.run([partial(lane.run, reached) for lane in left])
+        if tracker is not None and not limits.stop[0]:
+            workers.run(tracker.updates())
+            tracker.note()
+
+
+def _reason(limits: Limits, lanes: list[Lane]) -> str:
+    if not any(lane.n_open for lane in lanes):
+        return "converged"
+    if limits.interrupted:
+        return "interrupted"
+    if limits.late:
+        return "time"
+    return "memory" if any(lane.full for lane in lanes) else "iterations"
+
+
+def _share(good: npt.NDArray[np.bool_]) -> float:
+    return float(good.mean()) if len(good) else math.nan
+
+
+def _tree_index(ensemble: Ensemble, tree: int) -> int:
+    if isinstance(tree, bool) or not isinstance(tree, (int, np.integer)) or not 0 <= tree < ensemble.n_trees:
+        raise InvalidInput(f"tree {tree!r} is out of range; the model has trees 0 to {ensemble.n_trees - 1}")
+    return int(tree)
+
+
+def _whole(value: Any, what: str) -> int:
+    if value is None:
+        return 2**62
+    number = as_number(value, what)
+    if number < 0 or (number != math.inf and number != int(number)):
+        raise InvalidInput(f"{what} must be a whole number of at least 0, got {value!r}; None means no limit")
+    return 2**62 if number == math.inf else int(number)
+
+
+def _positive(value: Any, what: str) -> float:
+    number = as_number(value, what)
+    if number < 0:
+        raise InvalidInput(f"{what} must be at least 0, got {value!r}; None means no limit")
+    return number
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InvalidInput(f"n_jobs must be a whole number of threads, or -1 for all cores, got {n_jobs!r}")
+    cores = os.cpu_count() or 1
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))

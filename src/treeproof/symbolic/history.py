@@ -1,0 +1,124 @@
+"""How the estimates r̂ and R̂ of given data grow with every iteration of the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.intervals import FloatArray
+from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.lanes import Lane
+from treeproof.symbolic.region import Region
+from treeproof.threat import bind_epsilon
+from treeproof.verdicts import plain_epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Entry i of every list is what the analysis would have answered after i iterations."""
+
+    robustness: FloatArray
+    """r̂."""
+    resilience: dict[Any, FloatArray]
+    """R̂ per neighbourhood."""
+    candidates: npt.NDArray[np.int64]
+    """Symbolic attacks that were still to be split."""
+    ended: npt.NDArray[np.int64]
+    """Symbolic attacks that had ended."""
+
+    def __len__(self) -> int:
+        return len(self.robustness)
+
+
+class Tracker:
+    """Follows, lane by lane, which rows are still met by an attack; what is once free stays free."""
+
+    def __init__(self, rows: _Rows, ended: Boxes, lanes: list[Lane]) -> None:
+        self._rows, self._lanes, self._n_ended = rows, lanes, len(ended)
+        self._lost = rows.left_out | Region(ended[:, :2]).meets(rows.low, rows.high)
+        self._witness = [np.zeros(len(rows.low), dtype=np.int32) for _ in lanes]
+        self._seen = [0] * len(lanes)
+        self._notes: list[tuple[FloatArray, int, int]] = []
+        for update in self.updates():
+            update()
+        self.note()
+
+    @classmethod
+    def of(cls, compiled: Compiled, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> Tracker:
+        """Starts with what is known before the first iteration."""
+        return cls(_Rows.of(compiled, track), ended, lanes)
+
+    def updates(self) -> list[Callable[[], None]]:
+        """One task per lane that brings its part up to date."""
+        return [partial(self._update, i) for i in range(len(self._lanes))]
+
+    def _update(self, i: int) -> None:
+        from treeproof._kernels.cover import still_covered
+
+        lane, rows = self._lanes[i], self._rows
+        queue, n_ended = lane.queue, lane.n_ended
+        still_covered(
+            rows.low, rows.high, queue.boxes, queue.level, int(queue.state[2]), queue.ended, self._seen[i], n_ended,
+            self._witness[i],
+        )  # fmt: skip
+        self._seen[i] = n_ended
+
+    def note(self) -> None:
+        """Writes down the estimates of this moment."""
+        from treeproof._kernels.cover import FREED
+
+        free = ~self._lost
+        for witness in self._witness:
+            free &= witness == FREED
+        good = (free & self._rows.correct).reshape(self._rows.n_groups, -1)
+        ended = self._n_ended + sum(lane.n_ended for lane in self._lanes)
+        self._notes.append((good.mean(axis=1), sum(lane.n_open for lane in self._lanes), ended))
+
+    def history(self) -> History:
+        """Everything that was written down."""
+        shares = np.array([note[0] for note in self._notes])
+        return History(
+            shares[:, 0],
+            {epsilon: shares[:, 1 + k] for k, epsilon in enumerate(self._rows.epsilons)},
+            np.array([note[1] for note in self._notes], dtype=np.int64),
+            np.array([note[2] for note in self._notes], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """All rows, then all neighbourhoods of the first ε, and so on, as cells."""
+
+    low: npt.NDArray[Any]
+    high: npt.NDArray[Any]
+    correct: npt.NDArray[np.bool_]
+    left_out: npt.NDArray[np.bool_]
+    epsilons: tuple[Any, ...]
+
+    @property
+    def n_groups(self) -> int:
+        return 1 + len(self.epsilons)
+
+    @classmethod
+    def of(cls, compiled: Compiled, track: Sequence[Any]) -> _Rows:
+        if not isinstance(track, (tuple, list)) or len(track) not in (2, 3):
+            raise InvalidInput("track must be (X, y) or (X, y, epsilons)")
+        ensemble, threat, grid = compiled.ensemble, compiled.threat, compiled.grid
+        rows, labels = ensemble.check_rows(track[0]), ensemble.class_index(track[1])
+        threat.check_domain(rows, ensemble)
+        if len(rows) != len(labels) or not len(rows):
+            raise InvalidInput(f"track has {len(rows)} rows and {len(labels)} labels; one per row each, at least one")
+        given = track[2] if len(track) == 3 else []
+        epsilons = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
+        groups = [(rows, rows)] + [threat.neighbourhood(rows, bind_epsilon(one, ensemble)) for one in epsilons]
+        low, high = (np.concatenate([grid.cells(group[end]) for group in groups]) for end in (0, 1))
+        correct = np.tile(ensemble.predict_index(rows) == labels, len(groups))
+        left_out = np.tile(compiled.is_left_out(rows), len(groups))
+        names = tuple(plain_epsilon(one) for one in epsilons)
+        return cls(low.astype(compiled.cell_type), high.astype(compiled.cell_type), correct, left_out, names)

@@ -1,0 +1,337 @@
+"""Algorithm 4 on several threads: the queue of candidates in lanes, and the work on them until a limit is reached.
+
+The candidates are dealt round-robin to a fixed number of lanes, each a queue of its own, and threads take lanes as
+they come. So the result depends on the number of lanes but not on the number of threads.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.symbolic.compiled import Boxes, Compiled
+
+N_LANES = 20
+"""As many as the paper's threads."""
+
+POLL = 0.05
+"""Seconds between two looks at the clock while threads work."""
+
+CHUNK = 20_000
+"""First candidates that a thread judges before it looks whether to stop."""
+
+COPIES = 3
+"""Attacks are counted so many times against the memory cap: in their queue, in the result, and in its index."""
+
+
+@dataclass
+class Limits:
+    """When to stop: a moment (time.monotonic), bytes of memory, or Ctrl-C. `stop` is what kernels look at."""
+
+    deadline: float | None = None
+    memory: int = 2**62
+    interrupted: bool = False
+    late: bool = False
+    full: bool = False
+    stop: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, n_bytes: int) -> bool:
+        """Whether that much more memory may be used; negative numbers give it back."""
+        with self.lock:
+            if n_bytes > self.memory:
+                self.full = True
+                return False
+            self.memory -= n_bytes
+            return True
+
+    def look(self) -> bool:
+        """Whether to stop now, because time is over or Ctrl-C was pressed."""
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self.late = True
+        if self.late or self.interrupted:
+            self.stop[0] = 1
+        return bool(self.stop[0])
+
+
+@contextmanager
+def ctrl_c_ends(limits: Limits) -> Iterator[None]:
+    """The first Ctrl-C sets `limits.interrupted` instead of raising; a second one raises as usual."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # other threads never see one
+        return
+
+    def note(_number: int, _frame: Any) -> None:
+        limits.interrupted = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Workers:
+    """Threads that do a list of tasks while the main thread watches the limits."""
+
+    def __init__(self, n_threads: int, limits: Limits) -> None:
+        self.limits = limits
+        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="treeproof")
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.limits.stop[0] = 1
+        self._pool.shutdown()
+
+    def run(self, tasks: Iterable[Callable[[], Any]]) -> list[Any]:
+        """The results of all tasks; after Ctrl-C or the deadline tasks end early, and are waited for."""
+        futures: list[Future[Any]] = [self._pool.submit(task) for task in tasks]
+        left = set(futures)
+        while left:
+            self.limits.look()
+            done, left = wait(left, POLL, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        return [future.result() for future in futures]
+
+
+def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.NDArray[np.int32]]:
+    """The attacks on all trees (Alg. 4, lines 2-4) without duplicates, and per attack the tree it comes from.
+
+    If there is no time or memory for them, the one attack that holds all others.
+    """
+    n_trees = compiled.ensemble.n_trees
+    found = workers.run([partial(analyze_one, compiled, t, workers.limits) for t in range(n_trees)])
+    if any(part is None for part in found):
+        return compiled.everything(), np.zeros(1, dtype=np.int32)
+    boxes = np.concatenate(found)
+    origin = np.repeat(np.arange(n_trees, dtype=np.int32), [len(part) for part in found])
+    kept = unique_rows(boxes)
+    return boxes[kept], origin[kept]
+
+
+def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDArray[np.int32], Boxes] | None:
+    """Nodes and attacks of one tree (Alg. 1), or None if there is no time or memory."""
+    from treeproof._kernels.symbolic import annotate
+
+    top = compiled.everything()
+
+    def run(size: int) -> tuple[int, Any]:
+        nodes = np.empty(size, dtype=np.int32)
+        boxes = np.empty((size, *top.shape[1:]), dtype=top.dtype)
+        root = compiled.ensemble.roots[tree]
+        return annotate(compiled.model.tests, root, compiled.rules, top[0], nodes, boxes, limits.stop), (nodes, boxes)
+
+    found: tuple[npt.NDArray[np.int32], Boxes] | None = _with_room(run, top.nbytes + 4, limits)
+    return found
+
+
+def analyze_one(compiled: Compiled, tree: int, limits: Limits) -> Boxes | None:
+    """The attacks under which one tree's prediction may change (Alg. 3), or None if there is no time or memory."""
+    from treeproof._kernels.symbolic import analyze_tree
+
+    annotated = annotate_one(compiled, tree, limits)
+    if annotated is None:
+        return None
+    nodes, boxes = annotated
+
+    def run(size: int) -> tuple[int, Any]:
+        attacks = np.empty((size, *boxes.shape[1:]), dtype=boxes.dtype)
+        n = analyze_tree(
+            compiled.model.tests, compiled.kind, compiled.rules, nodes, boxes, len(boxes), attacks, limits.stop
+        )
+        return n, (attacks,)
+
+    found = _with_room(run, boxes[:1].nbytes, limits)
+    return None if found is None else found[0]
+
+
+def _with_room(run: Callable[[int], tuple[int, Any]], n_bytes: int, limits: Limits) -> Any:
+    """Runs with arrays of growing size until they suffice; what is filled of them, or None."""
+    from treeproof._kernels.symbolic import FULL
+
+    size = 256
+    while limits.take(COPIES * size * n_bytes):
+        n, arrays = run(size)
+        limits.take(-COPIES * size * n_bytes)
+        if n >= 0:
+            return tuple(array[:n].copy() for array in arrays)
+        if n != FULL:
+            return None
+        size *= 4
+    return None
+
+
+def unique_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The indices, in order, of the first of each set of equal rows."""
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
+    flat = rows.reshape(len(rows), -1)
+    weights = np.random.default_rng(0).integers(1, 2**62, size=flat.shape[1], dtype=np.int64) | 1
+    keys = np.zeros(len(flat), dtype=np.int64)
+    for column, weight in zip(flat.T, weights, strict=True):
+        keys += column * weight  # wraps around
+    order = np.argsort(keys, kind="stable")
+    same = keys[order[1:]] == keys[order[:-1]]
+    # Equal keys only say where to look.
+    pairs = np.flatnonzero(same)
+    same[pairs] = (flat[order[pairs + 1]] == flat[order[pairs]]).all(axis=1)
+    return np.sort(order[np.concatenate(([True], ~same))])
+
+
+class Lane:
+    """One queue of candidates with the attacks that ended in it."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        limits: Limits,
+        boxes: Boxes,
+        origin: npt.NDArray[np.int32],
+        what: npt.NDArray[np.int64],
+        undecided: npt.NDArray[np.int64],
+    ) -> None:
+        from treeproof._kernels.refinement import FREE, N_SLOTS, Queue, push_all
+
+        self._compiled, self._limits, self._scratch = compiled, limits, compiled.scratch()
+        n, n_trees = len(boxes), compiled.ensemble.n_trees
+        size = max(64, 2 * n)
+        self.queue = Queue(
+            _longer(boxes, size, 0),
+            _longer(origin, size, 0),
+            np.full(size, -1, dtype=np.int32),
+            _longer(what.astype(np.int8), size, 0),
+            np.full(size, -1, dtype=np.int32),
+            np.full((64, n_trees + 1), -1, dtype=np.int32),
+            np.full((64, n_trees + 1), -1, dtype=np.int32),
+            np.empty((size, *boxes.shape[1:]), dtype=boxes.dtype),
+            np.empty(size, dtype=np.int32),
+            np.zeros(7, dtype=np.int64),
+        )
+        self.queue.state[N_SLOTS], self.queue.state[FREE] = n, -1
+        push_all(undecided, self.queue)
+        self.full = not limits.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
+
+    @property
+    def iteration(self) -> int:
+        """How many iterations are done."""
+        return int(self.queue.state[4])
+
+    @property
+    def n_open(self) -> int:
+        """How many candidates are left."""
+        return int(self.queue.state[0])
+
+    @property
+    def n_ended(self) -> int:
+        """How many attacks have ended."""
+        return int(self.queue.state[1])
+
+    @property
+    def n_splits(self) -> int:
+        """How many attacks were split."""
+        return int(self.queue.state[6])
+
+    def open_attacks(self) -> Boxes:
+        """The candidates that are left."""
+        used = int(self.queue.state[2])
+        return np.asarray(self.queue.boxes[:used][self.queue.level[:used] >= 0])
+
+    def ended_attacks(self) -> Boxes:
+        """The attacks that have ended."""
+        return np.asarray(self.queue.ended[: self.n_ended])
+
+    def run(self, until: int) -> None:
+        """Works until this iteration, or nothing is left, or a limit is reached."""
+        from treeproof._kernels.refinement import GROW, refine
+
+        while not self.full and not self._limits.stop[0]:
+            status = refine(
+                self._compiled.model, self._compiled.rules, self._scratch, self.queue, until, self._limits.stop
+            )
+            if status != GROW:
+                return
+            self.full = not self._grow()
+
+    def _grow(self) -> bool:
+        """Makes room for one more iteration; false if that is too much memory."""
+        from treeproof._kernels.refinement import LEAST_SPLITS, MOST_PARTS, SHARE
+
+        queue = self.queue
+        picked = max(LEAST_SPLITS, self.n_open // SHARE)
+        slots = _enough(len(queue.boxes), int(queue.state[2]) + MOST_PARTS * picked)
+        ended = _enough(len(queue.ended), self.n_ended + MOST_PARTS * picked)
+        levels = _enough(len(queue.heads), self.iteration + 2)
+        more = (slots - len(queue.boxes) + ended - len(queue.ended)) * (queue.boxes[:1].nbytes + 16)
+        if not self._limits.take(COPIES * more):
+            return False
+        self.queue = queue._replace(
+            boxes=_longer(queue.boxes, slots, 0),
+            origin=_longer(queue.origin, slots, 0),
+            level=_longer(queue.level, slots, -1),
+            why=_longer(queue.why, slots, 0),
+            following=_longer(queue.following, slots, -1),
+            heads=_longer(queue.heads, levels, -1),
+            tails=_longer(queue.tails, levels, -1),
+            ended=_longer(queue.ended, ended, 0),
+            picked=_longer(queue.picked, max(len(queue.picked), picked), 0),
+        )
+        return True
+
+
+def _enough(size: int, needed: int) -> int:
+    return size if needed <= size else max(2 * size, needed)
+
+
+def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    """The array with entries added at its end."""
+    if size == len(array):
+        return array
+    longer = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def deal(compiled: Compiled, workers: Workers, boxes: Boxes, origin: npt.NDArray[np.int32]) -> tuple[Boxes, list[Lane]]:
+    """Judges the first candidates: those that have ended already, and lanes for those to be split."""
+    from treeproof._kernels.refinement import ENDED, SPLIT_PRE, judge_all
+
+    # What there is no time to judge counts as undecided.
+    what, undecided = np.full(len(boxes), SPLIT_PRE), np.zeros(len(boxes), dtype=np.int64)
+
+    def judge(first: int) -> None:
+        part = slice(first, first + CHUNK)
+        if not workers.limits.stop[0]:
+            judge_all(
+                boxes[part],
+                origin[part],
+                compiled.model,
+                compiled.rules,
+                compiled.scratch(),
+                what[part],
+                undecided[part],
+            )
+
+    workers.run(partial(judge, first) for first in range(0, len(boxes), CHUNK))
+    candidates = np.flatnonzero(what >= SPLIT_PRE)
+    candidates = candidates[np.argsort(undecided[candidates], kind="stable")]
+    hands = (candidates[lane::N_LANES] for lane in range(N_LANES))
+    lanes = [
+        Lane(compiled, workers.limits, boxes[hand], origin[hand], what[hand], undecided[hand])
+        for hand in hands
+        if len(hand)
+    ]
+    return boxes[what == ENDED], lanes
