@@ -24,6 +24,9 @@ from treeproof.moves import some_move
 from treeproof.threat import Threat, price_table_of_box
 from treeproof.verdicts import Outcome
 
+MOST_BUDGET = 1e307
+"""Of an Lp attacker, so that no sum of prices overflows; prices are at most 1e299."""
+
 POLL = 0.02
 """Seconds between two looks at the clock while compiled code runs."""
 
@@ -340,10 +343,11 @@ class Local:
             grid.cells(own),
         )
         if budget is None:
-            budget = float(threat.budget)
-            if threat.power is not None:
-                # Prices are rounded down one by one, but their sums are not.
-                budget = _power_up(threat.radius, threat.power) * (1.0 + (low.shape[1] + 8) * 2.0**-50)
+            budget = float(threat.budget) if threat.power is None else _power_up(threat.radius, threat.power)
+        if threat.power is not None:
+            # Prices are rounded down one by one, but their sums, along paths of trees, are not.
+            steps = low.shape[1] + int(self.ensemble.depths.max()) + 8
+            budget = min(budget * (1.0 + steps * 2.0**-50), MOST_BUDGET)
         prices = Prices(
             self._start,
             threat.cost.astype(np.float64),

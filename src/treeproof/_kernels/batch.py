@@ -22,7 +22,8 @@ from treeproof._kernels.search import (
     run_race,
 )
 
-LARGEST = np.finfo(np.float64).max
+# Local never has a larger budget than 1e307: a hundred million of these.
+MOST_PRICE = 1e299
 
 
 class Boxes(NamedTuple):
@@ -64,8 +65,8 @@ def _distance_price(distance, power):
     for _ in range(power - 1):
         result *= price
         result *= 1.0 - 2.0**-51
-    # What is too large for a double is not out of reach.
-    return min(result, LARGEST)
+    # What is too large for a double is not out of reach, and sums of prices must not be either.
+    return min(result, MOST_PRICE)
 
 
 @njit(cache=True, nogil=True)

@@ -180,7 +180,7 @@ class LpRobustness(IntervalRobustness):
         ball = self._ball(row, math.nextafter(self.key(level), math.inf))
         # Rounded prices can be a little too high or low in sum; the slack lets all cheaper ones pass.
         n = self.ensemble.n_features
-        local, budget = self.local, double_at_most(level) * (1 + (n + 8) * 2.0**-50)
+        local, budget = self.local, double_at_most(level) * (1 + 2.0**-50)
         if not 2.0**-900 < budget < 2.0**900:
             # Powers of such distances are no normal doubles: take any counterexample, and weigh it here.
             local, budget = self.unpriced, float(n)
