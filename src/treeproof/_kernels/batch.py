@@ -12,6 +12,9 @@ from treeproof._kernels.region import INFINITE, Part, Region, restrict
 from treeproof._kernels.search import BROKEN, SAFE, TOO_CLOSE, UNDECIDED, run_race
 
 
+LARGEST = np.finfo(np.float64).max
+
+
 class Boxes(NamedTuple):
     """Per row and feature, cells: those of N(x), those that a paid move can end in, and x's own (NaN: -1)."""
 
@@ -51,7 +54,8 @@ def _distance_price(distance, power):
     for _ in range(power - 1):
         result *= price
         result *= 1.0 - 2.0**-51
-    return result
+    # Beyond the largest double it is still a price: infinite means out of reach.
+    return min(result, LARGEST)
 
 
 @njit(cache=True, nogil=True)
