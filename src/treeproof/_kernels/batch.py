@@ -11,7 +11,6 @@ from treeproof._kernels.race import build_race, root_lead
 from treeproof._kernels.region import INFINITE, Part, Region, restrict
 from treeproof._kernels.search import BROKEN, SAFE, TOO_CLOSE, UNDECIDED, run_race
 
-
 LARGEST = np.finfo(np.float64).max
 
 
