@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
@@ -97,6 +97,23 @@ def test_the_same_holds_where_trees_are_walked(monkeypatch: pytest.MonkeyPatch) 
     @given(plain_cases())
     def check(case: Case) -> None:
         assert_sound(case)
+
+    check()
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_the_same_holds_where_every_interval_excludes_0() -> None:
+    reach = st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 7.0])
+
+    @settings(max_examples=400, deadline=None, database=None)
+    @given(plain_cases(), st.lists(st.tuples(reach, reach, st.booleans()), min_size=3, max_size=3))
+    def check(case: Case, ends: list[tuple[float, float, bool]]) -> None:
+        intervals = [(min(a, b), max(a, b)) if up else (-max(a, b), -min(a, b)) for a, b, up in ends]
+        attacker = replace(case.attacker, intervals=tuple(intervals[: case.ensemble.n_features]))
+        try:
+            assert_sound(case._replace(attacker=attacker))
+        except NotImplementedError:
+            reject()  # too narrow an interval for the oracle
 
     check()
 

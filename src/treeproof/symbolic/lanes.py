@@ -42,7 +42,6 @@ class Limits:
     memory: int = 2**62
     interrupted: bool = False
     late: bool = False
-    full: bool = False
     stop: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,7 +49,6 @@ class Limits:
         """Whether that much more memory may be used; negative numbers give it back."""
         with self.lock:
             if n_bytes > self.memory:
-                self.full = True
                 return False
             self.memory -= n_bytes
             return True
@@ -67,8 +65,8 @@ class Limits:
 @contextmanager
 def ctrl_c_ends(limits: Limits) -> Iterator[None]:
     """The first Ctrl-C sets `limits.interrupted` instead of raising; a second one raises as usual."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # other threads never see one
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield  # other threads never see one, and a handler that is not Python's cannot be put back
         return
 
     def note(_number: int, _frame: Any) -> None:
