@@ -1,0 +1,693 @@
+"""Branch and bound over boxes of fine cells: cuts a box until each part is stable or unstable.
+
+For a box and each attack (a set of features that the attacker can pay for) the live leaves of each open tree are a
+word: features that are not moved keep the box's own cells, moved ones have all cells that a move can reach. Cutting the
+box only takes leaves away, so the words of a part are those of the box `and` a mask, for the trees that test the cut
+feature. The lead of one class over another is bounded by the best and the worst live leaf of each tree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from treeproof._kernels.bits import highest_bit, lowest_bit
+
+STABLE, UNSTABLE, OPEN = 0, 1, 2
+PENDING = 3
+"""Every point of the box has the same reach, but bounds do not tell; the local search must."""
+CUT_AGAIN = -1
+
+# How the lead is read: class 1 over class 0, the other way round, or any class over another.
+ONE, ZERO, ANY = 0, 1, 2
+
+CHECK_EVERY = 64
+LOWEST = np.int64(-(2**61))
+
+
+# Functions take plain arrays: numba counts references, with atomic operations, whenever a tuple of arrays or one of its
+# fields changes hands, and that would cost several times the work itself.
+
+
+@njit(cache=True, nogil=True)
+def _top(word, first, lead, value, other, label, mode):
+    """The largest lead of `other` over `label` among the live leaves of a tree."""
+    if mode == ONE:
+        return lead[first + lowest_bit(word)]
+    if mode == ZERO:
+        return -lead[first + highest_bit(word)]
+    return _top_of_any(word, first, value, other, label)
+
+
+@njit(cache=True, nogil=True)
+def _bottom(word, first, lead, value, other, label, mode):
+    """The smallest lead of `other` over `label` among the live leaves of a tree."""
+    if mode == ONE:
+        return lead[first + highest_bit(word)]
+    if mode == ZERO:
+        return -lead[first + lowest_bit(word)]
+    return -_top_of_any(word, first, value, label, other)
+
+
+@njit(cache=True, nogil=True)
+def _top_of_any(word, first, value, other, label):
+    best = LOWEST
+    while word != 0:
+        i = first + lowest_bit(word)
+        best = max(best, value[i, other] - value[i, label])
+        word &= word - np.uint64(1)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _one_group(word, first, group):
+    """Whether nothing tells the live leaves apart."""
+    its = group[first + lowest_bit(word)]
+    word &= word - np.uint64(1)
+    while word != 0:
+        if group[first + lowest_bit(word)] != its:
+            return False
+        word &= word - np.uint64(1)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _part_of_box(
+    f, k, right, start, own, hull_low, hull_high, low, high, words, trees, n_trees, settled, part_low, part_high,
+    part_words, part_trees, part_settled, leaf_first, local_first, set_first, value, group, table, at_least, at_most,
+    place, members,
+):  # fmt: skip
+    """One side of the cut behind fine cell k of feature f: its box, words, open trees; returns their number."""
+    for g in range(low.shape[0]):
+        part_low[g], part_high[g] = low[g], high[g]
+    for c in range(settled.shape[0]):
+        part_settled[c] = settled[c]
+    if right:
+        part_low[f] = k + 1
+    else:
+        part_high[f] = k
+    at_low, at_high = start[f] + part_low[f], start[f] + part_high[f]
+    a, b, reach_a, reach_b = own[at_low], own[at_high], hull_low[at_low], hull_high[at_high]
+    n = 0
+    for q in range(n_trees):
+        t = trees[q]
+        first, end = set_first[t], set_first[t + 1]
+        p = place[t, f]
+        if p < 0:
+            for j in range(first, end):
+                part_words[j] = words[j]
+        else:
+            at = table[local_first[t] + p]
+            plain = at_least[at + a] & at_most[at + b]
+            moved = at_least[at + reach_a] & at_most[at + reach_b]
+            bit = np.uint64(1) << np.uint64(p)
+            for j in range(first, end):
+                part_words[j] = words[j] & (moved if members[j] & bit else plain)
+            live = part_words[first + 1]
+            if live != words[first + 1] and _one_group(live, leaf_first[t], group):
+                leaf = leaf_first[t] + lowest_bit(live)
+                for c in range(settled.shape[0]):
+                    part_settled[c] += value[leaf, c]
+                continue
+        part_trees[n] = t
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    now, low, high, words, trees, n_trees, set_of, start, own, hull_low, hull_high, cut_of, coarse_start, leaf_first,
+    local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label, mode, pin, cell,
+    touched, top_left, top_right, bottom_left, bottom_right,
+):  # fmt: skip
+    """What each cut changes on either side, summed over trees: the largest and the smallest lead under one attack.
+
+    `set_of` (trees,) is each tree's attacked set; feature `pin`, unless -1, is moved to `cell`. Fills the four arrays
+    at the cuts of features with `touched` now.
+    """
+    for q in range(n_trees):
+        t = trees[q]
+        word = words[set_of[t]]
+        if pin >= 0 and place[t, pin] >= 0:
+            at = table[local_first[t] + place[t, pin]] + cell
+            word &= at_least[at] & at_most[at]
+        if word & (word - np.uint64(1)) == 0:
+            continue
+        first = leaf_first[t]
+        top = _top(word, first, lead, value, other, label, mode)
+        bottom = _bottom(word, first, lead, value, other, label, mode)
+        moved = members[set_of[t]]
+        for i in range(local_first[t], local_first[t + 1]):
+            f = local_feature[i]
+            if low[f] == high[f] or f == pin:
+                continue
+            at, base = table[i], start[f]
+            gap = base - f  # from fine cells to cuts
+            if touched[f] != now:
+                touched[f] = now
+                for k in range(gap + low[f], gap + high[f]):
+                    top_left[k] = 0
+                    top_right[k] = 0
+                    bottom_left[k] = 0
+                    bottom_right[k] = 0
+            if (moved >> np.uint64(i - local_first[t])) & np.uint64(1):
+                before = word
+                for k in range(low[f], high[f]):
+                    # Cells behind the cut only: going right, leaves fall away; left is taken from the other end.
+                    rest = word & at_least[at + hull_low[base + k + 1]]
+                    if rest != word:
+                        if rest != before:
+                            change_top = _top(rest, first, lead, value, other, label, mode) - top
+                            change_bottom = _bottom(rest, first, lead, value, other, label, mode) - bottom
+                            before = rest
+                        top_right[gap + k] += change_top
+                        bottom_right[gap + k] += change_bottom
+                    rest = word & at_most[at + hull_high[base + k]]
+                    if rest != word:
+                        top_left[gap + k] += _top(rest, first, lead, value, other, label, mode) - top
+                        bottom_left[gap + k] += _bottom(rest, first, lead, value, other, label, mode) - bottom
+            else:
+                for c in range(own[base + low[f]], own[base + high[f]]):
+                    k = gap + cut_of[coarse_start[f] + c]
+                    rest = word & at_least[at + c + 1]
+                    if rest != word:
+                        top_right[k] += _top(rest, first, lead, value, other, label, mode) - top
+                        bottom_right[k] += _bottom(rest, first, lead, value, other, label, mode) - bottom
+                    rest = word & at_most[at + c]
+                    if rest != word:
+                        top_left[k] += _top(rest, first, lead, value, other, label, mode) - top
+                        bottom_left[k] += _bottom(rest, first, lead, value, other, label, mode) - bottom
+
+
+@njit(cache=True, nogil=True)
+def _pick(
+    now, low, high, start, touched, top, bottom, need, sure, top_left, top_right, bottom_left, bottom_right, floor, rule
+):  # fmt: skip
+    """(score, feature, fine cell before the cut) that brings both sides closest to a decision; -1 if no cut does.
+
+    A side has come all the way, 1, if its largest lead is below `need`, or its smallest one is at least `sure`.
+    """
+    best, best_f, best_k = 0.0, -1, -1
+    down, up = 1.0 / np.float64(max(1, top - need + 1)), 1.0 / np.float64(max(1, sure - bottom))
+    wide = 1.0 / np.float64(max(1, top - bottom))
+    for f in range(low.shape[0]):
+        if touched[f] != now:
+            continue
+        gap = start[f] - f
+        for k in range(low[f], high[f]):
+            i = gap + k
+            tl, tr, bl, br = top_left[i], top_right[i], bottom_left[i], bottom_right[i]
+            if tl == 0 and tr == 0 and bl == 0 and br == 0:
+                continue
+            if rule == 0:
+                a, b = np.float64(bl - tl) * wide, np.float64(br - tr) * wide
+            elif rule == 1:
+                a = min(1.0, max(-tl * down, bl * up))
+                b = min(1.0, max(-tr * down, br * up))
+            elif rule == 2:
+                a = min(1.0, -tl * down) + min(1.0, bl * up)
+                b = min(1.0, -tr * down) + min(1.0, br * up)
+            else:
+                a, b = -tl * down, -tr * down
+            score = (a + floor) * (b + floor)
+            if score > best:
+                best, best_f, best_k = score, f, k
+    return best, best_f, best_k
+
+
+@njit(cache=True, nogil=True)
+def _reach_cut(f, cell, low, high, start, own, hull_low, hull_high):
+    """The fine cell of feature f behind which its reach of a coarse cell begins or ends; -1 if all of the box does."""
+    base = start[f]
+    if cell < own[base + low[f]]:
+        k = high[f]
+        while hull_low[base + k] > cell:
+            k -= 1
+        return k if k < high[f] else -1
+    k = low[f]
+    while hull_high[base + k] < cell:
+        k += 1
+    return k - 1 if k > low[f] else -1
+
+
+@njit(cache=True, nogil=True)
+def _move_one(
+    f, low, high, words, trees, n_trees, start, own, hull_low, hull_high, must_low, must_high, irregular, top, bottom,
+    need, sure, leaf_first, local_first, set_first, members, lead, value, table, at_least, at_most, place, other, label,
+    mode, greatest, least, change_top, change_bottom, rule,
+):  # fmt: skip
+    """An attack that moves feature f alone, coarse cell by coarse cell: (status, most dangerous cell, its leads).
+
+    STABLE if no cell lets `other` win, UNSTABLE if one surely does that all of the box can reach, else OPEN.
+    """
+    base = start[f]
+    first_cell, last_cell = hull_low[base + low[f]], hull_high[base + high[f]]
+    own_low, own_high = own[base + low[f]], own[base + high[f]]
+    for c in range(first_cell, last_cell + 1):
+        change_top[c - first_cell] = 0
+        change_bottom[c - first_cell] = 0
+    for q in range(n_trees):
+        t = trees[q]
+        p = place[t, f]
+        if p < 0:
+            continue
+        bit = np.uint64(1) << np.uint64(p)
+        j = set_first[t] + 1
+        while members[j] != bit:
+            j += 1
+        word, at, first = words[j], table[local_first[t] + p], leaf_first[t]
+        for c in range(first_cell, last_cell + 1):
+            if own_low <= c <= own_high:
+                continue
+            live = word & at_least[at + c] & at_most[at + c]
+            change_top[c - first_cell] += _top(live, first, lead, value, other, label, mode) - greatest[q]
+            change_bottom[c - first_cell] += _bottom(live, first, lead, value, other, label, mode) - least[q]
+    sure_low, sure_high = must_low[base + high[f]], must_high[base + low[f]]
+    if irregular[f] and low[f] < high[f]:
+        sure_low, sure_high = 1, 0
+    cell, its_top, its_bottom = -1, LOWEST, LOWEST
+    for c in range(first_cell, last_cell + 1):
+        if own_low <= c <= own_high:
+            continue
+        cell_top, cell_bottom = top + change_top[c - first_cell], bottom + change_bottom[c - first_cell]
+        if cell_top < need:
+            continue
+        if sure_low <= c <= sure_high and cell_bottom >= sure:
+            return UNSTABLE, c, cell_top, cell_bottom
+        if cell_top > its_top if rule < 100 else (cell_bottom > its_bottom if rule < 200 else cell_top + cell_bottom > its_top + its_bottom):
+            cell, its_top, its_bottom = c, cell_top, cell_bottom
+    return (STABLE if cell < 0 else OPEN), cell, its_top, its_bottom
+
+
+@njit(cache=True, nogil=True)
+def _breaks(
+    features, n_moved, low, high, words, trees, n_trees, set_of, start, own, must_low, must_high, irregular, total,
+    sure, leaf_first, local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label,
+    mode, now_low, now_high, own_least, change,
+):  # fmt: skip
+    """Whether moves of `features[:n_moved]` to certain cells, possible from all of the box, surely break `label`.
+
+    Coordinate ascent: each feature in turn goes to the cell where the lead of `other` is largest in the worst case.
+    `total` is that lead, and `own_least` its part from each tree, before any move.
+    """
+    for i in range(n_moved):
+        f = features[i]
+        now_low[f], now_high[f] = own[start[f] + low[f]], own[start[f] + high[f]]
+    least = own_least[:n_trees].copy()
+    for i in range(n_moved):
+        f = features[i]
+        if irregular[f] and low[f] < high[f]:
+            continue
+        first_cell, last_cell = must_low[start[f] + high[f]], must_high[start[f] + low[f]]
+        own_low, own_high = own[start[f] + low[f]], own[start[f] + high[f]]
+        if first_cell > last_cell or (first_cell >= own_low and last_cell <= own_high):
+            continue
+        for c in range(first_cell, last_cell + 1):
+            change[c - first_cell] = 0
+        for q in range(n_trees):
+            t = trees[q]
+            p = place[t, f]
+            if p < 0:
+                continue
+            rest = words[set_of[t]]
+            moved = members[set_of[t]] & ~(np.uint64(1) << np.uint64(p))
+            while moved != 0:
+                j = local_first[t] + lowest_bit(moved)
+                g = local_feature[j]
+                rest &= at_least[table[j] + now_low[g]] & at_most[table[j] + now_high[g]]
+                moved &= moved - np.uint64(1)
+            at = table[local_first[t] + p]
+            for c in range(first_cell, last_cell + 1):
+                word = rest & at_least[at + c] & at_most[at + c]
+                change[c - first_cell] += (
+                    _bottom(word, leaf_first[t], lead, value, other, label, mode) - least[q]
+                )
+        best, cell = np.int64(0), -1
+        for c in range(first_cell, last_cell + 1):
+            if not own_low <= c <= own_high and (cell < 0 or change[c - first_cell] > best):
+                best, cell = change[c - first_cell], c
+        if total + best >= sure:
+            return True
+        if best <= 0 or i == n_moved - 1:
+            continue
+        total += best
+        now_low[f], now_high[f] = cell, cell
+        for q in range(n_trees):
+            t = trees[q]
+            if place[t, f] < 0:
+                continue
+            word = words[set_of[t]]
+            moved = members[set_of[t]]
+            while moved != 0:
+                j = local_first[t] + lowest_bit(moved)
+                g = local_feature[j]
+                word &= at_least[table[j] + now_low[g]] & at_most[table[j] + now_high[g]]
+                moved &= moved - np.uint64(1)
+            least[q] = _bottom(word, leaf_first[t], lead, value, other, label, mode)
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _any_cut(
+    low, high, words, trees, n_trees, set_first, start, own, hull_low, hull_high, away, local_first, local_feature,
+    table, at_least, at_most,
+):  # fmt: skip
+    """A cut that makes any difference to any attack, or feature -1: then all points of the box are alike."""
+    for q in range(n_trees):
+        t = trees[q]
+        word = words[set_first[t] + 1]
+        for i in range(local_first[t], local_first[t + 1]):
+            f, at = local_feature[i], table[i]
+            if low[f] == high[f]:
+                continue
+            base = start[f]
+            a, b = base + low[f], base + high[f]
+            plain = word & at_least[at + own[a]] & at_most[at + own[b]]
+            middle = (low[f] + high[f]) // 2
+            if away[f]:
+                return f, middle
+            for step in range(high[f] - low[f]):
+                k = low[f] + (middle - low[f] + step) % (high[f] - low[f])
+                left, right = base + k, base + k + 1
+                if (
+                    word & at_least[at + hull_low[a]] & at_most[at + hull_high[left]] != word
+                    or word & at_least[at + hull_low[right]] & at_most[at + hull_high[b]] != word
+                    or plain & at_most[at + own[left]] != plain
+                    or plain & at_least[at + own[right]] != plain
+                ):
+                    return f, k
+    return -1, -1
+
+
+@njit(cache=True, nogil=True)
+def _doubled(array):
+    """The same rows in an array with room for twice as many."""
+    bigger = np.empty((2 * array.shape[0], array.shape[1]), array.dtype)
+    for i in range(array.shape[0]):
+        for j in range(array.shape[1]):
+            bigger[i, j] = array[i, j]
+    return bigger
+
+
+@njit(cache=True, nogil=True)
+def _own_bounds(words, trees, n_trees, set_first, leaf_first, lead, value, other, label, mode, greatest, least):
+    """Per tree the largest and the smallest lead without any attack; returns their sums."""
+    top, bottom = np.int64(0), np.int64(0)
+    for q in range(n_trees):
+        t = trees[q]
+        word = words[set_first[t]]
+        greatest[q] = _top(word, leaf_first[t], lead, value, other, label, mode)
+        least[q] = _bottom(word, leaf_first[t], lead, value, other, label, mode)
+        top += greatest[q]
+        bottom += least[q]
+    return top, bottom
+
+
+@njit(cache=True, nogil=True)
+def _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set, set_of):
+    """Fills `set_of` with each tree's set of features that the attack moves; attack -1 moves none."""
+    for q in range(n_trees):
+        t = trees[q]
+        set_of[t] = set_first[t]
+        for u in range(use_first[t], use_first[t + 1]):
+            if use_attack[u] == attack:
+                set_of[t] = use_set[u]
+
+
+@njit(cache=True, nogil=True)
+def _settle(
+    now, low, high, words, trees, n_trees, settled, attack_features, attack_size, start, own, hull_low, hull_high,
+    must_low, must_high, irregular, away, cut_of, coarse_start, offset, slack, leaf_first, local_first, set_first,
+    use_first, lead, value, local_feature, table, at_least, at_most, place, members, use_attack, use_set, set_of,
+    attack_top, touched, top_left, top_right, bottom_left, bottom_right, now_low, now_high, greatest, least, change,
+    other_change, rule, floor, reach_gain,
+):  # fmt: skip
+    """The status of a box, or CUT_AGAIN and where: (status, feature, fine cell before the cut)."""
+    n_classes, n_attacks = offset.shape[0], attack_size.shape[0]
+    two = n_classes == 2
+    other, label, mode = 1, 0, ONE
+    if not two:
+        # If the box has one label, it is the class with the best possible score.
+        mode, best = ANY, LOWEST
+        for c in range(n_classes):
+            total = offset[c] + settled[c]
+            for q in range(n_trees):
+                total += _best_score(words[set_first[trees[q]]], leaf_first[trees[q]], value, c)
+            if total > best:
+                best, label = total, c
+    decided, most, its_top, its_bottom = True, LOWEST, np.int64(0), np.int64(0)
+    for c in range(n_classes):
+        if c == label:
+            continue
+        constant = offset[c] + settled[c] - offset[label] - settled[label]
+        top, bottom = _own_bounds(
+            words, trees, n_trees, set_first, leaf_first, lead, value, c, label, mode, greatest, least
+        )
+        top, bottom = top + constant, bottom + constant
+        need = -slack if slack > 0 else (0 if c < label else 1)
+        if top >= need:
+            if two and bottom >= (slack + 1 if slack > 0 else 1):
+                other, label, mode = 0, 1, ZERO
+                break
+            decided = False
+        if top - need > most:
+            most, other, its_top, its_bottom = top - need, c, top, bottom
+    attack, pin, cell, is_sure = -1, -1, -1, True
+    if decided:
+        # One label so far. Every class and every attack that may still change it.
+        most = LOWEST
+        for c in range(n_classes):
+            if c == label:
+                continue
+            constant = offset[c] + settled[c] - offset[label] - settled[label]
+            need = -slack if slack > 0 else (0 if c < label else 1)
+            sure = slack + 1 if slack > 0 else need
+            top, bottom = _own_bounds(
+                words, trees, n_trees, set_first, leaf_first, lead, value, c, label, mode, greatest, least
+            )
+            top, bottom = top + constant, bottom + constant
+            for s in range(n_attacks):
+                attack_top[s] = top
+            for q in range(n_trees):
+                t = trees[q]
+                for u in range(use_first[t], use_first[t + 1]):
+                    attack_top[use_attack[u]] += (
+                        _top(words[use_set[u]], leaf_first[t], lead, value, c, label, mode) - greatest[q]
+                    )
+            for s in range(n_attacks):
+                if attack_top[s] < need:
+                    continue
+                if attack_size[s] == 1:
+                    status, k, cell_top, cell_bottom = _move_one(
+                        attack_features[s, 0], low, high, words, trees, n_trees, start, own, hull_low, hull_high,
+                        must_low, must_high, irregular, top, bottom, need, sure, leaf_first, local_first, set_first,
+                        members, lead, value, table, at_least, at_most, place, c, label, mode, greatest, least, change,
+                        other_change, rule,
+                    )  # fmt: skip
+                    if status == UNSTABLE:
+                        return UNSTABLE, -1, -1
+                    likely = cell_top - need
+                    if rule >= 100:
+                        likely = cell_bottom - sure
+                    if rule >= 200:
+                        likely = cell_bottom - sure + cell_top - need
+                    if status == OPEN and likely > most:
+                        most, other, attack, its_top, its_bottom = likely, c, s, cell_top, cell_bottom
+                        pin, cell = attack_features[s, 0], k
+                    continue
+                _use_sets(s, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
+                if _breaks(
+                    attack_features[s], attack_size[s], low, high, words, trees, n_trees, set_of, start, own, must_low,
+                    must_high, irregular, bottom, sure, leaf_first, local_first, lead, value, local_feature, table,
+                    at_least, at_most, place, members, c, label, mode, now_low, now_high, least, change,
+                ):  # fmt: skip
+                    return UNSTABLE, -1, -1
+                if attack_top[s] - need > most:
+                    most, other, attack, its_top, its_bottom = attack_top[s] - need, c, s, attack_top[s], bottom
+                    pin = -1
+        if attack < 0:
+            return STABLE, -1, -1
+    need = -slack if slack > 0 else (0 if other < label else 1)
+    sure = slack + 1 if slack > 0 else need
+    _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
+    _sweep(
+        now, low, high, words, trees, n_trees, set_of, start, own, hull_low, hull_high, cut_of, coarse_start,
+        leaf_first, local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label,
+        mode, pin, cell, touched, top_left, top_right, bottom_left, bottom_right,
+    )  # fmt: skip
+    score, f, k = _pick(
+        now, low, high, start, touched, its_top, its_bottom, need, sure, top_left, top_right, bottom_left, bottom_right,
+        floor, (rule // 10 % 10 if decided else rule % 10),
+    )  # fmt: skip
+    if pin >= 0:
+        at = _reach_cut(pin, cell, low, high, start, own, hull_low, hull_high)
+        # One side cannot reach the cell; on the other one all can.
+        if at >= 0 and (1.0 + floor) * (reach_gain + floor) > score:
+            f, k = pin, at
+    if f < 0:
+        f, k = _any_cut(
+            low, high, words, trees, n_trees, set_first, start, own, hull_low, hull_high, away, local_first,
+            local_feature, table, at_least, at_most,
+        )  # fmt: skip
+    return (PENDING if f < 0 else CUT_AGAIN), f, k
+
+
+@njit(cache=True, nogil=True)
+def _best_score(word, first, value, c):
+    best = LOWEST
+    while word != 0:
+        best = max(best, value[first + lowest_bit(word), c])
+        word &= word - np.uint64(1)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _gather(cells, order, begin, end, f, k):
+    """Reorders order[begin:end] so that points up to fine cell k of feature f come first; returns where others begin."""
+    middle = begin
+    for i in range(begin, end):
+        if cells[order[i], f] <= k:
+            order[i], order[middle] = order[middle], order[i]
+            middle += 1
+    return middle
+
+
+@njit(cache=True, nogil=True)
+def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_features, attack_size, points, limit,
+            stop, rule, floor, reach_gain):  # fmt: skip
+    """Cuts a box into parts, at most `limit` of them visited; returns a tree of cuts and the parts left over.
+
+    The tree, `nodes` (n, 2): the cut, numbered over all features, and the node of the left part, its sibling right
+    behind it; for a leaf -1 and -1 - status. Left over, OPEN or PENDING, are `rest` (m, 2): node and number of points,
+    and `rest_box` (m, 2 * n_features). Also returns the number of boxes visited. With `points` (n, n_features) fine
+    cells, parts that hold some come first, and those that hold none are left over.
+    """
+    start, own, hull_low, hull_high = fine.start, fine.own, fine.hull_low, fine.hull_high
+    must_low, must_high, irregular, away = fine.must_low, fine.must_high, fine.irregular, fine.away
+    cut_of, coarse_start = fine.cut_of, fine.coarse_start
+    leaf_first, local_first, set_first, use_first = (
+        boxed.leaf_first, boxed.local_first, boxed.set_first, boxed.use_first
+    )  # fmt: skip
+    lead, value, group, local_feature, table = (
+        boxed.lead, boxed.value, boxed.group, boxed.local_feature, boxed.table
+    )  # fmt: skip
+    at_least, at_most, place, members = boxed.at_least, boxed.at_most, boxed.place, boxed.members
+    use_attack, use_set = boxed.use_attack, boxed.use_set
+    n_trees, n_features, n_classes = leaf_first.shape[0] - 1, first_low.shape[0], offset.shape[0]
+    n_cuts = start[n_features] - n_features
+    guided = points.shape[0] > 0
+    order = np.arange(points.shape[0])
+
+    # Per level: the box's low and high cells and open trees; words; in `frame` the node, the stage (0 new, 1 one side is
+    # done, 2 both), feature and cell of the cut, whether the right side came first, where its points begin, where those
+    # of the right side do, and where they end; the number of open trees, and what settled trees give each class.
+    boxes = np.empty((32, 2 * n_features + n_trees), np.int32)
+    words = np.empty((32, members.shape[0]), np.uint64)
+    frame = np.empty((32, 9 + n_classes), np.int64)
+    nodes = np.empty((1024, 2), np.int32)
+    rest, rest_box = np.empty((64, 2), np.int64), np.empty((64, 2 * n_features), np.int32)
+    n_rest = 0
+
+    touched = np.full(n_features, -1, np.int64)
+    sums = np.empty((4, max(n_cuts, 1)), np.int64)
+    set_of = np.empty(n_trees, np.int32)
+    attack_top = np.empty(attack_size.shape[0], np.int64)
+    now_low, now_high = np.empty(n_features, np.int32), np.empty(n_features, np.int32)
+    greatest, least = np.empty(n_trees, np.int64), np.empty(n_trees, np.int64)
+    change, other_change = np.empty(fine.most_cells, np.int64), np.empty(fine.most_cells, np.int64)
+
+    _first_words(
+        first_low, first_high, start, own, hull_low, hull_high, local_first, set_first, local_feature, table, at_least,
+        at_most, members, words[0],
+    )  # fmt: skip
+    for f in range(n_features):
+        boxes[0, f], boxes[0, n_features + f] = first_low[f], first_high[f]
+    for t in range(n_trees):
+        boxes[0, 2 * n_features + t] = t
+    for c in range(n_classes):
+        frame[0, 9 + c] = constant[c]
+    frame[0, 0], frame[0, 1], frame[0, 5], frame[0, 7], frame[0, 8] = 0, 0, 0, points.shape[0], n_trees
+    level, n_nodes, visited, full = 0, 1, 0, False
+    while level >= 0:
+        node, stage = frame[level, 0], frame[level, 1]
+        box = boxes[level]
+        if stage == 0:
+            n_points = frame[level, 7] - frame[level, 5]
+            status, f, k = OPEN, -1, -1
+            if not full and (not guided or n_points > 0):
+                status, f, k = _settle(
+                    visited, box[:n_features], box[n_features : 2 * n_features], words[level], box[2 * n_features :],
+                    frame[level, 8], frame[level, 9:], attack_features, attack_size, start, own, hull_low, hull_high,
+                    must_low, must_high, irregular, away, cut_of, coarse_start, offset, slack, leaf_first, local_first,
+                    set_first, use_first, lead, value, local_feature, table, at_least, at_most, place, members,
+                    use_attack, use_set, set_of, attack_top, touched, sums[0], sums[1], sums[2], sums[3], now_low,
+                    now_high, greatest, least, change, other_change, rule, floor, reach_gain,
+                )  # fmt: skip
+                visited += 1
+                full = visited >= limit or (visited % CHECK_EVERY == 0 and stop[0] != 0)
+            if status != CUT_AGAIN:
+                nodes[node, 0], nodes[node, 1] = -1, -1 - status
+                if status >= OPEN:
+                    if n_rest == rest.shape[0]:
+                        rest, rest_box = _doubled(rest), _doubled(rest_box)
+                    rest[n_rest, 0], rest[n_rest, 1] = node, n_points
+                    for f in range(2 * n_features):
+                        rest_box[n_rest, f] = box[f]
+                    n_rest += 1
+                level -= 1
+                continue
+            if n_nodes + 2 > nodes.shape[0]:
+                nodes = _doubled(nodes)
+            nodes[node, 0], nodes[node, 1] = start[f] - f + k, n_nodes
+            n_nodes += 2
+            begin, end = frame[level, 5], frame[level, 7]
+            middle = _gather(points, order, begin, end, f, k) if guided else begin
+            frame[level, 2], frame[level, 3] = f, k
+            frame[level, 4] = end - middle > middle - begin
+            frame[level, 6] = middle
+        elif stage == 2:
+            at = nodes[node, 1]
+            if nodes[at, 1] == nodes[at + 1, 1] and -1 - UNSTABLE <= nodes[at, 1] <= -1 - STABLE:
+                # The cut tells nothing apart. Whatever was below it is gone by now, so its nodes are the last ones.
+                nodes[node, 0], nodes[node, 1] = -1, nodes[at, 1]
+                n_nodes = at
+            level -= 1
+            continue
+        if level + 1 == boxes.shape[0]:
+            boxes, words, frame = _doubled(boxes), _doubled(words), _doubled(frame)
+            box = boxes[level]
+        right = frame[level, 4] != stage
+        part = boxes[level + 1]
+        frame[level + 1, 8] = _part_of_box(
+            frame[level, 2], frame[level, 3], right, start, own, hull_low, hull_high, box[:n_features],
+            box[n_features : 2 * n_features], words[level], box[2 * n_features :], frame[level, 8], frame[level, 9:],
+            part[:n_features], part[n_features : 2 * n_features], words[level + 1], part[2 * n_features :],
+            frame[level + 1, 9:], leaf_first, local_first, set_first, value, group, table, at_least, at_most, place,
+            members,
+        )  # fmt: skip
+        frame[level, 1] += 1
+        frame[level + 1, 0] = nodes[node, 1] + right
+        frame[level + 1, 1] = 0
+        frame[level + 1, 5] = frame[level, 6] if right else frame[level, 5]
+        frame[level + 1, 7] = frame[level, 7] if right else frame[level, 6]
+        level += 1
+    return nodes[:n_nodes].copy(), rest[:n_rest].copy(), rest_box[:n_rest].copy(), visited
+
+
+@njit(cache=True, nogil=True)
+def _first_words(
+    low, high, start, own, hull_low, hull_high, local_first, set_first, local_feature, table, at_least, at_most,
+    members, words,
+):  # fmt: skip
+    """Fills the words of a whole box, for each tree and attacked set."""
+    for t in range(set_first.shape[0] - 1):
+        for j in range(set_first[t], set_first[t + 1]):
+            word = np.uint64(0xFFFFFFFFFFFFFFFF)
+            for i in range(local_first[t], local_first[t + 1]):
+                f, at = local_feature[i], table[i]
+                a, b = start[f] + low[f], start[f] + high[f]
+                if members[j] & (np.uint64(1) << np.uint64(i - local_first[t])):
+                    word &= at_least[at + hull_low[a]] & at_most[at + hull_high[b]]
+                else:
+                    word &= at_least[at + own[a]] & at_most[at + own[b]]
+            words[j] = word
