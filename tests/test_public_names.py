@@ -17,6 +17,8 @@ def test_public_names_are_pinned() -> None:
         "Outcome",
         "ResilienceCurve",
         "SoundnessError",
+        "StabilityMap",
+        "Status",
         "UnsupportedModel",
         "Verdict",
         "Verification",

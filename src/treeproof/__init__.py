@@ -6,6 +6,7 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers import from_model, load_model, save_model
 from treeproof.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
+from treeproof.stability_map import StabilityMap, Status
 from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
@@ -20,6 +21,8 @@ __all__ = [
     "Outcome",
     "ResilienceCurve",
     "SoundnessError",
+    "StabilityMap",
+    "Status",
     "UnsupportedModel",
     "Verdict",
     "Verification",
