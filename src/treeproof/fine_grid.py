@@ -111,9 +111,10 @@ class _FineFeature:
         sure = np.ones(len(own), dtype=bool)
         if not interval[0] <= 0 <= interval[1]:
             for k in range(len(own)):
+                if reach_low[k] == own[k] == reach_high[k]:
+                    continue  # whether there is a move or not, it leads nowhere new
                 state = _reach_state((float(first[k]), float(last[k])), interval, domain)
-                moot = reach_low[k] == own[k] == reach_high[k]  # no move leads anywhere new
-                sure[k] = moot or state is not None
+                sure[k] = state is not None
                 if state is False:
                     reach_low[k], reach_high[k] = 1, 0
         return cls(bounds, own, reach_low, reach_high, sure)
@@ -141,16 +142,15 @@ def _reach_state(
     cell: tuple[float, float], interval: tuple[float, float], domain: tuple[float, float]
 ) -> bool | None:
     """Whether every double of the cell can be moved (True), none can (False), or some can and some may not (None)."""
+    # Where no move stays inside the domain, that holds for all of the cell: its ends were chosen so.
+    lowest, highest = float(add_up(cell[0], interval[0])), float(add_down(cell[1], interval[1]))
+    if lowest > domain[1] or highest < domain[0]:
+        return False
+    # A real interval that is as wide as the step between doubles holds one; where the domain cuts it off, the domain's
+    # end is within it.
+    widest = float(np.spacing(max(abs(max(lowest, domain[0])), abs(min(highest, domain[1])))))
+    if float(add_down(interval[1], -interval[0])) >= widest:
+        return True
     if some_move(cell, domain, interval) is None:
         return False
-    if cell[0] == cell[1]:
-        return True
-    # A real interval that is as wide as the step between doubles holds one; where the domain cuts it off, the
-    # domain's end is within it, because the cell's ends were chosen so.
-    ends = (
-        max(float(add_up(cell[0], interval[0])), domain[0]),
-        min(float(add_down(cell[1], interval[1])), domain[1]),
-    )
-    widest = float(np.spacing(max(abs(ends[0]), abs(ends[1]))))
-    width = float(add_down(interval[1], -interval[0]))
-    return True if width >= widest else None
+    return True if cell[0] == cell[1] else None

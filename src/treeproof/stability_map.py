@@ -105,10 +105,10 @@ class StabilityMap:
     >>> smap = StabilityMap.build(clf, tp.Attacker.linf(0.2), progress=False)
     >>> smap
     StabilityMap(3 boxes, complete)
-    >>> [str(status) for status in smap.status([[0.1], [0.4], [0.9]])]
-    ['stable', 'unstable', 'stable']
-    >>> print(smap.explain([0.4]))
-    unstable, label 'no': 0.3... < 0 <= 0.7...; moving 0 makes it 'yes'
+    >>> smap.status([[0.1], [0.4], [0.9]]).tolist() == [Status.STABLE, Status.UNSTABLE, Status.STABLE]
+    True
+    >>> smap.explain([0.4]).breaking
+    (0,)
     """
 
     ensemble: Ensemble
@@ -254,7 +254,7 @@ class StabilityMap:
         """The box that holds a row as conditions on features, and for an unstable row the moves that break it."""
         rows = self._rows([x])  # type: ignore[list-item]
         status = Status(int(self.status(rows)[0]))
-        label = self.ensemble.predict(rows)[0]
+        label = self._label(rows[0])
         if np.isnan(rows).any() or not ((rows >= self.grid.low) & (rows <= self.grid.high)).all():
             return Explanation(status, label, (), (), None, None)
         first, last = np.zeros(self.grid.n_features, dtype=np.int64), self.grid.n_cells - 1
@@ -275,7 +275,7 @@ class StabilityMap:
         decided = Local(self.ensemble, self._threat).decide(rows, np.zeros(self.grid.n_features))
         attacked = decided.attacked[0]
         return Explanation(
-            status, label, conditions, self._breaking(rows, attacked), attacked, self.ensemble.predict([attacked])[0]
+            status, label, conditions, self._breaking(rows, attacked), attacked, self._label(attacked)
         )
 
     def rules(self, top: int = 10, domain: Any = None) -> list[Rule]:
@@ -292,7 +292,7 @@ class StabilityMap:
                 break
             inside = np.array([np.append(self.grid.bounds.cuts_of(f), self.grid.high[f])[boxes[i, f]] for f in range(n)])
             conditions = self._conditions(boxes[i, :n], boxes[i, n:])
-            rules.append(Rule(conditions, self.ensemble.predict([inside])[0], float(share[i])))
+            rules.append(Rule(conditions, self._label(inside), float(share[i])))
         return rules
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -374,6 +374,9 @@ class StabilityMap:
             if not (math.isinf(low) and math.isinf(high)):
                 conditions.append(Condition(self._name(f), low, high))
         return tuple(conditions)
+
+    def _label(self, row: FloatArray) -> Any:
+        return self.ensemble.predict([row]).tolist()[0]
 
     def _name(self, f: int) -> int | str:
         names = self.ensemble.feature_names
