@@ -7,6 +7,7 @@ which a threshold cannot (or can still) be passed; these are found exactly, not 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,7 +149,7 @@ def _reach_state(
         return False
     # A real interval that is as wide as the step between doubles holds one; where the domain cuts it off, the domain's
     # end is within it.
-    widest = float(np.spacing(max(abs(max(lowest, domain[0])), abs(min(highest, domain[1])))))
+    widest = math.ulp(max(abs(max(lowest, domain[0])), abs(min(highest, domain[1]))))
     if float(add_down(interval[1], -interval[0])) >= widest:
         return True
     if some_move(cell, domain, interval) is None:

@@ -231,7 +231,7 @@ def cut_up(
         members, sizes = problem.attack_lists
         nodes, rest, rest_box, visited = cut_box(
             boxed, fine, first, last, constant, model.offset, np.int64(model.slack), members, sizes, points, limit,
-            stop, 122, 0.05, 1.0,
+            stop,
         )  # fmt: skip
     else:
         nodes, rest, rest_box = _cut_wide(problem, box, points, group)

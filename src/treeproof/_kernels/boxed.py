@@ -28,7 +28,8 @@ class Boxed(NamedTuple):
     `at_least` and `at_most`. `place` (n, n_features) is the way back, -1 where a tree does not test a feature.
     (Tree, attacked set): `members`, a bit per feature of the tree that the attack moves; the first set is empty and
     the second has every feature that can be moved. (Tree, attack): `use_attack` and `use_set`, for the attacks that
-    move a feature of the tree.
+    move a feature of the tree. Tests, in preorder, those of tree t from `leaf_first[t] - t` on: `test_cut` (n, 4) with
+    feature, coarse cut and the tests that its sides begin with (-1: a leaf), `test_mask` (n, 2) the leaves on either side.
     """
 
     leaf_first: Any
@@ -46,6 +47,8 @@ class Boxed(NamedTuple):
     members: Any
     use_attack: Any
     use_set: Any
+    test_cut: Any
+    test_mask: Any
 
 
 @njit(cache=True, nogil=True)
@@ -90,16 +93,19 @@ def _scan(feature, cut, left, right, root, leaf_group, leaf, low, high, depth, g
 
 
 @njit(cache=True, nogil=True)
-def _list_leaves(feature, cut, left, right, root, group, depth, low, high, local, n_local, first, last, nodes):
+def _list_leaves(feature, cut, left, right, root, group, depth, low, high, local, n_local, first, last, nodes, tests):
     """Lists the leaves of a scanned tree as nodes, with their cells per feature of the tree; returns their number.
 
-    Where `nodes` is empty, only counts, and numbers the features that are tested in `local` (n_features,).
+    Where `nodes` is empty, only counts, and numbers the features that are tested in `local` (n_features,). Otherwise
+    fills `tests` (n, 6) in preorder: feature, cut, the first leaf on the left, the first on the right, the end of
+    those, and the number of the test that the right side begins with.
     """
     counting = nodes.shape[0] == 0
     frame = np.empty(depth + 1, np.int32)
     stage = np.empty(depth + 1, np.int8)
     old_low, old_high = np.empty(depth + 1, np.int32), np.empty(depth + 1, np.int32)
-    frame[0], stage[0], level, n = root, 0, 0, 0
+    test = np.empty(depth + 1, np.int32)
+    frame[0], stage[0], level, n, n_tests = root, 0, 0, 0, 0
     while level >= 0:
         node = frame[level]
         if group[node] != MIXED:
@@ -123,10 +129,18 @@ def _list_leaves(feature, cut, left, right, root, group, depth, low, high, local
             old_low[level], old_high[level] = low[f], high[f]
             high[f] = cut[node]
             side = left[node]
+            if not counting:
+                test[level] = n_tests
+                tests[n_tests, 0], tests[n_tests, 1], tests[n_tests, 2] = f, cut[node], n
+                n_tests += 1
         elif stage[level] == 1:
+            if not counting:
+                tests[test[level], 3], tests[test[level], 5] = n, n_tests
             low[f], high[f] = cut[node] + 1, old_high[level]
             side = right[node]
         else:
+            if not counting:
+                tests[test[level], 4] = n
             low[f], high[f] = old_low[level], old_high[level]
             level -= 1
             continue
@@ -180,7 +194,7 @@ def boxed_model(
     for i in range(n):
         count, n_local = _list_leaves(
             feature, cut, left, right, roots[trees[i]], group, depth, low, high, place[i], 0, no_cells, no_cells,
-            no_nodes,
+            no_nodes, no_cells,
         )  # fmt: skip
         fits &= count <= MOST_LEAVES
         most_local = max(most_local, n_local)
@@ -199,6 +213,9 @@ def boxed_model(
     if not fits:
         size = 0
     at_least, at_most = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    # A tree has one test less than leaves.
+    test_cut = np.empty((leaf_first[n] - n, 4), np.int32)
+    test_mask = np.empty((leaf_first[n] - n, 2), np.uint64)
     lead = np.empty(leaf_first[n], np.int64)
     leaf_value = np.empty((leaf_first[n], value.shape[1]), np.int64)
     leaf_group = np.empty(leaf_first[n], np.int32)
@@ -206,10 +223,13 @@ def boxed_model(
         nodes = np.empty(MOST_LEAVES, np.int32)
         first, last = np.empty((MOST_LEAVES, most_local), np.int32), np.empty((MOST_LEAVES, most_local), np.int32)
         leads, order = np.empty(MOST_LEAVES, np.int64), np.empty(MOST_LEAVES, np.int32)
+        rank = np.empty(MOST_LEAVES, np.int32)
+        tests = np.empty((MOST_LEAVES, 6), np.int32)
         for i in range(n):
             count, _ = _list_leaves(
-                feature, cut, left, right, roots[trees[i]], group, depth, low, high, place[i], 0, first, last, nodes
-            )
+                feature, cut, left, right, roots[trees[i]], group, depth, low, high, place[i], 0, first, last, nodes,
+                tests,
+            )  # fmt: skip
             for j in range(count):
                 at = row[nodes[j]]
                 leads[j] = value[at, 1] - value[at, 0]
@@ -220,6 +240,16 @@ def boxed_model(
                 for c in range(constant.shape[0]):
                     leaf_value[at, c] = value[row[node], c]
                 leaf_group[at] = group[node]
+                rank[order[r]] = r
+            for k in range(count - 1):
+                at = leaf_first[i] - i + k
+                begin, middle, end = tests[k, 2], tests[k, 3], tests[k, 4]
+                test_cut[at, 0], test_cut[at, 1] = tests[k, 0], tests[k, 1]
+                test_cut[at, 2] = at + 1 if middle - begin > 1 else -1
+                test_cut[at, 3] = at - k + tests[k, 5] if end - middle > 1 else -1
+                test_mask[at, 0], test_mask[at, 1] = np.uint64(0), np.uint64(0)
+                for j in range(begin, end):
+                    test_mask[at, np.int64(j >= middle)] |= np.uint64(1) << np.uint64(rank[j])
             for j in range(local_first[i], local_first[i + 1]):
                 f = local_feature[j]
                 for r in range(count):
@@ -235,7 +265,7 @@ def boxed_model(
     )
     boxed = Boxed(
         leaf_first, local_first, set_first, use_first, lead, leaf_value, leaf_group, local_feature, table, at_least,
-        at_most, place, members, use_attack, use_set,
+        at_most, place, members, use_attack, use_set, test_cut, test_mask,
     )  # fmt: skip
     return fits, boxed
 

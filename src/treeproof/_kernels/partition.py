@@ -21,6 +21,10 @@ CUT_AGAIN = -1
 # How the lead is read: class 1 over class 0, the other way round, or any class over another.
 ONE, ZERO, ANY = 0, 1, 2
 
+HALF = 0.5
+"""What a test counts for the choice of a cut, relative to the test above it."""
+REACH = 0.1
+"""What the end of a cell's reach counts, relative to how far apart the leads of its box are."""
 CHECK_EVERY = 64
 LOWEST = np.int64(-(2**61))
 
@@ -115,126 +119,86 @@ def _part_of_box(
 
 
 @njit(cache=True, nogil=True)
-def _sweep(
+def _vote(
     now, low, high, words, trees, n_trees, set_of, start, own, hull_low, hull_high, cut_of, coarse_start, leaf_first,
-    local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label, mode, pin, cell,
-    touched, top_left, top_right, bottom_left, bottom_right,
+    local_first, lead, value, table, at_least, at_most, place, test_cut, test_mask, other, label, mode, pin, cell,
+    stamp, votes, waiting_word, waiting_test, waiting_weight,
 ):  # fmt: skip
-    """What each cut changes on either side, summed over trees: the largest and the smallest lead under one attack.
+    """(votes, feature, fine cell before the cut) of the cut that most trees ask for; feature -1 if none asks.
 
-    `set_of` (trees,) is each tree's attacked set; feature `pin`, unless -1, is moved to `cell`. Fills the four arrays
-    at the cuts of features with `touched` now.
+    A tree asks for its topmost test that is still undecided, because that one matters everywhere in the box, and
+    with weights halved at each step for the undecided tests below it. `set_of` (trees,) is each tree's attacked
+    set; feature `pin`, unless -1, is moved to `cell`.
     """
+    best, best_f, best_k = 0.0, -1, -1
     for q in range(n_trees):
         t = trees[q]
         word = words[set_of[t]]
         if pin >= 0 and place[t, pin] >= 0:
             at = table[local_first[t] + place[t, pin]] + cell
             word &= at_least[at] & at_most[at]
-        if word & (word - np.uint64(1)) == 0:
-            continue
         first = leaf_first[t]
-        top = _top(word, first, lead, value, other, label, mode)
-        bottom = _bottom(word, first, lead, value, other, label, mode)
-        moved = members[set_of[t]]
-        for i in range(local_first[t], local_first[t + 1]):
-            f = local_feature[i]
-            if low[f] == high[f] or f == pin:
+        waiting_word[0], waiting_test[0], waiting_weight[0] = word, first - t, 1.0
+        n = 1
+        while n > 0:
+            n -= 1
+            word, k, weight = waiting_word[n], waiting_test[n], waiting_weight[n]
+            if word & (word - np.uint64(1)) == 0:
                 continue
-            at, base = table[i], start[f]
-            gap = base - f  # from fine cells to cuts
-            if touched[f] != now:
-                touched[f] = now
-                for k in range(gap + low[f], gap + high[f]):
-                    top_left[k] = 0
-                    top_right[k] = 0
-                    bottom_left[k] = 0
-                    bottom_right[k] = 0
-            if (moved >> np.uint64(i - local_first[t])) & np.uint64(1):
-                before = word
-                for k in range(low[f], high[f]):
-                    # Cells behind the cut only: going right, leaves fall away; left is taken from the other end.
-                    rest = word & at_least[at + hull_low[base + k + 1]]
-                    if rest != word:
-                        if rest != before:
-                            change_top = _top(rest, first, lead, value, other, label, mode) - top
-                            change_bottom = _bottom(rest, first, lead, value, other, label, mode) - bottom
-                            before = rest
-                        top_right[gap + k] += change_top
-                        bottom_right[gap + k] += change_bottom
-                    rest = word & at_most[at + hull_high[base + k]]
-                    if rest != word:
-                        top_left[gap + k] += _top(rest, first, lead, value, other, label, mode) - top
-                        bottom_left[gap + k] += _bottom(rest, first, lead, value, other, label, mode) - bottom
-            else:
-                for c in range(own[base + low[f]], own[base + high[f]]):
-                    k = gap + cut_of[coarse_start[f] + c]
-                    rest = word & at_least[at + c + 1]
-                    if rest != word:
-                        top_right[k] += _top(rest, first, lead, value, other, label, mode) - top
-                        bottom_right[k] += _bottom(rest, first, lead, value, other, label, mode) - bottom
-                    rest = word & at_most[at + c]
-                    if rest != word:
-                        top_left[k] += _top(rest, first, lead, value, other, label, mode) - top
-                        bottom_left[k] += _bottom(rest, first, lead, value, other, label, mode) - bottom
-
-
-@njit(cache=True, nogil=True)
-def _pick(
-    now, low, high, start, touched, top, bottom, need, sure, top_left, top_right, bottom_left, bottom_right, floor, rule
-):  # fmt: skip
-    """(score, feature, fine cell before the cut) that brings both sides closest to a decision; -1 if no cut does.
-
-    A side has come all the way, 1, if its largest lead is below `need`, or its smallest one is at least `sure`.
-    """
-    best, best_f, best_k = 0.0, -1, -1
-    down, up = 1.0 / np.float64(max(1, top - need + 1)), 1.0 / np.float64(max(1, sure - bottom))
-    wide = 1.0 / np.float64(max(1, top - bottom))
-    for f in range(low.shape[0]):
-        if touched[f] != now:
-            continue
-        gap = start[f] - f
-        for k in range(low[f], high[f]):
-            i = gap + k
-            tl, tr, bl, br = top_left[i], top_right[i], bottom_left[i], bottom_right[i]
-            if tl == 0 and tr == 0 and bl == 0 and br == 0:
+            spread = _top(word, first, lead, value, other, label, mode) - _bottom(
+                word, first, lead, value, other, label, mode
+            )
+            if spread == 0:
                 continue
-            if rule == 0:
-                a, b = np.float64(bl - tl) * wide, np.float64(br - tr) * wide
-            elif rule == 1:
-                a = min(1.0, max(-tl * down, bl * up))
-                b = min(1.0, max(-tr * down, br * up))
-            elif rule == 2:
-                a = min(1.0, -tl * down) + min(1.0, bl * up)
-                b = min(1.0, -tr * down) + min(1.0, br * up)
+            left, right = word & test_mask[k, 0], word & test_mask[k, 1]
+            while left == 0 or right == 0:
+                k = test_cut[k, 2] if right == 0 else test_cut[k, 3]
+                left, right = word & test_mask[k, 0], word & test_mask[k, 1]
+            f = np.int64(test_cut[k, 0])
+            c = test_cut[k, 1]
+            if c < own[start[f] + low[f]]:
+                # The feature is moved, and the test lies outside the box: cut where the reach of it ends.
+                at_cut = _reach_cut(f, c, low, high, start, own, hull_low, hull_high)
+            elif c >= own[start[f] + high[f]]:
+                at_cut = _reach_cut(f, c + 1, low, high, start, own, hull_low, hull_high)
             else:
-                a, b = -tl * down, -tr * down
-            score = (a + floor) * (b + floor)
-            if score > best:
-                best, best_f, best_k = score, f, k
+                at_cut = np.int64(cut_of[coarse_start[f] + c])
+            if at_cut >= 0:
+                cut = start[f] - f + at_cut
+                if stamp[cut] != now:
+                    stamp[cut] = now
+                    votes[cut] = 0.0
+                votes[cut] += weight * spread
+                if votes[cut] > best:
+                    best, best_f, best_k = votes[cut], f, at_cut
+            if weight > 0.1:
+                waiting_word[n], waiting_test[n], waiting_weight[n] = left, test_cut[k, 2], weight * HALF
+                n += 1
+                waiting_word[n], waiting_test[n], waiting_weight[n] = right, test_cut[k, 3], weight * HALF
+                n += 1
     return best, best_f, best_k
 
 
 @njit(cache=True, nogil=True)
 def _reach_cut(f, cell, low, high, start, own, hull_low, hull_high):
-    """The fine cell of feature f behind which its reach of a coarse cell begins or ends; -1 if all of the box does."""
+    """The fine cell behind which feature f's reach of a coarse cell outside the box ends or begins; -1 if nowhere."""
     base = start[f]
     if cell < own[base + low[f]]:
-        k = high[f]
-        while hull_low[base + k] > cell:
+        k = np.int64(high[f])
+        while k >= low[f] and hull_low[base + k] > cell:
             k -= 1
-        return k if k < high[f] else -1
-    k = low[f]
-    while hull_high[base + k] < cell:
+        return k if low[f] <= k < high[f] else -1
+    k = np.int64(low[f])
+    while k <= high[f] and hull_high[base + k] < cell:
         k += 1
-    return k - 1 if k > low[f] else -1
+    return k - 1 if low[f] < k <= high[f] else -1
 
 
 @njit(cache=True, nogil=True)
 def _move_one(
     f, low, high, words, trees, n_trees, start, own, hull_low, hull_high, must_low, must_high, irregular, top, bottom,
     need, sure, leaf_first, local_first, set_first, members, lead, value, table, at_least, at_most, place, other, label,
-    mode, greatest, least, change_top, change_bottom, rule,
+    mode, greatest, least, change_top, change_bottom,
 ):  # fmt: skip
     """An attack that moves feature f alone, coarse cell by coarse cell: (status, most dangerous cell, its leads).
 
@@ -274,7 +238,7 @@ def _move_one(
             continue
         if sure_low <= c <= sure_high and cell_bottom >= sure:
             return UNSTABLE, c, cell_top, cell_bottom
-        if cell_top > its_top if rule < 100 else (cell_bottom > its_bottom if rule < 200 else cell_top + cell_bottom > its_top + its_bottom):
+        if cell_bottom > its_bottom:
             cell, its_top, its_bottom = c, cell_top, cell_bottom
     return (STABLE if cell < 0 else OPEN), cell, its_top, its_bottom
 
@@ -418,9 +382,9 @@ def _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set,
 def _settle(
     now, low, high, words, trees, n_trees, settled, attack_features, attack_size, start, own, hull_low, hull_high,
     must_low, must_high, irregular, away, cut_of, coarse_start, offset, slack, leaf_first, local_first, set_first,
-    use_first, lead, value, local_feature, table, at_least, at_most, place, members, use_attack, use_set, set_of,
-    attack_top, touched, top_left, top_right, bottom_left, bottom_right, now_low, now_high, greatest, least, change,
-    other_change, rule, floor, reach_gain,
+    use_first, lead, value, local_feature, table, at_least, at_most, place, members, use_attack, use_set, test_cut,
+    test_mask, set_of, attack_top, stamp, votes, waiting_word, waiting_test, waiting_weight, now_low, now_high,
+    greatest, least, change, other_change,
 ):  # fmt: skip
     """The status of a box, or CUT_AGAIN and where: (status, feature, fine cell before the cut)."""
     n_classes, n_attacks = offset.shape[0], attack_size.shape[0]
@@ -452,7 +416,7 @@ def _settle(
             decided = False
         if top - need > most:
             most, other, its_top, its_bottom = top - need, c, top, bottom
-    attack, pin, cell, is_sure = -1, -1, -1, True
+    attack, pin, cell, = -1, -1, -1
     if decided:
         # One label so far. Every class and every attack that may still change it.
         most = LOWEST
@@ -482,17 +446,13 @@ def _settle(
                         attack_features[s, 0], low, high, words, trees, n_trees, start, own, hull_low, hull_high,
                         must_low, must_high, irregular, top, bottom, need, sure, leaf_first, local_first, set_first,
                         members, lead, value, table, at_least, at_most, place, c, label, mode, greatest, least, change,
-                        other_change, rule,
+                        other_change,
                     )  # fmt: skip
                     if status == UNSTABLE:
                         return UNSTABLE, -1, -1
-                    likely = cell_top - need
-                    if rule >= 100:
-                        likely = cell_bottom - sure
-                    if rule >= 200:
-                        likely = cell_bottom - sure + cell_top - need
-                    if status == OPEN and likely > most:
-                        most, other, attack, its_top, its_bottom = likely, c, s, cell_top, cell_bottom
+                    # One attack that breaks the box is enough, so go after the one that is closest to it.
+                    if status == OPEN and cell_bottom - sure > most:
+                        most, other, attack, its_top, its_bottom = cell_bottom - sure, c, s, cell_top, cell_bottom
                         pin, cell = attack_features[s, 0], k
                     continue
                 _use_sets(s, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
@@ -502,27 +462,21 @@ def _settle(
                     at_least, at_most, place, members, c, label, mode, now_low, now_high, least, change,
                 ):  # fmt: skip
                     return UNSTABLE, -1, -1
-                if attack_top[s] - need > most:
-                    most, other, attack, its_top, its_bottom = attack_top[s] - need, c, s, attack_top[s], bottom
+                if bottom - sure > most:
+                    most, other, attack, its_top, its_bottom = bottom - sure, c, s, attack_top[s], bottom
                     pin = -1
         if attack < 0:
             return STABLE, -1, -1
-    need = -slack if slack > 0 else (0 if other < label else 1)
-    sure = slack + 1 if slack > 0 else need
     _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
-    _sweep(
+    best, f, k = _vote(
         now, low, high, words, trees, n_trees, set_of, start, own, hull_low, hull_high, cut_of, coarse_start,
-        leaf_first, local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label,
-        mode, pin, cell, touched, top_left, top_right, bottom_left, bottom_right,
-    )  # fmt: skip
-    score, f, k = _pick(
-        now, low, high, start, touched, its_top, its_bottom, need, sure, top_left, top_right, bottom_left, bottom_right,
-        floor, (rule // 10 % 10 if decided else rule % 10),
+        leaf_first, local_first, lead, value, table, at_least, at_most, place, test_cut, test_mask, other, label, mode,
+        pin, cell, stamp, votes, waiting_word, waiting_test, waiting_weight,
     )  # fmt: skip
     if pin >= 0:
         at = _reach_cut(pin, cell, low, high, start, own, hull_low, hull_high)
         # One side cannot reach the cell; on the other one all can.
-        if at >= 0 and (1.0 + floor) * (reach_gain + floor) > score:
+        if at >= 0 and REACH * (its_top - its_bottom) >= best:
             f, k = pin, at
     if f < 0:
         f, k = _any_cut(
@@ -554,7 +508,7 @@ def _gather(cells, order, begin, end, f, k):
 
 @njit(cache=True, nogil=True)
 def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_features, attack_size, points, limit,
-            stop, rule, floor, reach_gain):  # fmt: skip
+            stop):  # fmt: skip
     """Cuts a box into parts, at most `limit` of them visited; returns a tree of cuts and the parts left over.
 
     The tree, `nodes` (n, 2): the cut, numbered over all features, and the node of the left part, its sibling right
@@ -572,7 +526,7 @@ def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_
         boxed.lead, boxed.value, boxed.group, boxed.local_feature, boxed.table
     )  # fmt: skip
     at_least, at_most, place, members = boxed.at_least, boxed.at_most, boxed.place, boxed.members
-    use_attack, use_set = boxed.use_attack, boxed.use_set
+    use_attack, use_set, test_cut, test_mask = boxed.use_attack, boxed.use_set, boxed.test_cut, boxed.test_mask
     n_trees, n_features, n_classes = leaf_first.shape[0] - 1, first_low.shape[0], offset.shape[0]
     n_cuts = start[n_features] - n_features
     guided = points.shape[0] > 0
@@ -588,8 +542,8 @@ def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_
     rest, rest_box = np.empty((64, 2), np.int64), np.empty((64, 2 * n_features), np.int32)
     n_rest = 0
 
-    touched = np.full(n_features, -1, np.int64)
-    sums = np.empty((4, max(n_cuts, 1)), np.int64)
+    stamp, votes = np.full(max(n_cuts, 1), -1, np.int64), np.empty(max(n_cuts, 1))
+    waiting_word, waiting_test, waiting_weight = np.empty(64, np.uint64), np.empty(64, np.int64), np.empty(64)
     set_of = np.empty(n_trees, np.int32)
     attack_top = np.empty(attack_size.shape[0], np.int64)
     now_low, now_high = np.empty(n_features, np.int32), np.empty(n_features, np.int32)
@@ -620,8 +574,8 @@ def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_
                     frame[level, 8], frame[level, 9:], attack_features, attack_size, start, own, hull_low, hull_high,
                     must_low, must_high, irregular, away, cut_of, coarse_start, offset, slack, leaf_first, local_first,
                     set_first, use_first, lead, value, local_feature, table, at_least, at_most, place, members,
-                    use_attack, use_set, set_of, attack_top, touched, sums[0], sums[1], sums[2], sums[3], now_low,
-                    now_high, greatest, least, change, other_change, rule, floor, reach_gain,
+                    use_attack, use_set, test_cut, test_mask, set_of, attack_top, stamp, votes, waiting_word,
+                    waiting_test, waiting_weight, now_low, now_high, greatest, least, change, other_change,
                 )  # fmt: skip
                 visited += 1
                 full = visited >= limit or (visited % CHECK_EVERY == 0 and stop[0] != 0)
