@@ -191,7 +191,9 @@ class _Prover:
         rows = ensemble.leaf_scores.astype(np.float64)
         if ensemble.rule.decision == Decision.CUT:
             rows = np.column_stack((np.zeros(len(rows)), rows))
-        self.scores = [rows[i].tolist() if f < 0 else None for i, f in zip(ensemble.leaf, ensemble.feature, strict=True)]
+        self.scores: list[list[float]] = [
+            rows[i].tolist() if f < 0 else [] for i, f in zip(ensemble.leaf, ensemble.feature, strict=True)
+        ]
         self.base = self._base()
         self.margin = self._margin(rows)
 
@@ -311,8 +313,10 @@ class _Prover:
         if low <= 0 <= high:
             return [(start, end)]
         ranges, below = [], start
+        # An interval as wide as the steps between the box's doubles holds one of them, counted back from any target.
+        wide = math.isinf(high - low) or Fraction(high) - Fraction(low) >= math.ulp(max(abs(box[0]), abs(box[1])))
         for cut in [*[c for c in self.cuts[f] if start <= c < end], end]:
-            if below <= cut and some_move(box, (below, cut), (low, high)) is not None:
+            if below <= cut and (wide or some_move(box, (below, cut), (low, high)) is not None):
                 ranges.append((below, cut))
             below = math.nextafter(cut, math.inf)
         return ranges
@@ -369,12 +373,12 @@ class _Prover:
     def _beyond(
         self, box: list[Range], row: list[float], moved: tuple[int, ...], attacked: list[float]
     ) -> list[list[Range]]:
-        """What is left of a box of one label after taking off the part that the same move breaks; `row` is in that part."""
+        """What is left of a box of one label without the part that the same move breaks, which holds `row`."""
         left_over = []
         here = box.copy()
         for f in moved:
             # Those doubles of the box from which the move leads to the same value.
-            low, high = self.intervals[f]
+            high = self.intervals[f][1]
             first = here[f][0] if math.isinf(high) else _at_least(Fraction(attacked[f]) - Fraction(high))
             if first > here[f][0]:
                 below = here.copy()

@@ -139,9 +139,7 @@ def _turns(cuts: FloatArray, interval: tuple[float, float], domain: tuple[float,
     return turns
 
 
-def _reach_state(
-    cell: tuple[float, float], interval: tuple[float, float], domain: tuple[float, float]
-) -> bool | None:
+def _reach_state(cell: tuple[float, float], interval: tuple[float, float], domain: tuple[float, float]) -> bool | None:
     """Whether every double of the cell can be moved (True), none can (False), or some can and some may not (None)."""
     # Where no move stays inside the domain, that holds for all of the cell: its ends were chosen so.
     lowest, highest = float(add_up(cell[0], interval[0])), float(add_down(cell[1], interval[1]))

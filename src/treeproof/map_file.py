@@ -84,7 +84,7 @@ def write_map(path: str | os.PathLike[str], content: MapContent) -> None:
     front = model + attacker + offsets.tobytes() + ends.tobytes()
     front += _padding(_HEAD.size + len(front))
     nodes = np.ascontiguousarray(content.nodes, dtype="<i4")
-    body = memoryview(nodes.reshape(-1).view(np.uint8))
+    body = memoryview(nodes.reshape(-1).view(np.uint8).data)
     digest = hashlib.sha256(front)
     digest.update(body)
     head = _HEAD.pack(
@@ -117,7 +117,7 @@ def read_map(path: str | os.PathLike[str]) -> MapContent:
     expected = _HEAD.size + front_size + 8 * n_nodes
     if len(raw) != expected:
         raise InvalidInput(f"{file} has {len(raw)} bytes instead of {expected}; it is cut off or damaged")
-    if hashlib.sha256(raw[_HEAD.size :]).digest() != checksum:
+    if hashlib.sha256(raw[_HEAD.size :].data).digest() != checksum:
         raise InvalidInput(f"{file} is damaged: its checksum does not fit")
     at = _HEAD.size
     model, attacker = (bytes(raw[at : at + model_size]), bytes(raw[at + model_size : at + model_size + attacker_size]))

@@ -32,6 +32,7 @@ Int32Array = npt.NDArray[np.int32]
 STABLE, UNSTABLE, OPEN, PENDING = 0, 1, 2, 3
 MOST_ATTACKS = 128
 """Sets of features that are looked at one by one; more are covered by fewer, larger ones."""
+MOST_STEPS = 20_000
 TASK_BOXES = 100_000
 SMALL_TASK_BOXES = 1_000
 """Boxes that one task visits at most: all at once where the end is in sight, few where order matters."""
@@ -166,21 +167,24 @@ def attacked_sets(costs: dict[int, int], budget: int) -> list[list[int]]:
     if sum(costs.values()) <= budget:
         return [features] if features else []
     found: list[list[int]] = []
-
-    def extend(chosen: list[int], skipped_least: float, at: int, left: int) -> bool:
+    rest = [sum(costs[f] for f in features[at:]) for at in range(len(features) + 1)]
+    waiting: list[tuple[list[int], float, int, int]] = [([], math.inf, 0, budget)]
+    for _ in range(MOST_STEPS):
+        if not waiting or len(found) > MOST_ATTACKS:
+            break
+        chosen, skipped, at, left = waiting.pop()
         # A set is as large as can be if not even the cheapest feature left out can be paid for.
-        while at < len(features) and costs[features[at]] > left:
-            at = len(features)
-        if at == len(features):
-            if skipped_least > left:
+        if left - rest[at] >= skipped:
+            continue
+        if at == len(features) or costs[features[at]] > left:
+            if skipped > left:
                 found.append(chosen)
-            return len(found) <= MOST_ATTACKS
+            continue
         f = features[at]
-        if not extend([*chosen, f], skipped_least, at + 1, left - costs[f]):
-            return False
-        return costs[f] == 0 or extend(chosen, min(skipped_least, costs[f]), at + 1, left)
-
-    if extend([], math.inf, 0, budget):
+        if costs[f] > 0:
+            waiting.append((chosen, min(skipped, costs[f]), at + 1, left))
+        waiting.append(([*chosen, f], skipped, at + 1, left - costs[f]))
+    if not waiting and len(found) <= MOST_ATTACKS:
         return found
     at_most, left = 0, budget
     for f in features:
@@ -204,9 +208,7 @@ class Piece(NamedTuple):
     visited: int
 
 
-def cut_up(
-    problem: Problem, box: Int32Array, points: Int32Array, limit: int, stop: npt.NDArray[np.int64]
-) -> Piece:
+def cut_up(problem: Problem, box: Int32Array, points: Int32Array, limit: int, stop: npt.NDArray[np.int64]) -> Piece:
     """Cuts one box (2 * n_features,) of fine cells, visiting at most `limit` parts; runs wherever joblib put it."""
     from treeproof._kernels.boxed import boxed_model, scan_trees
     from treeproof._kernels.partition import cut_box
@@ -218,8 +220,8 @@ def cut_up(
     high = fine.hull_high[fine.start[:-1] + last]
     group, row = np.empty(ensemble.n_nodes, dtype=np.int32), np.empty(ensemble.n_nodes, dtype=np.int32)
     scan_trees(
-        model.feature, model.cut, model.left, model.right, model.leaf, model.roots, problem.leaf_groups, model.depth, low,
-        high, group, row,
+        model.feature, model.cut, model.left, model.right, model.leaf, model.roots, problem.leaf_groups, model.depth,
+        low, high, group, row,
     )  # fmt: skip
     constant = np.zeros(ensemble.n_classes, dtype=np.int64)
     attacks = problem.attacks
@@ -320,7 +322,7 @@ def _blurred(grid: FineGrid, boxes: Int32Array) -> npt.NDArray[np.bool_]:
     """Per box and feature whether some of its cells have doubles that can be moved and others that cannot."""
     n = grid.n_features
     unsure = np.concatenate(([0], np.cumsum(~grid.sure)))
-    return unsure[grid.start[:-1] + boxes[:, n:] + 1] > unsure[grid.start[:-1] + boxes[:, :n]]
+    return np.asarray(unsure[grid.start[:-1] + boxes[:, n:] + 1] > unsure[grid.start[:-1] + boxes[:, :n]])
 
 
 @dataclass(eq=False)
@@ -386,9 +388,7 @@ class Partition:
         self.n_nodes += n - 1
         self.visited += piece.visited
         if len(piece.rest):
-            self.push(
-                np.where(piece.rest[:, 0] == 0, node, piece.rest[:, 0] + shift), piece.rest[:, 1], piece.rest_box
-            )
+            self.push(np.where(piece.rest[:, 0] == 0, node, piece.rest[:, 0] + shift), piece.rest[:, 1], piece.rest_box)
 
     def run(
         self,

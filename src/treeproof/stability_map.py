@@ -104,7 +104,7 @@ class StabilityMap:
     >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
     >>> smap = StabilityMap.build(clf, tp.Attacker.linf(0.2), progress=False)
     >>> smap
-    StabilityMap(3 boxes, complete)
+    StabilityMap(4 boxes, complete)
     >>> smap.status([[0.1], [0.4], [0.9]]).tolist() == [Status.STABLE, Status.UNSTABLE, Status.STABLE]
     True
     >>> smap.explain([0.4]).breaking
@@ -206,14 +206,14 @@ class StabilityMap:
 
     def is_stable(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Per row whether it is proved stable."""
-        return self.status(X) == Status.STABLE
+        return np.asarray(self.status(X) == Status.STABLE)
 
     def covers(self, X: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.bool_]:
         """Per row whether every row of its neighbourhood is proved stable."""
-        return self._meet(self._rows(X), epsilon) == Status.STABLE
+        return np.asarray(self._meet(self._rows(X), epsilon) == Status.STABLE)
 
     def resilience_outcomes(self, X: npt.ArrayLike, y: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.int8]:
-        """Per row the Outcome of resilience: PROVED if correct and covered, REFUTED if wrong or near an unstable row."""
+        """Per row the Outcome of resilience: proved if right and covered, refuted if wrong or near an unstable row."""
         rows = self._rows(X)
         labels = self.ensemble.class_index(y)
         if len(labels) != len(rows):
@@ -252,7 +252,7 @@ class StabilityMap:
 
     def explain(self, x: npt.ArrayLike) -> Explanation:
         """The box that holds a row as conditions on features, and for an unstable row the moves that break it."""
-        rows = self._rows([x])  # type: ignore[list-item]
+        rows = self._rows(np.asarray(x)[None])
         status = Status(int(self.status(rows)[0]))
         label = self._label(rows[0])
         if np.isnan(rows).any() or not ((rows >= self.grid.low) & (rows <= self.grid.high)).all():
@@ -274,9 +274,7 @@ class StabilityMap:
             return Explanation(status, label, conditions, (), None, None)
         decided = Local(self.ensemble, self._threat).decide(rows, np.zeros(self.grid.n_features))
         attacked = decided.attacked[0]
-        return Explanation(
-            status, label, conditions, self._breaking(rows, attacked), attacked, self._label(attacked)
-        )
+        return Explanation(status, label, conditions, self._breaking(rows, attacked), attacked, self._label(attacked))
 
     def rules(self, top: int = 10, domain: Any = None) -> list[Rule]:
         """The largest stable boxes, by their share of a domain's volume, as conditions under which a label is safe."""
@@ -290,7 +288,8 @@ class StabilityMap:
         for i in np.argsort(-share, kind="stable")[:top]:
             if share[i] <= 0:
                 break
-            inside = np.array([np.append(self.grid.bounds.cuts_of(f), self.grid.high[f])[boxes[i, f]] for f in range(n)])
+            ends = [np.append(self.grid.bounds.cuts_of(f), self.grid.high[f]) for f in range(n)]
+            inside = np.array([ends[f][boxes[i, f]] for f in range(n)])
             conditions = self._conditions(boxes[i, :n], boxes[i, n:])
             rules.append(Rule(conditions, self._label(inside), float(share[i])))
         return rules
@@ -299,13 +298,11 @@ class StabilityMap:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map, with its model and attacker, whole or not at all; docs/map_format.md describes the file."""
-        write_map(
-            path,
-            MapContent(
-                self.ensemble, self.attacker, self.grid.low, self.grid.high, self.grid.bounds, self.nodes, self.seconds,
-                self.visited,
-            ),  # fmt: skip
+        grid = self.grid
+        content = MapContent(
+            self.ensemble, self.attacker, grid.low, grid.high, grid.bounds, self.nodes, self.seconds, self.visited
         )
+        write_map(path, content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Any = None, attacker: Attacker | None = None) -> StabilityMap:
@@ -321,7 +318,7 @@ class StabilityMap:
             given = as_ensemble(model)
             if fingerprint(given) != fingerprint(ensemble):
                 raise InvalidInput(
-                    f"{path} was made for another model, {ensemble.origin} with {ensemble.n_trees} trees; build a new map"
+                    f"{path} was made for another model, {ensemble.origin} of {ensemble.n_trees} trees; build a new map"
                 )
             ensemble = given
         grid = FineGrid.of(ensemble, content.attacker.bind(ensemble), content.low, content.high)
@@ -346,7 +343,7 @@ class StabilityMap:
 
         leaf = np.empty(len(rows), dtype=np.int64)
         locate(rows, self.nodes, self._cuts[0], self.grid.bounds.cuts, leaf)
-        return (-1 - self.nodes[leaf, 1]).astype(np.int8)
+        return np.asarray(-1 - self.nodes[leaf, 1], dtype=np.int8)
 
     def _meet(self, rows: FloatArray, epsilon: Any) -> npt.NDArray[np.int8]:
         """Per row UNSTABLE if its neighbourhood holds an unstable row, else OPEN if it may, else STABLE."""
@@ -427,7 +424,7 @@ def _space(ensemble: Ensemble, threat: Threat, domain: Any) -> tuple[FloatArray,
     low, high = np.maximum(low, given[:, 0]), np.minimum(high, given[:, 1])
     if not (low <= high).all():
         f = int(np.argmin(low <= high))
-        raise InvalidInput(f"the domain of feature {ensemble.feature_name(f)} has no number that attacker and model take")
+        raise InvalidInput(f"the domain of feature {ensemble.feature_name(f)} holds no number that the attacker allows")
     return low, high
 
 

@@ -29,7 +29,7 @@ class Boxed(NamedTuple):
     (Tree, attacked set): `members`, a bit per feature of the tree that the attack moves; the first set is empty and
     the second has every feature that can be moved. (Tree, attack): `use_attack` and `use_set`, for the attacks that
     move a feature of the tree. Tests, in preorder, those of tree t from `leaf_first[t] - t` on: `test_cut` (n, 4) with
-    feature, coarse cut and the tests that its sides begin with (-1: a leaf), `test_mask` (n, 2) the leaves on either side.
+    feature, coarse cut and the tests that its sides begin with (-1: a leaf), `test_mask` (n, 2) each side's leaves.
     """
 
     leaf_first: Any
@@ -88,7 +88,7 @@ def _scan(feature, cut, left, right, root, leaf_group, leaf, low, high, depth, g
         if a == UNREACHED:
             group[node] = b
         else:
-            group[node] = a if b == UNREACHED or b == a else MIXED
+            group[node] = a if b == UNREACHED or b == a else MIXED  # noqa: SIM109 (numba wants one type)
         level -= 1
 
 
@@ -260,9 +260,7 @@ def boxed_model(
                     at_most[table[j] + c] |= at_most[table[j] + c - 1]
                 for c in range(high[f] - 1, low[f] - 1, -1):
                     at_least[table[j] + c] |= at_least[table[j] + c + 1]
-    set_first, use_first, members, use_attack, use_set = _attacked_sets(
-        n, local_first, local_feature, attacks, moves
-    )
+    set_first, use_first, members, use_attack, use_set = _attacked_sets(n, local_first, local_feature, attacks, moves)
     boxed = Boxed(
         leaf_first, local_first, set_first, use_first, lead, leaf_value, leaf_group, local_feature, table, at_least,
         at_most, place, members, use_attack, use_set, test_cut, test_mask,

@@ -1,7 +1,8 @@
 """Questions to a tree of cuts: which part holds a point, which parts a box meets, how large parts are.
 
-A tree is `nodes` (n, 2): a cut and its left part's node, the right one's right behind it; -1 and -1 - status for a leaf.
-Cuts of all features are numbered in one row; a point goes left at cut k iff `x[feature[k]] <= value[k]`.
+A tree is `nodes` (n, 2): a cut and the node of its left part, with that of the right part behind it; for a leaf -1
+and -1 - status. Cuts of all features are numbered in one row; at cut k a point goes left iff
+`x[feature[k]] <= value[k]`.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ def list_parts(nodes, cut_feature, cut_place, n_cells, wanted, out_node, out_box
                 found += 1
             continue
         if top + 2 > waiting.shape[0]:
-            bigger, bigger_box = np.empty(2 * waiting.shape[0], np.int64), np.empty((2 * box.shape[0], box.shape[1]), np.int32)
+            bigger = np.empty(2 * waiting.shape[0], np.int64)
+            bigger_box = np.empty((2 * box.shape[0], box.shape[1]), np.int32)
             for i in range(top + 1):
                 bigger[i] = waiting[i]
                 for j in range(box.shape[1]):

@@ -11,68 +11,34 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from treeproof._kernels.bits import highest_bit, lowest_bit
+from treeproof._kernels.attacks import (
+    ANY,
+    LOWEST,
+    ONE,
+    OPEN,
+    STABLE,
+    UNSTABLE,
+    ZERO,
+    best_score,
+    bottom_lead,
+    breaks,
+    move_one,
+    one_group,
+    own_bounds,
+    reach_cut,
+    top_lead,
+)
+from treeproof._kernels.bits import lowest_bit
 
-STABLE, UNSTABLE, OPEN = 0, 1, 2
 PENDING = 3
 """Every point of the box has the same reach, but bounds do not tell; the local search must."""
 CUT_AGAIN = -1
-
-# How the lead is read: class 1 over class 0, the other way round, or any class over another.
-ONE, ZERO, ANY = 0, 1, 2
 
 HALF = 0.5
 """What a test counts for the choice of a cut, relative to the test above it."""
 REACH = 0.1
 """What the end of a cell's reach counts, relative to how far apart the leads of its box are."""
 CHECK_EVERY = 64
-LOWEST = np.int64(-(2**61))
-
-
-# Functions take plain arrays: numba counts references, with atomic operations, whenever a tuple of arrays or one of its
-# fields changes hands, and that would cost several times the work itself.
-
-
-@njit(cache=True, nogil=True)
-def _top(word, first, lead, value, other, label, mode):
-    """The largest lead of `other` over `label` among the live leaves of a tree."""
-    if mode == ONE:
-        return lead[first + lowest_bit(word)]
-    if mode == ZERO:
-        return -lead[first + highest_bit(word)]
-    return _top_of_any(word, first, value, other, label)
-
-
-@njit(cache=True, nogil=True)
-def _bottom(word, first, lead, value, other, label, mode):
-    """The smallest lead of `other` over `label` among the live leaves of a tree."""
-    if mode == ONE:
-        return lead[first + highest_bit(word)]
-    if mode == ZERO:
-        return -lead[first + lowest_bit(word)]
-    return -_top_of_any(word, first, value, label, other)
-
-
-@njit(cache=True, nogil=True)
-def _top_of_any(word, first, value, other, label):
-    best = LOWEST
-    while word != 0:
-        i = first + lowest_bit(word)
-        best = max(best, value[i, other] - value[i, label])
-        word &= word - np.uint64(1)
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _one_group(word, first, group):
-    """Whether nothing tells the live leaves apart."""
-    its = group[first + lowest_bit(word)]
-    word &= word - np.uint64(1)
-    while word != 0:
-        if group[first + lowest_bit(word)] != its:
-            return False
-        word &= word - np.uint64(1)
-    return True
 
 
 @njit(cache=True, nogil=True)
@@ -108,7 +74,7 @@ def _part_of_box(
             for j in range(first, end):
                 part_words[j] = words[j] & (moved if members[j] & bit else plain)
             live = part_words[first + 1]
-            if live != words[first + 1] and _one_group(live, leaf_first[t], group):
+            if live != words[first + 1] and one_group(live, leaf_first[t], group):
                 leaf = leaf_first[t] + lowest_bit(live)
                 for c in range(settled.shape[0]):
                     part_settled[c] += value[leaf, c]
@@ -145,7 +111,7 @@ def _vote(
             word, k, weight = waiting_word[n], waiting_test[n], waiting_weight[n]
             if word & (word - np.uint64(1)) == 0:
                 continue
-            spread = _top(word, first, lead, value, other, label, mode) - _bottom(
+            spread = top_lead(word, first, lead, value, other, label, mode) - bottom_lead(
                 word, first, lead, value, other, label, mode
             )
             if spread == 0:
@@ -158,9 +124,9 @@ def _vote(
             c = test_cut[k, 1]
             if c < own[start[f] + low[f]]:
                 # The feature is moved, and the test lies outside the box: cut where the reach of it ends.
-                at_cut = _reach_cut(f, c, low, high, start, own, hull_low, hull_high)
+                at_cut = reach_cut(f, c, low, high, start, own, hull_low, hull_high)
             elif c >= own[start[f] + high[f]]:
-                at_cut = _reach_cut(f, c + 1, low, high, start, own, hull_low, hull_high)
+                at_cut = reach_cut(f, c + 1, low, high, start, own, hull_low, hull_high)
             else:
                 at_cut = np.int64(cut_of[coarse_start[f] + c])
             if at_cut >= 0:
@@ -177,138 +143,6 @@ def _vote(
                 waiting_word[n], waiting_test[n], waiting_weight[n] = right, test_cut[k, 3], weight * HALF
                 n += 1
     return best, best_f, best_k
-
-
-@njit(cache=True, nogil=True)
-def _reach_cut(f, cell, low, high, start, own, hull_low, hull_high):
-    """The fine cell behind which feature f's reach of a coarse cell outside the box ends or begins; -1 if nowhere."""
-    base = start[f]
-    if cell < own[base + low[f]]:
-        k = np.int64(high[f])
-        while k >= low[f] and hull_low[base + k] > cell:
-            k -= 1
-        return k if low[f] <= k < high[f] else -1
-    k = np.int64(low[f])
-    while k <= high[f] and hull_high[base + k] < cell:
-        k += 1
-    return k - 1 if low[f] < k <= high[f] else -1
-
-
-@njit(cache=True, nogil=True)
-def _move_one(
-    f, low, high, words, trees, n_trees, start, own, hull_low, hull_high, must_low, must_high, irregular, top, bottom,
-    need, sure, leaf_first, local_first, set_first, members, lead, value, table, at_least, at_most, place, other, label,
-    mode, greatest, least, change_top, change_bottom,
-):  # fmt: skip
-    """An attack that moves feature f alone, coarse cell by coarse cell: (status, most dangerous cell, its leads).
-
-    STABLE if no cell lets `other` win, UNSTABLE if one surely does that all of the box can reach, else OPEN.
-    """
-    base = start[f]
-    first_cell, last_cell = hull_low[base + low[f]], hull_high[base + high[f]]
-    own_low, own_high = own[base + low[f]], own[base + high[f]]
-    for c in range(first_cell, last_cell + 1):
-        change_top[c - first_cell] = 0
-        change_bottom[c - first_cell] = 0
-    for q in range(n_trees):
-        t = trees[q]
-        p = place[t, f]
-        if p < 0:
-            continue
-        bit = np.uint64(1) << np.uint64(p)
-        j = set_first[t] + 1
-        while members[j] != bit:
-            j += 1
-        word, at, first = words[j], table[local_first[t] + p], leaf_first[t]
-        for c in range(first_cell, last_cell + 1):
-            if own_low <= c <= own_high:
-                continue
-            live = word & at_least[at + c] & at_most[at + c]
-            change_top[c - first_cell] += _top(live, first, lead, value, other, label, mode) - greatest[q]
-            change_bottom[c - first_cell] += _bottom(live, first, lead, value, other, label, mode) - least[q]
-    sure_low, sure_high = must_low[base + high[f]], must_high[base + low[f]]
-    if irregular[f] and low[f] < high[f]:
-        sure_low, sure_high = 1, 0
-    cell, its_top, its_bottom = -1, LOWEST, LOWEST
-    for c in range(first_cell, last_cell + 1):
-        if own_low <= c <= own_high:
-            continue
-        cell_top, cell_bottom = top + change_top[c - first_cell], bottom + change_bottom[c - first_cell]
-        if cell_top < need:
-            continue
-        if sure_low <= c <= sure_high and cell_bottom >= sure:
-            return UNSTABLE, c, cell_top, cell_bottom
-        if cell_bottom > its_bottom:
-            cell, its_top, its_bottom = c, cell_top, cell_bottom
-    return (STABLE if cell < 0 else OPEN), cell, its_top, its_bottom
-
-
-@njit(cache=True, nogil=True)
-def _breaks(
-    features, n_moved, low, high, words, trees, n_trees, set_of, start, own, must_low, must_high, irregular, total,
-    sure, leaf_first, local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label,
-    mode, now_low, now_high, own_least, change,
-):  # fmt: skip
-    """Whether moves of `features[:n_moved]` to certain cells, possible from all of the box, surely break `label`.
-
-    Coordinate ascent: each feature in turn goes to the cell where the lead of `other` is largest in the worst case.
-    `total` is that lead, and `own_least` its part from each tree, before any move.
-    """
-    for i in range(n_moved):
-        f = features[i]
-        now_low[f], now_high[f] = own[start[f] + low[f]], own[start[f] + high[f]]
-    least = own_least[:n_trees].copy()
-    for i in range(n_moved):
-        f = features[i]
-        if irregular[f] and low[f] < high[f]:
-            continue
-        first_cell, last_cell = must_low[start[f] + high[f]], must_high[start[f] + low[f]]
-        own_low, own_high = own[start[f] + low[f]], own[start[f] + high[f]]
-        if first_cell > last_cell or (first_cell >= own_low and last_cell <= own_high):
-            continue
-        for c in range(first_cell, last_cell + 1):
-            change[c - first_cell] = 0
-        for q in range(n_trees):
-            t = trees[q]
-            p = place[t, f]
-            if p < 0:
-                continue
-            rest = words[set_of[t]]
-            moved = members[set_of[t]] & ~(np.uint64(1) << np.uint64(p))
-            while moved != 0:
-                j = local_first[t] + lowest_bit(moved)
-                g = local_feature[j]
-                rest &= at_least[table[j] + now_low[g]] & at_most[table[j] + now_high[g]]
-                moved &= moved - np.uint64(1)
-            at = table[local_first[t] + p]
-            for c in range(first_cell, last_cell + 1):
-                word = rest & at_least[at + c] & at_most[at + c]
-                change[c - first_cell] += (
-                    _bottom(word, leaf_first[t], lead, value, other, label, mode) - least[q]
-                )
-        best, cell = np.int64(0), -1
-        for c in range(first_cell, last_cell + 1):
-            if not own_low <= c <= own_high and (cell < 0 or change[c - first_cell] > best):
-                best, cell = change[c - first_cell], c
-        if total + best >= sure:
-            return True
-        if best <= 0 or i == n_moved - 1:
-            continue
-        total += best
-        now_low[f], now_high[f] = cell, cell
-        for q in range(n_trees):
-            t = trees[q]
-            if place[t, f] < 0:
-                continue
-            word = words[set_of[t]]
-            moved = members[set_of[t]]
-            while moved != 0:
-                j = local_first[t] + lowest_bit(moved)
-                g = local_feature[j]
-                word &= at_least[table[j] + now_low[g]] & at_most[table[j] + now_high[g]]
-                moved &= moved - np.uint64(1)
-            least[q] = _bottom(word, leaf_first[t], lead, value, other, label, mode)
-    return False
 
 
 @njit(cache=True, nogil=True)
@@ -354,20 +188,6 @@ def _doubled(array):
 
 
 @njit(cache=True, nogil=True)
-def _own_bounds(words, trees, n_trees, set_first, leaf_first, lead, value, other, label, mode, greatest, least):
-    """Per tree the largest and the smallest lead without any attack; returns their sums."""
-    top, bottom = np.int64(0), np.int64(0)
-    for q in range(n_trees):
-        t = trees[q]
-        word = words[set_first[t]]
-        greatest[q] = _top(word, leaf_first[t], lead, value, other, label, mode)
-        least[q] = _bottom(word, leaf_first[t], lead, value, other, label, mode)
-        top += greatest[q]
-        bottom += least[q]
-    return top, bottom
-
-
-@njit(cache=True, nogil=True)
 def _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set, set_of):
     """Fills `set_of` with each tree's set of features that the attack moves; attack -1 moves none."""
     for q in range(n_trees):
@@ -396,7 +216,7 @@ def _settle(
         for c in range(n_classes):
             total = offset[c] + settled[c]
             for q in range(n_trees):
-                total += _best_score(words[set_first[trees[q]]], leaf_first[trees[q]], value, c)
+                total += best_score(words[set_first[trees[q]]], leaf_first[trees[q]], value, c)
             if total > best:
                 best, label = total, c
     decided, most, its_top, its_bottom = True, LOWEST, np.int64(0), np.int64(0)
@@ -404,7 +224,7 @@ def _settle(
         if c == label:
             continue
         constant = offset[c] + settled[c] - offset[label] - settled[label]
-        top, bottom = _own_bounds(
+        top, bottom = own_bounds(
             words, trees, n_trees, set_first, leaf_first, lead, value, c, label, mode, greatest, least
         )
         top, bottom = top + constant, bottom + constant
@@ -416,7 +236,11 @@ def _settle(
             decided = False
         if top - need > most:
             most, other, its_top, its_bottom = top - need, c, top, bottom
-    attack, pin, cell, = -1, -1, -1
+    (
+        attack,
+        pin,
+        cell,
+    ) = -1, -1, -1
     if decided:
         # One label so far. Every class and every attack that may still change it.
         most = LOWEST
@@ -426,7 +250,7 @@ def _settle(
             constant = offset[c] + settled[c] - offset[label] - settled[label]
             need = -slack if slack > 0 else (0 if c < label else 1)
             sure = slack + 1 if slack > 0 else need
-            top, bottom = _own_bounds(
+            top, bottom = own_bounds(
                 words, trees, n_trees, set_first, leaf_first, lead, value, c, label, mode, greatest, least
             )
             top, bottom = top + constant, bottom + constant
@@ -436,13 +260,13 @@ def _settle(
                 t = trees[q]
                 for u in range(use_first[t], use_first[t + 1]):
                     attack_top[use_attack[u]] += (
-                        _top(words[use_set[u]], leaf_first[t], lead, value, c, label, mode) - greatest[q]
+                        top_lead(words[use_set[u]], leaf_first[t], lead, value, c, label, mode) - greatest[q]
                     )
             for s in range(n_attacks):
                 if attack_top[s] < need:
                     continue
                 if attack_size[s] == 1:
-                    status, k, cell_top, cell_bottom = _move_one(
+                    status, k, cell_top, cell_bottom = move_one(
                         attack_features[s, 0], low, high, words, trees, n_trees, start, own, hull_low, hull_high,
                         must_low, must_high, irregular, top, bottom, need, sure, leaf_first, local_first, set_first,
                         members, lead, value, table, at_least, at_most, place, c, label, mode, greatest, least, change,
@@ -456,7 +280,7 @@ def _settle(
                         pin, cell = attack_features[s, 0], k
                     continue
                 _use_sets(s, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
-                if _breaks(
+                if breaks(
                     attack_features[s], attack_size[s], low, high, words, trees, n_trees, set_of, start, own, must_low,
                     must_high, irregular, bottom, sure, leaf_first, local_first, lead, value, local_feature, table,
                     at_least, at_most, place, members, c, label, mode, now_low, now_high, least, change,
@@ -474,7 +298,7 @@ def _settle(
         pin, cell, stamp, votes, waiting_word, waiting_test, waiting_weight,
     )  # fmt: skip
     if pin >= 0:
-        at = _reach_cut(pin, cell, low, high, start, own, hull_low, hull_high)
+        at = reach_cut(pin, cell, low, high, start, own, hull_low, hull_high)
         # One side cannot reach the cell; on the other one all can.
         if at >= 0 and REACH * (its_top - its_bottom) >= best:
             f, k = pin, at
@@ -487,17 +311,8 @@ def _settle(
 
 
 @njit(cache=True, nogil=True)
-def _best_score(word, first, value, c):
-    best = LOWEST
-    while word != 0:
-        best = max(best, value[first + lowest_bit(word), c])
-        word &= word - np.uint64(1)
-    return best
-
-
-@njit(cache=True, nogil=True)
 def _gather(cells, order, begin, end, f, k):
-    """Reorders order[begin:end] so that points up to fine cell k of feature f come first; returns where others begin."""
+    """Puts the points of order[begin:end] up to fine cell k of feature f first; returns where the others begin."""
     middle = begin
     for i in range(begin, end):
         if cells[order[i], f] <= k:
@@ -532,9 +347,9 @@ def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_
     guided = points.shape[0] > 0
     order = np.arange(points.shape[0])
 
-    # Per level: the box's low and high cells and open trees; words; in `frame` the node, the stage (0 new, 1 one side is
-    # done, 2 both), feature and cell of the cut, whether the right side came first, where its points begin, where those
-    # of the right side do, and where they end; the number of open trees, and what settled trees give each class.
+    # Per level: the box's low and high cells and open trees; words; in `frame` the node, the stage (0 new, 1 one side
+    # is done, 2 both), feature and cell of the cut, whether the right side came first, where its points begin, where
+    # those of the right side do, and where they end; the number of open trees, and what settled trees give each class.
     boxes = np.empty((32, 2 * n_features + n_trees), np.int32)
     words = np.empty((32, members.shape[0]), np.uint64)
     frame = np.empty((32, 9 + n_classes), np.int64)
