@@ -366,8 +366,14 @@ class _Prover:
                 for f, target in zip(moved, targets, strict=True):
                     region[f] = target
                 attacked = self.another_label(region, label)
-                if attacked is not None:
-                    return tuple(f for f in moved if attacked[f] != row[f]), attacked
+                if attacked is None:
+                    continue
+                for f in moved:
+                    # What need not be moved is not: the same move then breaks a larger part of the box.
+                    without = [*attacked[:f], row[f], *attacked[f + 1 :]]
+                    if predict_row(self.ensemble, np.array(without)) != label:
+                        attacked = without
+                return tuple(f for f in moved if attacked[f] != row[f]), attacked
         return None
 
     def _beyond(

@@ -33,6 +33,8 @@ STABLE, UNSTABLE, OPEN, PENDING = 0, 1, 2, 3
 MOST_ATTACKS = 128
 """Sets of features that are looked at one by one; more are covered by fewer, larger ones."""
 MOST_STEPS = 20_000
+SOME_POINTS = 200
+"""Points that tell which boxes without any are close to data."""
 TASK_BOXES = 100_000
 SMALL_TASK_BOXES = 1_000
 """Boxes that one task visits at most: all at once where the end is in sight, few where order matters."""
@@ -370,10 +372,19 @@ class Partition:
         return 24 * self.n_nodes + len(self.waiting) * (8 * self.problem.grid.n_features + 300)
 
     def push(self, nodes: npt.NDArray[Any], counts: npt.NDArray[Any], boxes: Int32Array) -> None:
-        """Puts open boxes into the queue: those with most points first, then the largest."""
-        volumes = self.problem.log_volumes(boxes)
-        for node, count, volume, box in zip(nodes.tolist(), counts.tolist(), volumes.tolist(), boxes, strict=True):
-            heapq.heappush(self.waiting, (-count, -volume, node, count, box))
+        """Puts open boxes into the queue: those with most points first, then those next to many, or the largest."""
+        size = self._closeness(boxes) if len(self.points) else self.problem.log_volumes(boxes)
+        for node, count, its_size, box in zip(nodes.tolist(), counts.tolist(), size.tolist(), boxes, strict=True):
+            heapq.heappush(self.waiting, (-count, -its_size, node, count, box))
+
+    def _closeness(self, boxes: Int32Array) -> FloatArray:
+        """How many points lie next to each box: one that is outside in k features counts for 4**-k."""
+        n = self.problem.grid.n_features
+        close = np.zeros(len(boxes))
+        for point in self.points[:: -(-len(self.points) // SOME_POINTS)]:
+            outside = ((boxes[:, :n] > point) | (boxes[:, n:] < point)).sum(axis=1)
+            close += 0.25**outside
+        return close
 
     def take(self, node: int, piece: Piece) -> None:
         """Puts what a task made of the box of `node` into its place."""
