@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -153,6 +157,31 @@ def test_workers_do_not_change_any_status(n_jobs: int, monkeypatch: pytest.Monke
     assert smap.complete and whole.complete
     rows = np.random.default_rng(0).random((5000, 4))
     assert (smap.status(rows) == whole.status(rows)).all()
+
+
+def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    from treeproof import partition
+
+    clf, X, _ = forest()
+    expected = StabilityMap.build(clf, ATTACKERS[0], n_jobs=1)
+    original, folder = partition.cut_up, str(tmp_path)
+
+    def cut_up(*task: Any) -> Any:
+        Path(folder, str(os.getpid())).touch()
+        return original(*task)
+
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        monkeypatch.setattr(partition, "SMALL_TASK_BOXES", 100)
+        monkeypatch.setattr(partition, "TASK_BOXES", 400)
+        monkeypatch.setattr(partition, "cut_up", cut_up)
+        smap = StabilityMap.build(clf, ATTACKERS[0], n_jobs=2)
+    assert smap.complete and (smap.status(X) == expected.status(X)).all()
+    assert {int(file.name) for file in tmp_path.iterdir()} - {os.getpid()}
 
 
 def test_stopped_maps_are_sound_and_go_on_to_the_end() -> None:
