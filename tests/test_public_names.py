@@ -20,6 +20,8 @@ def test_public_names_are_pinned() -> None:
         "RobustForestClassifier",
         "RobustTreeClassifier",
         "SoundnessError",
+        "StabilityMap",
+        "Status",
         "SymbolicAttack",
         "UnsupportedModel",
         "Verdict",

@@ -9,6 +9,7 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers import from_model, load_model, save_model
 from treeproof.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
+from treeproof.stability_map import StabilityMap, Status
 from treeproof.symbolic import Analysis, SymbolicAttack, analyze
 from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
@@ -43,6 +44,8 @@ __all__ = [
     "RobustForestClassifier",
     "RobustTreeClassifier",
     "SoundnessError",
+    "StabilityMap",
+    "Status",
     "SymbolicAttack",
     "UnsupportedModel",
     "Verdict",

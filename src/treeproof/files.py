@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,17 @@ def as_path(path: Any) -> Path:
 
 def write_whole(file: Path, text: str) -> None:
     """Replaces the file by one with this text; an error on the way leaves the old one as it was."""
+    write_parts(file, [text.encode("utf-8")])
+
+
+def write_parts(file: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """The same with bytes, written one part after the other."""
     name = None
     try:
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
+        with os.fdopen(handle, "wb") as out:
+            for part in parts:
+                out.write(part)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)

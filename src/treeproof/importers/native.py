@@ -50,8 +50,12 @@ def save_model(model: Any, path: str | os.PathLike[str], *, voting: Voting | Non
     ['no', 'yes']
     """
     file = as_path(path)
-    text = json.dumps(_content(as_ensemble(model, voting=voting)), allow_nan=False)
-    write_whole(file, text)
+    write_whole(file, as_text(as_ensemble(model, voting=voting)))
+
+
+def as_text(ensemble: Ensemble) -> str:
+    """The ensemble as the text of such a file."""
+    return json.dumps(_content(ensemble), allow_nan=False)
 
 
 def _content(ensemble: Ensemble) -> dict[str, Any]:
