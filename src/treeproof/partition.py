@@ -304,10 +304,7 @@ def settle_alike(problem: Problem, boxes: Int32Array, stop: npt.NDArray[np.int64
     low = np.maximum(lowest[coarse + np.minimum(grid.reach_low[at], ensemble.grid.n_cells - 1)], threat.domain_low)
     high = np.minimum(highest[coarse + np.maximum(grid.reach_high[at], 0)], threat.domain_high)
     low, high = np.where(some, low, np.inf), np.where(some, high, -np.inf)
-    limits = Limits()
-    if stop[0]:
-        limits.cancelled.set()
-    local = Local(ensemble, threat, limits)
+    local = Local(ensemble, threat, _UntilStop(stop))
     outcome, _ = local.search_within(rows, (low, high))
     status = np.where(outcome == Outcome.PROVED, STABLE, np.where(outcome == Outcome.REFUTED, UNSTABLE, OPEN))
     blurred = _blurred(grid, boxes)
@@ -318,6 +315,18 @@ def settle_alike(problem: Problem, boxes: Int32Array, stop: npt.NDArray[np.int64
         outcome, _ = local.search_within(rows[doubtful], (low, high))
         status[doubtful] = np.where(outcome == Outcome.REFUTED, UNSTABLE, OPEN)
     return status
+
+
+class _UntilStop(Limits):
+    """No limit but the one that ends the whole build."""
+
+    def __init__(self, stop: npt.NDArray[np.int64]) -> None:
+        super().__init__()
+        self.stop = stop
+
+    def is_over(self) -> bool:
+        """Whether the build is told to stop."""
+        return bool(self.stop[0])
 
 
 def _blurred(grid: FineGrid, boxes: Int32Array) -> npt.NDArray[np.bool_]:
