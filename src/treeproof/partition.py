@@ -36,6 +36,7 @@ MOST_STEPS = 20_000
 SOME_POINTS = 200
 """Points that tell which boxes without any are close to data."""
 TASK_BOXES = 100_000
+FIRST_TASK_BOXES = 20_000
 SMALL_TASK_BOXES = 1_000
 """Boxes that one task visits at most: all at once where the end is in sight, few where order matters."""
 TASKS_PER_WORKER = 4
@@ -455,8 +456,12 @@ class Partition:
     ) -> list[tuple[int, Int32Array, Int32Array, int]]:
         """The next boxes to cut: (node, box, points inside, how many parts may be visited)."""
         n = min(len(self.waiting), workers * TASKS_PER_WORKER)
-        # Small at first, so that there is soon something to do for every worker.
-        limit = SMALL_TASK_BOXES if bounded else int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
+        if bounded:
+            limit = SMALL_TASK_BOXES
+        elif self.visited == 0:  # what is done before workers could be asked needs none
+            limit = min(FIRST_TASK_BOXES, TASK_BOXES)
+        else:
+            limit = int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
         if max_boxes is not None:
             left = max_boxes - self.n_boxes  # a visit adds one box at most
             n = min(n, left)
