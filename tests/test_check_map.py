@@ -33,7 +33,8 @@ def test_maps_of_tiny_models_are_proved_again(data: st.DataObject) -> None:
     ensemble, plain, smap = drawn(data)
     # Where an interval without 0 is narrow, each target is a search through all binades.
     narrow = any(high - low < 0.05 and not low <= 0 <= high for low, high in plain.intervals)
-    if smap.n_boxes <= 40 and not narrow:
+    huge = np.abs(ensemble.grid.cuts).max(initial=0.0) > 1e6
+    if smap.n_boxes <= 40 and not narrow and not (huge and smap.grid.away.any()):
         assert check_map(ensemble, smap.attacker, smap) == smap.n_boxes - smap.counts[Status.OPEN]
 
 

@@ -313,6 +313,11 @@ class _Prover:
         if low <= 0 <= high:
             return [(start, end)]
         ranges, below = [], start
+        # From so far out that doubles are more than twice the largest move apart, no move leads to another double.
+        far = 2.0**55 * max(abs(low), abs(high))
+        box = (max(box[0], -far), min(box[1], far))
+        if box[0] > box[1]:
+            return []
         # An interval as wide as the steps between the box's doubles holds one of them, counted back from any target.
         wide = math.isinf(high - low) or Fraction(high) - Fraction(low) >= math.ulp(max(abs(box[0]), abs(box[1])))
         for cut in [*[c for c in self.cuts[f] if start <= c < end], end]:

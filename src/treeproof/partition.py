@@ -36,6 +36,7 @@ MOST_STEPS = 20_000
 SOME_POINTS = 200
 """Points that tell which boxes without any are close to data."""
 TASK_BOXES = 100_000
+FIRST_TASK_BOXES = 20_000
 SMALL_TASK_BOXES = 1_000
 """Boxes that one task visits at most: all at once where the end is in sight, few where order matters."""
 TASKS_PER_WORKER = 4
@@ -304,10 +305,7 @@ def settle_alike(problem: Problem, boxes: Int32Array, stop: npt.NDArray[np.int64
     low = np.maximum(lowest[coarse + np.minimum(grid.reach_low[at], ensemble.grid.n_cells - 1)], threat.domain_low)
     high = np.minimum(highest[coarse + np.maximum(grid.reach_high[at], 0)], threat.domain_high)
     low, high = np.where(some, low, np.inf), np.where(some, high, -np.inf)
-    limits = Limits()
-    if stop[0]:
-        limits.cancelled.set()
-    local = Local(ensemble, threat, limits)
+    local = Local(ensemble, threat, _UntilStop(stop))
     outcome, _ = local.search_within(rows, (low, high))
     status = np.where(outcome == Outcome.PROVED, STABLE, np.where(outcome == Outcome.REFUTED, UNSTABLE, OPEN))
     blurred = _blurred(grid, boxes)
@@ -318,6 +316,18 @@ def settle_alike(problem: Problem, boxes: Int32Array, stop: npt.NDArray[np.int64
         outcome, _ = local.search_within(rows[doubtful], (low, high))
         status[doubtful] = np.where(outcome == Outcome.REFUTED, UNSTABLE, OPEN)
     return status
+
+
+class _UntilStop(Limits):
+    """No limit but the one that ends the whole build."""
+
+    def __init__(self, stop: npt.NDArray[np.int64]) -> None:
+        super().__init__()
+        self.stop = stop
+
+    def is_over(self) -> bool:
+        """Whether the build is told to stop."""
+        return bool(self.stop[0])
 
 
 def _blurred(grid: FineGrid, boxes: Int32Array) -> npt.NDArray[np.bool_]:
@@ -446,8 +456,12 @@ class Partition:
     ) -> list[tuple[int, Int32Array, Int32Array, int]]:
         """The next boxes to cut: (node, box, points inside, how many parts may be visited)."""
         n = min(len(self.waiting), workers * TASKS_PER_WORKER)
-        # Small at first, so that there is soon something to do for every worker.
-        limit = SMALL_TASK_BOXES if bounded else int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
+        if bounded:
+            limit = SMALL_TASK_BOXES
+        elif self.visited == 0:  # what is done before workers could be asked needs none
+            limit = min(FIRST_TASK_BOXES, TASK_BOXES)
+        else:
+            limit = int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
         if max_boxes is not None:
             left = max_boxes - self.n_boxes  # a visit adds one box at most
             n = min(n, left)
