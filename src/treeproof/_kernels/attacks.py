@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from treeproof._kernels.bits import highest_bit, lowest_bit
+from treeproof._kernels.jit import inner
 
 STABLE, UNSTABLE, OPEN = 0, 1, 2
 
@@ -19,7 +19,7 @@ LOWEST = np.int64(-(2**61))
 # fields changes hands, and that would cost several times the work itself.
 
 
-@njit(cache=True, nogil=True)
+@inner
 def top_lead(word, first, lead, value, other, label, mode):
     """The largest lead of `other` over `label` among the live leaves of a tree."""
     if mode == ONE:
@@ -29,7 +29,7 @@ def top_lead(word, first, lead, value, other, label, mode):
     return _top_of_any(word, first, value, other, label)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def bottom_lead(word, first, lead, value, other, label, mode):
     """The smallest lead of `other` over `label` among the live leaves of a tree."""
     if mode == ONE:
@@ -39,7 +39,7 @@ def bottom_lead(word, first, lead, value, other, label, mode):
     return -_top_of_any(word, first, value, label, other)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _top_of_any(word, first, value, other, label):
     best = LOWEST
     while word != 0:
@@ -49,7 +49,7 @@ def _top_of_any(word, first, value, other, label):
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def best_score(word, first, value, c):
     best = LOWEST
     while word != 0:
@@ -58,7 +58,7 @@ def best_score(word, first, value, c):
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def one_group(word, first, group):
     """Whether nothing tells the live leaves apart."""
     its = group[first + lowest_bit(word)]
@@ -70,7 +70,7 @@ def one_group(word, first, group):
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def own_bounds(words, trees, n_trees, set_first, leaf_first, lead, value, other, label, mode, greatest, least):
     """Per tree the largest and the smallest lead without any attack; returns their sums."""
     top, bottom = np.int64(0), np.int64(0)
@@ -84,7 +84,7 @@ def own_bounds(words, trees, n_trees, set_first, leaf_first, lead, value, other,
     return top, bottom
 
 
-@njit(cache=True, nogil=True)
+@inner
 def reach_cut(f, cell, low, high, start, own, hull_low, hull_high):
     """The fine cell behind which feature f's reach of a coarse cell outside the box ends or begins; -1 if nowhere."""
     base = start[f]
@@ -99,7 +99,7 @@ def reach_cut(f, cell, low, high, start, own, hull_low, hull_high):
     return k - 1 if low[f] < k <= high[f] else -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def move_one(
     f, low, high, words, trees, n_trees, start, own, hull_low, hull_high, must_low, must_high, irregular, top, bottom,
     need, sure, leaf_first, local_first, set_first, members, lead, value, table, at_least, at_most, place, other, label,
@@ -148,7 +148,7 @@ def move_one(
     return (STABLE if cell < 0 else OPEN), cell, its_top, its_bottom
 
 
-@njit(cache=True, nogil=True)
+@inner
 def breaks(
     features, n_moved, low, high, words, trees, n_trees, set_of, start, own, must_low, must_high, irregular, total,
     sure, leaf_first, local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from treeproof._kernels.jit import inner
 from treeproof._kernels.race import Race, sort_down
 from treeproof._kernels.region import least_price
 
@@ -54,7 +54,7 @@ class Layout(NamedTuple):
     high: Any
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bit(head, more, at, r):
     """Bit r of a mask whose first word is `head` and whose others start at more[at]."""
     w = r >> 6
@@ -62,7 +62,7 @@ def _bit(head, more, at, r):
     return (bits >> np.uint64(r & 63)) & np.uint64(1) != 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _segments(test_cut, feature_first):
     """Per feature the first of its segments, and per test the last segment on its left."""
     n = feature_first.shape[0] - 1
@@ -78,7 +78,7 @@ def _segments(test_cut, feature_first):
     return first, test_segment
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _pairs(tree_first, tree_test, test_feature, n_features):
     """The (tree, feature) pairs with a test, tree after tree: pair_first (n_trees + 1,), pair_feature."""
     n_trees = tree_first.shape[0] - 1
@@ -97,7 +97,7 @@ def _pairs(tree_first, tree_test, test_feature, n_features):
     return pair_first, pair_feature[:n]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _pieces(tree_first, tree_test, test_feature, test_segment, segment_first, pair_first, pair_feature):
     """Per pair the pieces into which the tree's own tests cut the feature: where they start, and their last segment."""
     n_trees = tree_first.shape[0] - 1
@@ -128,7 +128,7 @@ def _pieces(tree_first, tree_test, test_feature, test_segment, segment_first, pa
     return piece_first, piece_end[:n]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ranges(race, test_segment, n_features, pair_first, pair_feature, piece_first, piece_end, entry_first):
     """Per tree, leaf and feature of the tree the pieces [low, high] that the leaf allows."""
     n_trees = race.word.shape[0] - 1
@@ -152,14 +152,14 @@ def _ranges(race, test_segment, n_features, pair_first, pair_feature, piece_firs
                 g += 1
             for r in range(n_leaves):
                 e = entry_first[t] + r * n + q
-                if not _bit(race.keep_left[k], race.more, race.test_more[k], r):
+                if not _bit(race.keep_left[k], race.more, np.int64(race.test_more[k]), r):
                     low[e] = max(low[e], g + 1)
                 if not _bit(race.keep_right[k], race.more, race.test_more[k] + extra, r):
                     high[e] = min(high[e], g)
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _balance_feature(
     by_feature, pair_tree, pair_first, slot, piece_first, piece_end, first, entry_first, low, high, best_share, total,
     dead, share, left_over, closed, segment_start, n_segments, wish, top,
@@ -229,7 +229,7 @@ def _balance_feature(
             e += n_pairs
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bound(first, total, dead, segment_first, left_over, closed):
     """(the sum of best leaves over trees, what is left over at most); their sum is a bound. NONE: nothing is left."""
     trees, rest = np.int64(0), np.int64(0)
@@ -252,7 +252,7 @@ def _bound(first, total, dead, segment_first, left_over, closed):
     return trees, rest
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _segment_prices(race, region, segment_first):
     """The least price of each segment; 0 where nothing is limited."""
     price = np.zeros(segment_first[segment_first.shape[0] - 1])
@@ -270,13 +270,13 @@ def _segment_prices(race, region, segment_first):
             )
             if k >= end:
                 break
-            low = high + 1
+            low = np.int32(high + 1)
             s += 1
             k += 1
     return price
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _layout(race):
     """Where shares, wishes and ranges of a race are kept."""
     n_trees, n_features = race.word.shape[0] - 1, race.feature.shape[0]
@@ -311,7 +311,7 @@ def _layout(race):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _in_units(race, needed):
     """(leaf values above the worst of their tree, `needed` above the sum of the worst, the scale) in whole units."""
     n_trees = race.word.shape[0] - 1
@@ -330,7 +330,7 @@ def _in_units(race, needed):
     return total, np.int64(np.floor(needed * scale)) - rounding, scale
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _balance(race, layout, price, limited, budget, rate, total, goal, sweeps, balanced_total):
     """Sweeps over all features until the bound is below the goal or hardly moves.
 
@@ -375,7 +375,7 @@ def _balance(race, layout, price, limited, budget, rate, total, goal, sweeps, ba
     return bound, rest + fixed, sweep + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def balanced(race, region, budget, needed, rate):
     """Balanced leaf values of a race, in units of their own.
 
@@ -399,17 +399,22 @@ def balanced(race, region, budget, needed, rate):
             this = UNITS / budget * 2.0 ** -(trial + 1) if rate < 0 else rate * scale * 1.5 ** (trial - 1)
             if not this < MOST_RATE:
                 continue
-            bound, rest, sweeps = _balance(race, layout, price, region.limited, budget, this, total, goal, 3, values)
+            bound, rest, sweeps = _balance(
+                race, layout, price, region.limited, budget, this, total, goal, np.int64(3), values
+            )
             work += steps * sweeps
             if bound < goal:
                 return values, rest, goal, bound, this / scale, work
             if bound < best_bound:
                 best_bound, best_rate = bound, this
-    bound, rest, sweeps = _balance(race, layout, price, region.limited, budget, best_rate, total, goal, SWEEPS, values)
+    most_sweeps = np.int64(SWEEPS)
+    bound, rest, sweeps = _balance(
+        race, layout, price, region.limited, budget, best_rate, total, goal, most_sweeps, values
+    )
     return values, rest, goal, bound, best_rate / scale, work + steps * sweeps
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sorted_again(race, value):
     """The race with other leaf values: leaves sorted by them, and the bits of all masks with them."""
     n_trees = race.word.shape[0] - 1
@@ -426,16 +431,16 @@ def sorted_again(race, value):
             new_node[start + r] = race.leaf_node[start + order[r]]
         for j in range(race.tree_first[t], race.tree_first[t + 1]):
             k = race.tree_test[j]
-            at = race.test_more[k]
+            at = np.int64(race.test_more[k])
             for r in range(end - start):
                 bit = np.uint64(1) << np.uint64(r & 63)
                 w = r >> 6
-                if _bit(race.keep_left[k], race.more, at, order[r]):
+                if _bit(race.keep_left[k], race.more, at, np.int64(order[r])):
                     if w == 0:
                         keep_left[k] |= bit
                     else:
                         more[at + w - 1] |= bit
-                if _bit(race.keep_right[k], race.more, at + extra, order[r]):
+                if _bit(race.keep_right[k], race.more, at + extra, np.int64(order[r])):
                     if w == 0:
                         keep_right[k] |= bit
                     else:
@@ -446,14 +451,16 @@ def sorted_again(race, value):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inner
 def promising(race, total, bound, goal):
     """The live-leaf bits of a race whose leaves have the balanced values `total`, without those that cannot win."""
     n_trees = race.word.shape[0] - 1
     live = np.zeros(np.int64(race.word[n_trees]), np.uint64)
     for t in range(n_trees):
         start, end = np.int64(race.first[t]), np.int64(race.first[t + 1])
-        best = total[start:end].max()
+        best = NONE
+        for leaf in range(start, end):
+            best = max(best, total[leaf])
         for leaf in range(start, end):
             if bound - best + total[leaf] >= goal:
                 r = leaf - start

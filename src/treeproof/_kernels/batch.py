@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from treeproof._kernels.balance import balanced, promising, sorted_again
+from treeproof._kernels.jit import entry, inner, merged
 from treeproof._kernels.race import build_race, root_lead, sort_down
 from treeproof._kernels.region import INFINITE, Part, Region, restrict
 from treeproof._kernels.search import (
@@ -56,7 +56,7 @@ class Prices(NamedTuple):
     limited: Any
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _distance_price(distance, power):
     """distance ** power, rounded down for sure; `distance` carries one rounding of its own."""
     # Each of the 2 * power roundings takes off less than 2**-52 of the value.
@@ -69,7 +69,7 @@ def _distance_price(distance, power):
     return min(result, MOST_PRICE)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _fill_region(boxes, prices, row, region):
     start, price, limited = prices.start, region.price, prices.limited
     has_table = prices.table.shape[0] > 0
@@ -99,7 +99,7 @@ def _fill_region(boxes, prices, row, region):
                 price[at] = _distance_price(prices.near_low[row, f] - prices.highest[at], prices.power)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def search_rows(model, exact, boxes, prices, labels, too_dear, patience, stop, progress, status, cells, n_boxes):
     """Per row: does the label hold on all its affordable cells? Fills status, counterexample cells and box counts.
 
@@ -143,7 +143,7 @@ def search_rows(model, exact, boxes, prices, labels, too_dear, patience, stop, p
     progress[0] = n_rows + 1
 
 
-@njit(cache=True, nogil=True)
+@merged
 def _search_row(
     model, exact, region, part, n, n_trees, n_classes, label, too_dear, patience, scores, cells, stop, ticket
 ):
@@ -194,19 +194,27 @@ def _search_row(
     return SAFE, boxes
 
 
-@njit(cache=True, nogil=True)
+@merged
+def _put(todo, at, low, high):
+    for f in range(low.shape[0]):
+        todo[at, 0, f], todo[at, 1, f] = low[f], high[f]
+
+
+@merged
 def _divide(model, exact, region, part, n_trees, other, label, needed, too_dear, patience, scores, cells, stop, ticket):
     """A hard race: regions are balanced, searched for a while, and cut in two where that was not enough."""
     n_features = region.low.shape[0]
     todo = np.empty((16, 2, n_features), np.int32)
-    todo[0, 0], todo[0, 1] = region.low, region.high
+    low, high = region.low.copy(), region.high.copy()
+    _put(todo, 0, low, high)
     first_cut = np.empty(3, np.int64)
     n_todo, boxes, found = 1, 0, SAFE
     rates = np.full(16, -1.0 if region.limited else 0.0)
     offset = model.offset[other] - model.offset[label]
     while n_todo > 0 and found not in (BROKEN, UNDECIDED):
         n_todo -= 1
-        low, high = todo[n_todo, 0].copy(), todo[n_todo, 1].copy()
+        for f in range(n_features):
+            low[f], high[f] = todo[n_todo, 0, f], todo[n_todo, 1, f]
         part_region = Region(
             low, high, region.near_low, region.near_high, region.own, region.price, region.price_start, region.budget,
             region.limited, region.flat,
@@ -248,7 +256,7 @@ def _divide(model, exact, region, part, n_trees, other, label, needed, too_dear,
             for side in range(2):
                 # The more promising side is taken next.
                 right = (side == 1) == (first_cut[2] == 1)
-                todo[n_todo, 0], todo[n_todo, 1] = low, high
+                _put(todo, n_todo, low, high)
                 if right:
                     todo[n_todo, 0, f] = cut + 1
                 else:

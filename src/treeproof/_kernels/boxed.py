@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from treeproof._kernels.jit import entry, inner
 from treeproof._kernels.region import LEAF
 
 MOST_LEAVES = 64
@@ -51,7 +51,7 @@ class Boxed(NamedTuple):
     test_mask: Any
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _scan(feature, cut, left, right, root, leaf_group, leaf, low, high, depth, group, row):
     """Per reachable node of a tree its leaves' common group or MIXED, and one of their rows; others are UNREACHED."""
     frame = np.empty(depth + 1, np.int32)
@@ -92,7 +92,7 @@ def _scan(feature, cut, left, right, root, leaf_group, leaf, low, high, depth, g
         level -= 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _list_leaves(feature, cut, left, right, root, group, depth, low, high, local, n_local, first, last, nodes, tests):
     """Lists the leaves of a scanned tree as nodes, with their cells per feature of the tree; returns their number.
 
@@ -150,14 +150,14 @@ def _list_leaves(feature, cut, left, right, root, group, depth, low, high, local
     return n, n_local
 
 
-@njit(cache=True, nogil=True)
+@entry
 def scan_trees(feature, cut, left, right, leaf, roots, leaf_group, depth, low, high, group, row):
     """Scans all trees for the coarse cells [low, high] (n_features,): fills `group` and `row` (n_nodes,)."""
     for t in range(roots.shape[0]):
         _scan(feature, cut, left, right, roots[t], leaf_group, leaf, low, high, depth, group, row)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sort_down(values, n, order):
     """Fills order[:n] with the positions of values[:n] from the largest to the smallest."""
     for i in range(n):
@@ -168,7 +168,7 @@ def _sort_down(values, n, order):
         order[j] = i
 
 
-@njit(cache=True, nogil=True)
+@entry
 def boxed_model(
     feature, cut, left, right, roots, value, depth, low, high, group, row, attacks, moves, constant
 ):  # fmt: skip
@@ -268,7 +268,7 @@ def boxed_model(
     return fits, boxed
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _attacked_sets(n, local_first, local_feature, attacks, moves):
     """Per tree the different sets of its features that attacks move, and which attack moves which."""
     n_attacks = attacks.shape[0]

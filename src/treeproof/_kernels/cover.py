@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from treeproof._kernels.jit import entry, inner
 
 LEAF_SIZE = 8
 LEFT, RIGHT = 0, 1  # columns of `nodes`; a leaf has its boxes [nodes[i, 2], nodes[i, 3]) and no children
 FIRST, END = 2, 3
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bound(low, high, order, first, end, bound_low, bound_high):
     """The bounding box of the boxes order[first:end]; returns the axis along which their middles lie farthest apart."""
     n_features = low.shape[1]
@@ -29,7 +30,7 @@ def _bound(low, high, order, first, end, bound_low, bound_high):
     return axis
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _halve(low, high, order, first, end, axis):
     """Puts the boxes with lower middles along the axis into the first half of order[first:end] (quickselect)."""
     middle = (first + end) // 2
@@ -54,7 +55,7 @@ def _halve(low, high, order, first, end, axis):
             return
 
 
-@njit(cache=True, nogil=True)
+@entry
 def build(low, high, order, nodes, bound_low, bound_high):
     """Fills the tree over the boxes low, high (n, n_features); returns the number of its nodes, root first.
 
@@ -79,7 +80,7 @@ def build(low, high, order, nodes, bound_low, bound_high):
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _meet(low, high, row, other_low, other_high, i):
     for f in range(low.shape[1]):  # noqa: SIM110 (numba knows no generators)
         if low[row, f] > other_high[i, f] or high[row, f] < other_low[i, f]:
@@ -87,7 +88,7 @@ def _meet(low, high, row, other_low, other_high, i):
     return True
 
 
-@njit(cache=True, nogil=True)
+@entry
 def meets_any(low, high, nodes, bound_low, bound_high, box_low, box_high, out):
     """Per query [low, high] (m, n_features): whether it meets a box; the boxes stand in the order of `build`."""
     stack = np.empty(128, np.int32)
@@ -116,7 +117,7 @@ def meets_any(low, high, nodes, bound_low, bound_high, box_low, box_high, out):
 COVERED, FREED = -1, -2
 
 
-@njit(cache=True, nogil=True)
+@entry
 def still_covered(low, high, boxes, level, n_slots, ended, first_new, n_ended, witness):
     """Follows which rows [low, high] (m, n_features) the attacks of a queue still meet.
 
@@ -140,7 +141,7 @@ def still_covered(low, high, boxes, level, n_slots, ended, first_new, n_ended, w
                 break
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _meets_pre(low, high, row, boxes, i):
     for f in range(low.shape[1]):  # noqa: SIM110
         if low[row, f] > boxes[i, 1, f] or high[row, f] < boxes[i, 0, f]:

@@ -8,13 +8,14 @@ and -1 - status. Cuts of all features are numbered in one row; at cut k a point 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from treeproof._kernels.jit import entry
 
 STABLE, UNSTABLE, OPEN = 0, 1, 2
 BLOCK = 16
 
 
-@njit(cache=True, nogil=True)
+@entry
 def locate(X, nodes, feature, value, out):
     """X (n, n_features): fills out (n,) with the leaf that holds each row.
 
@@ -39,7 +40,7 @@ def locate(X, nodes, feature, value, out):
             out[start + r] = at[r]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def meet(low, high, nodes, feature, value, out):
     """Boxes [low, high] (n, n_features): fills out (n,) with UNSTABLE if they meet such a part, else OPEN or STABLE."""
     waiting = np.empty(1024, np.int64)
@@ -71,7 +72,7 @@ def meet(low, high, nodes, feature, value, out):
         out[r] = worst
 
 
-@njit(cache=True, nogil=True)
+@entry
 def compact(nodes):
     """The same tree without cuts between two parts of the same known status, each part's nodes close together."""
     n = nodes.shape[0]
@@ -103,7 +104,7 @@ def compact(nodes):
     return out[:used].copy()
 
 
-@njit(cache=True, nogil=True)
+@entry
 def list_parts(nodes, cut_feature, cut_place, n_cells, wanted, out_node, out_box):
     """Lists the leaves of one status (-1: any) with their boxes of fine cells; returns how many there are.
 

@@ -9,7 +9,6 @@ feature. The lead of one class over another is bounded by the best and the worst
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from treeproof._kernels.attacks import (
     ANY,
@@ -29,6 +28,7 @@ from treeproof._kernels.attacks import (
     top_lead,
 )
 from treeproof._kernels.bits import lowest_bit
+from treeproof._kernels.jit import entry, inner
 
 PENDING = 3
 """Every point of the box has the same reach, but bounds do not tell; the local search must."""
@@ -41,7 +41,7 @@ REACH = 0.1
 CHECK_EVERY = 64
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _part_of_box(
     f, k, right, start, own, hull_low, hull_high, low, high, words, trees, n_trees, settled, part_low, part_high,
     part_words, part_trees, part_settled, leaf_first, local_first, set_first, value, group, table, at_least, at_most,
@@ -84,7 +84,7 @@ def _part_of_box(
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _vote(
     now, low, high, words, trees, n_trees, set_of, start, own, hull_low, hull_high, cut_of, coarse_start, leaf_first,
     local_first, lead, value, table, at_least, at_most, place, test_cut, test_mask, other, label, mode, pin, cell,
@@ -145,7 +145,7 @@ def _vote(
     return best, best_f, best_k
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _any_cut(
     low, high, words, trees, n_trees, set_first, start, own, hull_low, hull_high, away, local_first, local_feature,
     table, at_least, at_most,
@@ -177,7 +177,7 @@ def _any_cut(
     return -1, -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _doubled(array):
     """The same rows in an array with room for twice as many."""
     bigger = np.empty((2 * array.shape[0], array.shape[1]), array.dtype)
@@ -187,7 +187,7 @@ def _doubled(array):
     return bigger
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set, set_of):
     """Fills `set_of` with each tree's set of features that the attack moves; attack -1 moves none."""
     for q in range(n_trees):
@@ -198,7 +198,7 @@ def _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set,
                 set_of[t] = use_set[u]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _settle(
     now, low, high, words, trees, n_trees, settled, attack_features, attack_size, start, own, hull_low, hull_high,
     must_low, must_high, irregular, away, cut_of, coarse_start, offset, slack, leaf_first, local_first, set_first,
@@ -310,7 +310,7 @@ def _settle(
     return (PENDING if f < 0 else CUT_AGAIN), f, k
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _gather(cells, order, begin, end, f, k):
     """Puts the points of order[begin:end] up to fine cell k of feature f first; returns where the others begin."""
     middle = begin
@@ -321,7 +321,7 @@ def _gather(cells, order, begin, end, f, k):
     return middle
 
 
-@njit(cache=True, nogil=True)
+@entry
 def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_features, attack_size, points, limit,
             stop):  # fmt: skip
     """Cuts a box into parts, at most `limit` of them visited; returns a tree of cuts and the parts left over.
@@ -443,7 +443,7 @@ def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_
     return nodes[:n_nodes].copy(), rest[:n_rest].copy(), rest_box[:n_rest].copy(), visited
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _first_words(
     low, high, start, own, hull_low, hull_high, local_first, set_first, local_feature, table, at_least, at_most,
     members, words,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from treeproof._kernels.jit import inner, merged
 from treeproof._kernels.region import LEAF
 
 
@@ -38,7 +38,7 @@ class Race(NamedTuple):
     tree_test: Any
 
 
-@njit(cache=True, nogil=True, inline="always")
+@merged
 def _node_values(part, n_nodes, value, kind, other, label, limited, close, lead, one, size, n_leaves):
     """Per node a lead of `other` over `label` below it, and the size and leaves of its subtree.
 
@@ -61,7 +61,7 @@ def _node_values(part, n_nodes, value, kind, other, label, limited, close, lead,
             n_leaves[i] = 1 if same and not limited else n_leaves[a] + n_leaves[b]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def root_lead(part, n_trees, value, other, label):
     """The greatest lead of `other` over `label` that the trees could give one by one."""
     total = 0
@@ -74,7 +74,7 @@ def root_lead(part, n_trees, value, other, label):
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sort_down(values, n, order):
     """Fills order[:n] with the positions of values[:n] from the largest to the smallest."""
     # Shell's sort: short, and quick enough for leaves; numpy's argsort would take seconds to compile.
@@ -95,7 +95,7 @@ def sort_down(values, n, order):
     return order
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sort_up(key, n_keys):
     """The positions of whole numbers below n_keys from the smallest to the largest, by counting."""
     place = np.zeros(n_keys + 1, np.int32)
@@ -110,7 +110,7 @@ def _sort_up(key, n_keys):
     return order
 
 
-@njit(cache=True, nogil=True)
+@inner
 def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close, cell_start):
     """The race of class `other` against `label`, and the lead that trees without a choice contribute.
 
@@ -203,7 +203,7 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
     tree_test = np.empty(n_tests, np.int32)
     more = np.empty(n_more, np.uint64)
     i = -1
-    at_more = 0
+    at_more = np.int64(0)
     for k in range(n_tests):
         source = order[k]
         tree = tree_of[source]
@@ -212,9 +212,9 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
             i += 1
             feature[i] = part.feature[node]
             feature_first[i] = k
-        n_left = n_leaves[part.left[node]]
-        n_right = n_leaves[part.right[node]]
-        leaf = leaf_of[source]
+        n_left = np.int64(n_leaves[part.left[node]])
+        n_right = np.int64(n_leaves[part.right[node]])
+        leaf = np.int64(leaf_of[source])
         extra = np.int64(word[tree + 1]) - np.int64(word[tree]) - 1
         test_cut[k] = part.cut[node]
         test_tree[k] = tree
@@ -246,7 +246,7 @@ def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close
     return race, constant
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _all_but(rank, start, count, more, at, extra):
     """All bits but those of the leaves [start, start + count): the first word, and `extra` others into more[at:]."""
     full = np.uint64(0xFFFFFFFFFFFFFFFF)

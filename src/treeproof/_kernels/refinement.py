@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from treeproof._kernels.bits import lowest_bit
+from treeproof._kernels.jit import entry, inner
 from treeproof._kernels.symbolic import (
     CUT,
     FEATURE,
@@ -109,7 +109,7 @@ class Queue(NamedTuple):
 N_OPEN, N_ENDED, N_SLOTS, FREE, ITERATION, FIRST_LEVEL, N_SPLITS = 0, 1, 2, 3, 4, 5, 6
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _reach(low, high, start, keep_low, keep_high, tests, forest, stack, live):
     """Fills `live` with the leaves that the box [low, high] can reach."""
     n_words = live.shape[0]
@@ -138,7 +138,7 @@ def _reach(low, high, start, keep_low, keep_high, tests, forest, stack, live):
                 top = push_children(low, high, tests, node, stack, top)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _span(live, forest, t, worth, span):
     """The largest and smallest worth per pair of classes of the live leaves of tree t; their kind, or UNDECIDED."""
     n_pairs = worth.shape[1] - 1
@@ -167,7 +167,7 @@ def _span(live, forest, t, worth, span):
     return kind
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _exact_label(live, forest, leaf_row, exact):
     """The label where every tree is decided, added up as the library does it."""
     leaf_scores, base = exact.leaf_scores, exact.base
@@ -188,7 +188,7 @@ def _exact_label(live, forest, leaf_row, exact):
     return decide(scores, exact.decision, exact.cut, exact.steepness)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _labels(largest, smallest, slack, undecided, live, forest, leaf_row, exact, possible):
     """T(H): fills `possible` with the classes that may win, by score differences; returns how many they are."""
     n_classes = possible.shape[0]
@@ -214,7 +214,7 @@ def _labels(largest, smallest, slack, undecided, live, forest, leaf_row, exact, 
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _fill_movable(box, cost, budget, movable):
     """Marks the features that an attack may have moved: the others are the same before and after, point by point."""
     for w in range(movable.shape[0]):
@@ -225,7 +225,7 @@ def _fill_movable(box, cost, budget, movable):
             movable[f // 64] |= ONE << np.uint64(f % 64)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_moved(uses, t, movable):
     for w in range(movable.shape[0]):  # noqa: SIM110 (numba knows no generators)
         if uses[t, w] & movable[w]:
@@ -233,7 +233,7 @@ def _is_moved(uses, t, movable):
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _judge(
     box, origin, start, cost, budget, away, tests, forest, uses, worth, base_gap, slack, keep_low, keep_high, leaf_row,
     exact, live, span, possible, sums, movable, stack,
@@ -272,13 +272,13 @@ def _judge(
     return (ENDED if _all_can_pay(box, cost, budget, away) else SPLIT_PRICE), undecided
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sticks_out(box, f):
     """Whether some instances of the pre-image, but not all, are outside the post-image in feature f."""
     return not apart(box, f) and (box[PRE_LOW, f] < box[POST_LOW, f] or box[PRE_HIGH, f] > box[POST_HIGH, f])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _all_can_pay(box, cost, budget, away):
     """Whether the attack takes every instance of the pre-image into the post-image.
 
@@ -294,7 +294,7 @@ def _all_can_pay(box, cost, budget, away):
     return paid <= budget
 
 
-@njit(cache=True, nogil=True)
+@entry
 def judge_all(boxes, origin, model, rules, scratch, what, undecided):
     """Judges each of `boxes` (n, 4, n_features): fills `what` and `undecided`."""
     for i in range(boxes.shape[0]):
@@ -305,7 +305,7 @@ def judge_all(boxes, origin, model, rules, scratch, what, undecided):
         )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _elect(low, high, tests, forest, worth, live, span, stack, votes, touched):
     """The test that the box leaves open in most undecided trees, the first one among equals."""
     n = 0
@@ -334,7 +334,7 @@ def _elect(low, high, tests, forest, worth, live, span, stack, votes, touched):
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _choose(
     box, why, start, cost, budget, away, tests, forest, worth, keep_low, keep_high, split_at, live, span, stack, votes,
     touched, cuts,
@@ -355,7 +355,7 @@ def _choose(
     return image, f
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _parts(low, high, cuts, parts):
     """Cuts the cells [low, high] after each of the sorted `cuts` that lies inside; returns the number of parts."""
     n = 0
@@ -372,7 +372,7 @@ def _parts(low, high, cuts, parts):
     return n + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def push(slot, level, undecided, state, levels, following, heads, tails):
     """Puts an attack at the end of its list."""
     levels[slot] = level
@@ -387,14 +387,14 @@ def push(slot, level, undecided, state, levels, following, heads, tails):
     state[N_OPEN] += 1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def push_all(undecided, queue):
     """Puts the first attacks of a queue, one per entry of `undecided`, on its lists."""
     for slot in range(undecided.shape[0]):
         push(slot, 0, undecided[slot], queue.state, queue.level, queue.following, queue.heads, queue.tails)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _pop(state, following, heads, tails):
     """Takes the first attack off the queue, which is not empty: fewest splits n_c, then fewest undecided trees n_u."""
     state[N_OPEN] -= 1
@@ -410,7 +410,7 @@ def _pop(state, following, heads, tails):
         state[FIRST_LEVEL] += 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _take_slot(state, following):
     slot = state[FREE]
     if slot < 0:
@@ -420,14 +420,14 @@ def _take_slot(state, following):
     return slot
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _give_back(slot, state, levels, following):
     levels[slot] = -1
     following[slot] = state[FREE]
     state[FREE] = slot
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _pick(state, boxes, following, heads, tails, ended, picked):
     """Takes the attacks of one iteration off the queue; returns how many, 0 if there may be too little room for it."""
     n = min(max(LEAST_SPLITS, state[N_OPEN] // SHARE), state[N_OPEN])
@@ -441,7 +441,7 @@ def _pick(state, boxes, following, heads, tails, ended, picked):
     return n
 
 
-@njit(cache=True, nogil=True)
+@entry
 def refine(model, rules, scratch, queue, until, stop):
     """Iterates Algorithm 4 on one queue until iteration `until`; returns DONE, PAUSED, GROW or HALTED."""
     start, moves, cost, budget, away = rules.start, rules.moves, rules.cost, rules.budget, rules.away

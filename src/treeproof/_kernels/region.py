@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from treeproof._kernels.jit import inner
 
 INFINITE = np.inf
 LEAF = -1
@@ -70,7 +71,7 @@ class Part(NamedTuple):
     cost_price: Any
 
 
-@njit(cache=True, nogil=True)
+@inner
 def least_price(price, start, near_low, near_high, low, high):
     """The least price of the cells [low, high] of the feature at price[start]; infinite if none can be had."""
     if low > high:
@@ -89,7 +90,7 @@ def least_price(price, start, near_low, near_high, low, high):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def least_of_region(region, f):
     """What the region costs at least on feature f, where prices matter; a missing value costs nothing."""
     if region.own[f] < 0:
@@ -99,25 +100,25 @@ def least_of_region(region, f):
     )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def cheapest_cell(price, start, near_low, near_high, own, low, high, limited):
     """A cell of [low, high] with the least price, as near to x's own cell as that allows."""
     if low > near_high:
         if limited:
             for c in range(low, high + 1):
                 if price[start + c] < INFINITE:
-                    return c
-        return low
+                    return np.int32(c)
+        return np.int32(low)
     if high < near_low:
         if limited:
             for c in range(high, low - 1, -1):
                 if price[start + c] < INFINITE:
-                    return c
-        return high
-    return min(max(own, low, near_low), high, near_high)
+                    return np.int32(c)
+        return np.int32(high)
+    return np.int32(min(max(own, low, near_low), high, near_high))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _open_node(feature, cut, left, right, nan_left, own, low, high, node):
     """The first node at or below `node` that is a leaf or that the box [low, high] does not settle."""
     while feature[node] != LEAF:
@@ -133,7 +134,7 @@ def _open_node(feature, cut, left, right, nan_left, own, low, high, node):
     return node
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _move_up(feature, cut, left, right, row, cost_start, start, stop):
     """Moves the nodes [start, stop) of a part one place up: the test before them turned out to be settled."""
     for i in range(start, stop):
@@ -145,7 +146,7 @@ def _move_up(feature, cut, left, right, row, cost_start, start, stop):
         cost_start[i - 1] = cost_start[i]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def restrict(model, region, part, depth):
     """Fills `part` with what the region leaves open of each tree; returns the number of its nodes.
 
@@ -168,7 +169,7 @@ def restrict(model, region, part, depth):
         for f in range(low.shape[0]):
             price[f] = least_of_region(region, f)
             paid[0] += price[f]
-    n, n_costs = 0, 0
+    n, n_costs = np.int64(0), np.int64(0)
     for t in range(roots.shape[0]):
         part.roots[t] = n
         level = 0

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from treeproof._kernels.bits import lowest_bit
+from treeproof._kernels.jit import inner, merged
 from treeproof._kernels.region import LEAF, cheapest_cell, least_of_region, least_price
 from treeproof._kernels.walk import decide
 
@@ -38,7 +38,7 @@ class Exact(NamedTuple):
     steepness: Any
 
 
-@njit(cache=True, nogil=True)
+@inner
 def label_of_cells(model, exact, cells, scores):
     """The class index of every row with these cells (NaN: -1); `scores` (n_scores,) is scratch in the right dtype."""
     n_scores = scores.shape[0]
@@ -71,7 +71,7 @@ LOW, HIGH, FIRST, END = 0, 1, 2, 3
 # or one of its fields changes hands, and that would cost several times the work itself.
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _best_value(live, start, n_words, value, first):
     """The value of the best live leaf of a tree."""
     for w in range(n_words):
@@ -81,7 +81,7 @@ def _best_value(live, start, n_words, value, first):
     return IMPOSSIBLE
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _keep_leaves(live, start, n_words, head, more, at, right):
     """Clears the bits that a test does not keep; whether any was set."""
     before = live[start]
@@ -97,7 +97,7 @@ def _keep_leaves(live, start, n_words, head, more, at, right):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _apply(start, stop, right, test_tree, keep, test_more, more, word, first, value, live, best):
     """Puts the box on one side of the tests [start, stop); returns the change of the bound."""
     change = np.int64(0)
@@ -114,7 +114,7 @@ def _apply(start, stop, right, test_tree, keep, test_more, more, word, first, va
     return change
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sweep(
     start, stop, right, total, needed, now, test_cut, test_tree, keep, test_more, more, word, first, value, live, best,
     trial_live, trial_best, stamp, bound,
@@ -164,7 +164,7 @@ def _sweep(
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _shrink(
     box, i, cut, right, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live, best
 ):
@@ -176,16 +176,18 @@ def _shrink(
             stop += 1
         box[FIRST, i] = stop
         box[LOW, i] = max(box[LOW, i], cut + 1)
-        return _apply(k, stop, True, test_tree, keep_right, test_more, more, word, first, value, live, best)
-    start = end
-    while start > k and test_cut[start - 1] >= cut:
-        start -= 1
-    box[END, i] = start
-    box[HIGH, i] = min(box[HIGH, i], cut)
-    return _apply(start, end, False, test_tree, keep_left, test_more, more, word, first, value, live, best)
+        start, keep = k, keep_right
+    else:
+        start, stop = end, end
+        while start > k and test_cut[start - 1] >= cut:
+            start -= 1
+        box[END, i] = start
+        box[HIGH, i] = min(box[HIGH, i], cut)
+        keep = keep_left
+    return _apply(start, stop, right, test_tree, keep, test_more, more, word, first, value, live, best)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _tighten(
     box, i, total, needed, now, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live,
     best, trial_live, trial_best, stamp, bound_left, bound_right,
@@ -200,8 +202,8 @@ def _tighten(
         )  # fmt: skip
         if k < stop:
             total += _shrink(
-                box, i, test_cut[k], False, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first,
-                value, live, best,
+                box, i, np.int64(test_cut[k]), np.bool_(False), test_cut, test_tree, keep_left, keep_right, test_more,
+                more, word, first, value, live, best,
             )  # fmt: skip
             if total < needed:
                 return total, now
@@ -213,15 +215,15 @@ def _tighten(
         if k < start:
             break
         total += _shrink(
-            box, i, test_cut[k], True, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value,
-            live, best,
+            box, i, np.int64(test_cut[k]), np.bool_(True), test_cut, test_tree, keep_left, keep_right, test_more, more,
+            word, first, value, live, best,
         )  # fmt: skip
         if total < needed:
             return total, now
     return total, now
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _best_cut(box, i, total, bound_left, bound_right, gate_below, gate_above):
     """(score, test, whether it is a gate) of the best open cut of feature i: what lowers both bounds most."""
     best_score, test, best_is_gate = -1.0, -1, False
@@ -235,7 +237,7 @@ def _best_cut(box, i, total, bound_left, bound_right, gate_below, gate_above):
     return best_score, test, best_is_gate
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _gates(box, i, test_cut, near_low, near_high):
     """The open tests whose far side leaves N(x) altogether, nearest to it on either side; -1 if there is none.
 
@@ -253,7 +255,7 @@ def _gates(box, i, test_cut, near_low, near_high):
     return below, above
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _drop_dear_leaves(
     word, first, value, leaf_node, cost_start, cost_feature, cost_price, box_price, spent, budget, live, best
 ):
@@ -283,7 +285,7 @@ def _drop_dear_leaves(
     return change
 
 
-@njit(cache=True, nogil=True)
+@inner
 def all_leaves(word, first):
     """The live-leaf bits of a race with every leaf alive."""
     live = np.empty(np.int64(word[word.shape[0] - 1]), np.uint64)
@@ -297,7 +299,7 @@ def all_leaves(word, first):
     return live
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _start(race_feature, feature_first, word, first, value, region_low, region_high, box, live, best):
     """The whole region as a box; returns the sum of best leaves."""
     total = np.int64(0)
@@ -314,15 +316,28 @@ def _start(race_feature, feature_first, word, first, value, region_low, region_h
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def doubled(array):
     """The same rows in an array with room for twice as many."""
     bigger = np.empty((2 * array.shape[0], *array.shape[1:]), array.dtype)
-    bigger[: array.shape[0]] = array
+    for at, value in np.ndenumerate(array):
+        bigger[at] = value
     return bigger
 
 
-@njit(cache=True, nogil=True)
+@merged
+def _copy_level(depth, boxes, lives, bests):
+    """The next level of the search starts as a copy of this one."""
+    for k in range(4):
+        for i in range(boxes.shape[2]):
+            boxes[depth + 1, k, i] = boxes[depth, k, i]
+    for w in range(lives.shape[1]):
+        lives[depth + 1, w] = lives[depth, w]
+    for tree in range(bests.shape[1]):
+        bests[depth + 1, tree] = bests[depth, tree]
+
+
+@inner
 def _point_value(
     tree, i, cut, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first, value, tree_first,
     tree_test, scratch,
@@ -342,17 +357,19 @@ def _point_value(
     return _best_value(scratch, np.uint32(0), n_words, value, first[tree])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _climb(
     box, cells, lead, needed, feature, feature_first, test_cut, test_tree, test_feature, keep_left, keep_right,
     test_more, more, word, first, value, tree_first, tree_test, current, trial, stamp, scratch, near_low, near_high,
-    own, price, price_start, limited, budget,
+    own, price, price_start, limited, budget, now,
 ):  # fmt: skip
     """Coordinate ascent from the cheapest point of the box: moves one feature at a time to where the lead is largest.
 
-    Fills `cells` (per tested feature); returns the lead there, `needed` or more if a counterexample is likely.
+    Fills `cells` (per tested feature); returns the lead there, `needed` or more if a counterexample is likely, and the
+    largest stamp that was used.
     """
     n_features = feature.shape[0]
+    nowhere = np.int64(-1)
     spent = 0.0
     for i in range(n_features):
         f = feature[i]
@@ -362,16 +379,15 @@ def _climb(
         if limited:
             spent += least_price(price, price_start[f], near_low[f], near_high[f], cells[i], cells[i])
     if spent > budget and limited:  # the box needs moves that cannot all be paid for
-        return IMPOSSIBLE
+        return IMPOSSIBLE, now
     for tree in range(word.shape[0] - 1):
         current[tree] = _point_value(
-            np.uint32(tree), -1, 0, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
-            value, tree_first, tree_test, scratch,
+            np.uint32(tree), nowhere, nowhere, cells, test_cut, test_feature, keep_left, keep_right, test_more, more,
+            word, first, value, tree_first, tree_test, scratch,
         )  # fmt: skip
         lead += current[tree]
-    now = stamp.max() if stamp.shape[0] > 0 else 0
     quiet = 0
-    i = 0
+    i = np.int64(0)
     while quiet < n_features and lead < needed:
         f = feature[i]
         own_price = 0.0
@@ -386,8 +402,8 @@ def _climb(
             if stamp[tree] != now:
                 stamp[tree] = now
                 trial[tree] = _point_value(
-                    tree, i, -1, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
-                    value, tree_first, tree_test, scratch,
+                    tree, i, nowhere, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word,
+                    first, value, tree_first, tree_test, scratch,
                 )  # fmt: skip
                 run += trial[tree] - current[tree]
         best_lead, best_cell = lead, cells[i]
@@ -410,13 +426,13 @@ def _climb(
             while k < end and test_cut[k] == cut:
                 tree = test_tree[k]
                 lead_after = _point_value(
-                    tree, i, cut, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
-                    value, tree_first, tree_test, scratch,
+                    tree, i, np.int64(cut), cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word,
+                    first, value, tree_first, tree_test, scratch,
                 )  # fmt: skip
                 run += lead_after - trial[tree]
                 trial[tree] = lead_after
                 k += 1
-            low = cut + 1
+            low = np.int32(cut + 1)
         if best_cell != cells[i]:
             if limited:
                 its = least_price(price, price_start[f], near_low[f], near_high[f], best_cell, best_cell)
@@ -429,17 +445,17 @@ def _climb(
                 if stamp[tree] != now:
                     stamp[tree] = now
                     current[tree] = _point_value(
-                        tree, -1, 0, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first,
-                        value, tree_first, tree_test, scratch,
+                        tree, nowhere, nowhere, cells, test_cut, test_feature, keep_left, keep_right, test_more, more,
+                        word, first, value, tree_first, tree_test, scratch,
                     )  # fmt: skip
             quiet = 0
         else:
             quiet += 1
         i = i + 1 if i + 1 < n_features else 0
-    return lead
+    return lead, now
 
 
-@njit(cache=True, nogil=True)
+@inner
 def run_race(
     race, part, constant, needed, model, exact, region, label, too_dear, scores, cells, stop, ticket, max_boxes, climb,
     first_cut, start_live,
@@ -476,7 +492,8 @@ def run_race(
     scratch = np.empty(n_words, np.uint64)
     bound_left, bound_right = np.empty(n_tests, np.int64), np.empty(n_tests, np.int64)
     now, depth, n_boxes, too_close = np.int64(0), 0, 0, False
-    lives[0] = start_live
+    for w in range(n_words):
+        lives[0, w] = start_live[w]
     box, live, best = boxes[0], lives[0], bests[0]
     total = constant + _start(feature, race.feature_first, word, first, value, region.low, region.high, box, live, best)
     while True:
@@ -527,13 +544,12 @@ def run_race(
                     return BROKEN, n_boxes
         if total >= needed and chosen >= 0 and n_boxes == 1 and climb:
             # Falsify first: most rows that can be broken are broken by climbing.
-            reached = _climb(
+            reached, now = _climb(
                 box, point, constant, max(needed, 1), feature, race.feature_first, test_cut, test_tree,
                 race.test_feature, keep_left, keep_right, test_more, more, word, first, value, race.tree_first,
                 race.tree_test, trial_best, climbed, stamp, scratch, near_low, near_high, own, price, price_start,
-                limited, budget - elsewhere,
+                limited, budget - elsewhere, now + 1,
             )  # fmt: skip
-            now = max(now, stamp.max()) + 1
             if reached >= needed:
                 _cells_elsewhere(region, cells)
                 for i in range(n_features):
@@ -551,9 +567,7 @@ def run_race(
             waiting[depth, 3] = total
             if n_boxes == 1:
                 first_cut[0], first_cut[1], first_cut[2] = feature[chosen], test_cut[test], right
-            boxes[depth + 1] = boxes[depth]
-            lives[depth + 1] = lives[depth]
-            bests[depth + 1] = bests[depth]
+            _copy_level(depth, boxes, lives, bests)
             depth += 1
             i, cut = chosen, np.int64(test_cut[test])
         else:
@@ -566,25 +580,12 @@ def run_race(
                 box_price[feature[j]] = -1.0
         box, live, best = boxes[depth], lives[depth], bests[depth]
         total += _shrink(
-            box,
-            i,
-            cut,
-            right,
-            test_cut,
-            test_tree,
-            keep_left,
-            keep_right,
-            test_more,
-            more,
-            word,
-            first,
-            value,
-            live,
+            box, i, cut, right, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live,
             best,
-        )
+        )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _cells_elsewhere(region, cells):
     """The cheapest cells of the region, whatever the race tests."""
     for f in range(cells.shape[0]):
@@ -596,13 +597,13 @@ def _cells_elsewhere(region, cells):
             )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inner
 def price_elsewhere(region, tested):
     """What the region costs at least on features that the race does not test."""
     return _region_prices(region, tested)[1]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _region_prices(region, tested):
     """(what the region costs at least per feature, the sum over features that the race does not test).
 
@@ -613,12 +614,14 @@ def _region_prices(region, tested):
         for f in range(price.shape[0]):
             price[f] = least_of_region(region, f)
         is_tested = np.zeros(price.shape[0], np.bool_)
-        is_tested[tested] = True
-        elsewhere = price[~is_tested].sum()
+        for f in tested:
+            is_tested[f] = True
+        for f in range(price.shape[0]):
+            elsewhere += 0.0 if is_tested[f] else price[f]
     return price, elsewhere
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _is_row_of(rows, cells):
     for r in range(rows.shape[0]):
         same = True
@@ -629,7 +632,7 @@ def _is_row_of(rows, cells):
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _box_prices(feature, box, near_low, near_high, price, price_start, box_price):
     """Updates what the box pays per feature; returns (the sum, whether anything changed)."""
     spent, changed = 0.0, False
@@ -643,7 +646,7 @@ def _box_prices(feature, box, near_low, near_high, price, price_start, box_price
     return spent, changed
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _can_pay(feature, box, near_low, near_high, price, price_start, limited, budget):
     """Whether the cheapest cells of the box can be paid for."""
     if not limited:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from treeproof._kernels.jit import entry, inner
 
 PRE_LOW, PRE_HIGH, POST_LOW, POST_HIGH = 0, 1, 2, 3
 
@@ -39,7 +40,7 @@ class Rules(NamedTuple):
     away: Any
 
 
-@njit(cache=True, nogil=True)
+@inner
 def copy_box(source, target):
     """Copies an attack; loops compile much faster than assignments of slices."""
     for row in range(4):
@@ -47,13 +48,13 @@ def copy_box(source, target):
             target[row, f] = source[row, f]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def apart(box, f):
     """Whether pre-image and post-image share no cell of feature f: it was attacked."""
     return box[POST_LOW, f] > box[PRE_HIGH, f] or box[PRE_LOW, f] > box[POST_HIGH, f]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def paid_for(box, cost):
     """The cost of the attack."""
     paid = np.int64(0)
@@ -63,7 +64,7 @@ def paid_for(box, cost):
     return paid
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _meet_attacked(box, f, at, moves):
     """Keeps what can be reached by moving feature f, and from where; false if nothing is left."""
     low, high = box[PRE_LOW, f], box[PRE_HIGH, f]
@@ -76,7 +77,7 @@ def _meet_attacked(box, f, at, moves):
     return low <= high
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sharpen(box, start, moves, cost, budget):
     """Takes out of both images what no attack within the budget connects; false if nothing is left.
 
@@ -106,7 +107,7 @@ def sharpen(box, start, moves, cost, budget):
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _refine(box, f, low, high, start, moves, cost, budget, out, n):
     """Appends to out[n:] what of the attack can end in the cells [low, high] of feature f; returns the new n.
 
@@ -136,7 +137,7 @@ def _refine(box, f, low, high, start, moves, cost, budget, out, n):
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner
 def refine_left(box, f, cut, nan_left, start, moves, cost, budget, out):
     """Fills `out` with the attacks on the left child of a test; returns how many (Alg. 2)."""
     n = 0
@@ -147,7 +148,7 @@ def refine_left(box, f, cut, nan_left, start, moves, cost, budget, out):
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner
 def refine_right(box, f, cut, nan_left, start, moves, cost, budget, out):
     """Fills `out` with the attacks on the right child of a test; returns how many (Alg. 2)."""
     n = 0
@@ -159,7 +160,7 @@ def refine_right(box, f, cut, nan_left, start, moves, cost, budget, out):
     return n
 
 
-@njit(cache=True, nogil=True)
+@entry
 def annotate(tests, root, rules, top, nodes, boxes, stop):
     """Algorithm 1: fills nodes and boxes with the symbolic attacks of every node of the tree at `root`, root first.
 
@@ -191,7 +192,7 @@ def annotate(tests, root, rules, top, nodes, boxes, stop):
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _any_apart(box):
     for f in range(box.shape[1]):  # noqa: SIM110 (numba knows no generators)
         if apart(box, f):
@@ -199,7 +200,7 @@ def _any_apart(box):
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _meet_images(free, attacked, out):
     """The instances of `free` that the attack takes to its post-image; false if there are none."""
     for f in range(free.shape[1]):
@@ -212,7 +213,7 @@ def _meet_images(free, attacked, out):
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sides(low, high, cut, nan_left):
     """Whether cells [low, high] can go left and right at a test."""
     if low == 0:
@@ -222,7 +223,7 @@ def sides(low, high, cut, nan_left):
     return low <= cut, high > cut
 
 
-@njit(cache=True, nogil=True)
+@inner
 def push_children(low, high, tests, node, stack, top):
     """Puts the children that a box [low, high] can reach on the stack, left on top; returns its new height."""
     f = tests[node, FEATURE]
@@ -236,7 +237,7 @@ def push_children(low, high, tests, node, stack, top):
     return top
 
 
-@njit(cache=True, nogil=True)
+@entry
 def analyze_tree(tests, kind, rules, nodes, boxes, n, attacks, stop):
     """Algorithm 3: fills `attacks` with the symbolic attacks under which a tree's prediction may change.
 

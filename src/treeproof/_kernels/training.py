@@ -9,22 +9,23 @@ or one head per class. See docs/training.md for the mathematics.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from treeproof._kernels.jit import entry, inner, merged
 
 
-@njit(cache=True, nogil=True)
+@inner
 def clip(value, low, high):
     """The number of [low, high] closest to `value`."""
     return min(max(value, low), high)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def squares(ones, zeros, score):
     """The loss of a score on targets 1 and 0 with these weights."""
     return ones * (1.0 - score) ** 2 + zeros * score**2
 
 
-@njit(cache=True, nogil=True)
+@inner
 def separate_scores(left1, left0, right1, right0, left_low, left_high, right_low, right_high):
     """The best score of each side on its own, within its bounds; a side without weight copies the other."""
     left, right = left1 + left0, right1 + right0
@@ -35,7 +36,7 @@ def separate_scores(left1, left0, right1, right0, left_low, left_high, right_low
     return a, b
 
 
-@njit(cache=True, nogil=True)
+@entry
 def solve_scores(left1, left0, right1, right0, both1, both0, left_low, left_high, right_low, right_high):
     """The scores (a, b) within their bounds of least loss, where the attacker picks the side of `both`; and that loss.
 
@@ -58,7 +59,7 @@ def solve_scores(left1, left0, right1, right0, both1, both0, left_low, left_high
     return score, score, squares(ones, zeros, score)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def reach_in_node(near, reach, rows, spent, cost, budget, box_low, box_high, first, last):
     """Per row the lowest and highest value of one feature that an attack within the budget can have in the node.
 
@@ -81,14 +82,14 @@ def reach_in_node(near, reach, rows, spent, cost, budget, box_low, box_high, fir
         first[i], last[i] = low, high
 
 
-@njit(cache=True, nogil=True)
+@inner
 def between(low, high):
     """A double t with low <= t < high, about in the middle; low < high."""
     middle = low * 0.5 + high * 0.5
     return middle if low <= middle < high else low
 
 
-@njit(cache=True, nogil=True, inline="always")  # a call with this many arrays takes longer than its work
+@merged  # a call with this many arrays takes longer than its work
 def add_row(i, rows, weight, target, own, assigned, sums, counts):
     """Adds the weight of row i of the node to `sums` (heads, 2), by target; its own head counts it, too."""
     row = rows[i]
@@ -99,7 +100,7 @@ def add_row(i, rows, weight, target, own, assigned, sums, counts):
                 counts[h, target[row, h]] += 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def suffix_bounds(order, bound_low, bound_high):
     """Bounds on a score that hold for all rows from each position of `order` on: (m + 1, heads), twice."""
     m, n_heads = bound_low.shape
@@ -112,7 +113,7 @@ def suffix_bounds(order, bound_low, bound_high):
     return low, high
 
 
-@njit(cache=True, nogil=True, inline="always")
+@merged
 def best_scores_of(total, reached, sure, n_reached, n_sure, left_low, left_high, right_low, right_high, q, scores):
     """The loss of a split and how many rows are assigned to its left side; `scores` (2, heads) gets the scores.
 
@@ -135,7 +136,7 @@ def best_scores_of(total, reached, sure, n_reached, n_sure, left_low, left_high,
     return loss, n_left
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scan_feature(
     first, last, rows, weight, target, own, assigned, bound_low, bound_high, min_leaf, to_beat, best_scores, scores
 ):  # fmt: skip
@@ -182,7 +183,7 @@ def scan_feature(
         here = after
 
 
-@njit(cache=True, nogil=True)
+@entry
 def best_split(
     features, most_features, near, reach, cost, budget, box_low, box_high, weight, target, own,
     rows, spent, assigned, bound_low, bound_high, min_leaf, to_beat, best_scores,
@@ -211,7 +212,7 @@ def best_split(
     return found, between(low, high) if found >= 0 else 0.0, to_beat
 
 
-@njit(cache=True, nogil=True)
+@entry
 def partition(
     near, reach, cost, budget, box_low, box_high, threshold, scores, target, rows, spent, assigned,
     bound_low, bound_high, side, keep_visitors,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from treeproof._kernels.jit import entry, inner
 
 BLOCK = 128
 
@@ -15,7 +16,7 @@ SOFTMAX = 2
 SIGMOID = 3
 
 
-@njit(cache=True, nogil=True)
+@inner
 def decide(scores, decision, cut, steepness):
     """scores (n_scores,) in the library's own precision: the class index it predicts.
 
@@ -49,7 +50,7 @@ def decide(scores, decision, cut, steepness):
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def walk_block(rows, feature, threshold, left, nan_left, root, depth, has_nan, node):
     """rows (n, n_features): fills node[:n] with the leaf each row reaches in the tree at `root`.
 
@@ -74,7 +75,7 @@ def walk_block(rows, feature, threshold, left, nan_left, root, depth, has_nan, n
                 node[r] = left[i] + np.uint32(rows[r, feature[i]] > threshold[i])
 
 
-@njit(cache=True, nogil=True)
+@entry
 def score_rows(
     X, feature, threshold, left, nan_left, leaf_row, roots, depths, leaf_scores, base, base_last, divisor, has_nan, out
 ):
@@ -101,7 +102,7 @@ def score_rows(
                     out[r, k] += base[k]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def decide_rows(scores, decision, cut, steepness, out):
     """scores (n, n_scores), overwritten: fills out (n,) with class indices."""
     for r in range(scores.shape[0]):
