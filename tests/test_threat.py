@@ -60,34 +60,12 @@ def test_price_bounds_enclose_the_exact_price(case: Case) -> None:
     assert np.isfinite(prices.low).sum() == reachable
 
 
-@settings(max_examples=1500, deadline=None)
-@given(cases())
-def test_the_quick_nudge_test_promises_no_more_than_the_exact_one(case: Case) -> None:
-    ensemble, plain, x, _, eps = case
-    threat = as_attacker(plain).bind(ensemble)
-    box = threat.neighbourhood(np.array([x]), bind_epsilon(list(eps), ensemble))
-    if threat.can_nudge(*box)[0]:
-        assert oracles.can_nudge(ensemble, plain, x, eps)
-
-
 def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")) -> tp.Ensemble:
     builder = EnsembleBuilder(n_features=n_features, classes=[0, 1], feature_names=names, value_limit=1e9)
     builder.add_tree(
         feature=[0, -1, -1], threshold=[0.5, 0, 0], left=[1, -1, -1], right=[2, -1, -1], scores=[[0, 0], [1, 0], [0, 1]]
     )
     return builder.build()
-
-
-def test_the_usual_nudges_are_seen() -> None:
-    model = stump()
-    box = (np.array([[0.4, 0.4]]), np.array([[0.6, 0.6]]))
-    assert tp.Attacker.linf(0.1).bind(model).can_nudge(*box).all()
-    assert tp.Attacker((-0.03, 0.0), budget=1).bind(model).can_nudge(*box).all()
-    assert tp.Attacker.l0(1).bind(model).can_nudge(*box).all()
-    assert tp.Attacker.lp(2, 0.1).bind(model).can_nudge(*box).all()
-    assert not tp.Attacker({"age": (-1, 1)}).bind(model).can_nudge(*box).any()
-    assert not tp.Attacker((0.1, 0.2)).bind(model).can_nudge(*box).any()
-    assert not tp.Attacker((-1, 1), costs=2, budget=1).bind(model).can_nudge(*box).any()
 
 
 @pytest.mark.parametrize(

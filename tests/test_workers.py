@@ -18,7 +18,7 @@ import treeproof as tp
 from treeproof import workers
 from treeproof.ensemble import Ensemble
 from treeproof.local import Limits, compiled
-from treeproof.workers import MOST_ARRIVED, Carried, TravellingLimits, in_groups, run_tasks
+from treeproof.workers import MOST_ARRIVED, Carried, in_groups, run_tasks
 
 
 def forest(seed: int = 0, n: int = 30) -> tp.Ensemble:
@@ -107,7 +107,7 @@ def test_dask_sends_a_model_once_and_not_with_every_task(tmp_path: Path, monkeyp
 
 
 def test_a_deadline_is_the_same_moment_after_a_wait_in_a_queue() -> None:
-    limits = TravellingLimits(1.5, time.monotonic() + 0.4)
+    limits = Limits(1.5, time.monotonic() + 0.4)
     queued = pickle.dumps(limits)
     time.sleep(0.2)
     arrived = pickle.loads(queued)
@@ -118,14 +118,14 @@ def test_a_deadline_is_the_same_moment_after_a_wait_in_a_queue() -> None:
 
 
 def test_a_clock_that_is_behind_gives_no_extra_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    queued = pickle.dumps(TravellingLimits(None, time.monotonic() + 10))
+    queued = pickle.dumps(Limits(None, time.monotonic() + 10))
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() - 3600)
     assert pickle.loads(queued).deadline <= time.monotonic() + 10
 
 
 def test_no_deadline_stays_none_and_cancelling_stays_here() -> None:
-    limits = TravellingLimits(2.0)
+    limits = Limits(2.0)
     limits.cancelled.set()
     arrived = pickle.loads(pickle.dumps(limits))
     assert (arrived.timeout, arrived.deadline) == (2.0, None) and not arrived.is_over()

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.ensemble import Decision, Ensemble
-from treeproof.intervals import LARGEST, FloatArray, add_down, add_up, next_up
+from treeproof.intervals import LARGEST, FloatArray, add_down, add_up, double_at_least, next_up
 from treeproof.moves import some_move
 from treeproof.threat import Threat, price_table_of_box
 from treeproof.verdicts import Outcome
@@ -33,20 +33,24 @@ POLL = 0.02
 
 @dataclass
 class Limits:
-    """When to give up: seconds per row, a moment (time.monotonic) for everything, or a call of `cancel`."""
+    """When to give up: seconds per row, a moment (time.monotonic) for everything, or `cancelled`.
+
+    In another process they end at the same moment, however long a task waits in its queue; it cannot be cancelled.
+    """
 
     timeout: float | None = None
     deadline: float | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process has its own clock and cannot be cancelled from here.
         left = None if self.deadline is None else self.deadline - time.monotonic()
-        return {"timeout": self.timeout, "left": left}
+        return {"timeout": self.timeout, "left": left, "now": time.time()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.timeout = state["timeout"]
-        self.deadline = None if state["left"] is None else time.monotonic() + state["left"]
+        # Never later than that, should the clock of this machine be behind.
+        waited = max(0.0, time.time() - state["now"])
+        self.deadline = None if state["left"] is None else time.monotonic() + state["left"] - waited
         self.cancelled = threading.Event()
 
     def is_over(self) -> bool:
@@ -342,8 +346,10 @@ class Local:
             np.where(some, grid.cells(reach_high), 0).astype(np.int32),
             grid.cells(own),
         )
-        if budget is None:
-            budget = float(threat.budget) if threat.power is None else _power_up(threat.radius, threat.power)
+        if budget is None and threat.power is not None:
+            budget = double_at_least(Fraction(threat.radius) ** threat.power)
+        elif budget is None:
+            budget = float(threat.budget)
         if threat.power is not None:
             # Prices are rounded down one by one, but their sums, along paths of trees, are not.
             steps = low.shape[1] + int(self.ensemble.depths.max()) + 8
@@ -446,16 +452,6 @@ def cell_ends(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
         lowest.append(np.concatenate(([-LARGEST], next_up(cuts))))
         highest.append(np.concatenate((cuts, [LARGEST])))
     return np.concatenate(lowest), np.concatenate(highest)
-
-
-def _power_up(radius: float, power: int) -> float:
-    """radius ** power, rounded up."""
-    exact = Fraction(radius) ** power
-    try:
-        near = exact.numerator / exact.denominator
-    except OverflowError:
-        return math.inf
-    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
 
 
 def _watched(work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None], limits: Limits) -> None:

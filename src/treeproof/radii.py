@@ -20,7 +20,7 @@ from treeproof.local import Limits, Local
 from treeproof.threat import Attacker, Threat
 from treeproof.verdicts import Outcome
 from treeproof.verify import labels_of
-from treeproof.workers import TravellingLimits, in_groups, progress_bar, run_tasks
+from treeproof.workers import in_groups, progress_bar, run_tasks
 
 MOST_ENTRIES = 1_000_000
 """Rows times cells that one task looks at, to bound its memory."""
@@ -210,7 +210,7 @@ def exact_radii(
 ) -> list[Level]:
     """The exact radius of every row, `work` says which; counterexamples are replayed on the source model."""
     check_jobs(n_jobs)
-    limits = TravellingLimits(as_seconds(timeout, "timeout"))
+    limits = Limits(as_seconds(timeout, "timeout"))
     groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
     tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
     found: list[Found] = []

@@ -292,19 +292,6 @@ class Threat:
         below = np.maximum(add_up(low, self.low), self.domain_low)
         return below, np.minimum(add_down(high, self.high), self.domain_high)
 
-    def can_nudge(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
-        """Per row of boxes [low, high]: whether the theorem of docs/theory.md applies to that box.
-
-        It asks that the attacker can move each feature alone between any two neighbouring doubles of the box.
-        True only where that is certain; a feature whose box is one double has nothing to move.
-        """
-        with np.errstate(over="ignore"):
-            widest = np.spacing(np.maximum(np.abs(low), np.abs(high)))
-        can_step = (self.low <= 0) & (self.high >= 0) & (np.maximum(-self.low, self.high) >= widest)
-        if self.power is None:
-            can_step &= self.cost <= self.budget
-        return np.asarray((can_step | ~(low < high)).all(axis=1))
-
     def check_domain(self, X: FloatArray, ensemble: Ensemble) -> None:
         """Refuses rows that lie outside the domain themselves."""
         outside = (self.domain_low > X) | (self.domain_high < X)

@@ -19,7 +19,7 @@ from treeproof.intervals import FloatArray
 from treeproof.local import Limits, Local
 from treeproof.threat import Attacker, Threat, bind_epsilon
 from treeproof.verdicts import Outcome, Verification, Witness, plain_epsilon
-from treeproof.workers import TravellingLimits, in_groups, progress_bar, run_tasks
+from treeproof.workers import in_groups, progress_bar, run_tasks
 
 
 def _chunk(n: int) -> int:
@@ -93,7 +93,7 @@ def verify(
     bound = tuple(bind_epsilon(one, asked.ensemble) for one in given)
     check_jobs(n_jobs)
     in_all = as_seconds(max_seconds, "max_seconds")
-    limits = TravellingLimits(as_seconds(timeout, "timeout"), None if in_all is None else began + in_all)
+    limits = Limits(as_seconds(timeout, "timeout"), None if in_all is None else began + in_all)
     tasks = [
         _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
         for rows in in_groups(len(asked.X), _chunk(len(asked.X)))
@@ -139,7 +139,8 @@ def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
     attacked[refuted], level[refuted] = decided.attacked[refuted], -1
     # Not robust is not resilient, in any neighbourhood.
     resilience[:, refuted] = Outcome.REFUTED
-    order = sorted(range(len(task.epsilons)), key=lambda k: float(task.epsilons[k].sum()), reverse=True)
+    # A larger one settles those inside it, if it proves, and is never inside a later one.
+    order = sorted(range(len(task.epsilons)), key=lambda k: sorted(task.epsilons[k], reverse=True), reverse=True)
     for k in order:
         if local.limits.is_over():
             break

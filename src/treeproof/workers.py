@@ -10,7 +10,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -72,21 +71,6 @@ def _arrive(digest: bytes, content: npt.NDArray[np.uint8]) -> Carried:
         while len(_arrived) > MOST_ARRIVED:
             _arrived.popitem(last=False)
         return _arrived[digest]
-
-
-@dataclass
-class TravellingLimits(Limits):
-    """Limits that end at the same moment everywhere, however long a task waits in the queue of its worker."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return state | {"end": None if self.deadline is None else time.time() + state["left"]}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if self.deadline is not None:
-            # The earlier one, should the clock of this machine be behind.
-            self.deadline = min(self.deadline, time.monotonic() + state["end"] - time.time())
 
 
 def in_groups(n: int, size: int) -> list[npt.NDArray[np.int64]]:
