@@ -251,3 +251,23 @@ def test_a_distance_whose_power_overflows_is_still_within_reach(p: int, radius: 
     ensemble = builder.build()
     decided = Local(ensemble, tp.Attacker.lp(p, radius).bind(ensemble)).decide(np.array([[x]]), np.zeros(1))
     assert decided.outcome[0] == Outcome.REFUTED
+
+
+@pytest.mark.parametrize("patience", [0, 300])
+def test_a_rate_is_not_carried_over_to_a_region_where_it_overflows(patience: int) -> None:
+    """A price per unit of score means nothing where all leads are equal and rounding alone decides."""
+    builder = EnsembleBuilder(n_features=2, classes=[0, 1])
+    stump = {"left": [1, LEAF, LEAF], "right": [2, LEAF, LEAF], "threshold": [0.0] * 3}
+    builder.add_tree(feature=[0, LEAF, LEAF], scores=[[0, 0], [0.6, 0.6], [0.7, 0.7]], **stump)
+    builder.add_tree(
+        feature=[1, LEAF, 0, LEAF, LEAF], threshold=[0.0, 0, 0.02, 0, 0], left=[1, LEAF, 3, LEAF, LEAF],
+        right=[2, LEAF, 4, LEAF, LEAF], scores=[[0, 0], [0.6, 0.6], [0, 0], [0.7, 0.7], [0.7, 0.6]],
+    )  # fmt: skip
+    for scores in ([0.7, 0.6], [0.6, 0.7]):
+        builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=[scores])
+    ensemble = builder.build()
+    x, attacker = np.array([[0.0, 1.0]]), tp.Attacker([(0.0, 0.2), (-1.0, 1.0)], costs=[1, 3], budget=1)
+    assert ensemble.predict(x)[0] == 0 and ensemble.predict([[0.01, 1.0]])[0] == 1
+    local = Local(ensemble, attacker.bind(ensemble))
+    local.patience = patience
+    assert local.decide(x, np.array([0.05, 2.0])).outcome[0] == Outcome.REFUTED

@@ -24,6 +24,7 @@ from treeproof._kernels.region import least_price
 NONE = np.int64(-(2**61))
 FARTHEST = np.int64(2**44)
 UNITS = 2.0**38
+MOST_GOAL = 2.0**56
 RATES = 12
 SWEEPS = 30
 # Above it, as for budgets near the smallest double, products are not safe from overflow.
@@ -327,7 +328,9 @@ def _in_units(race, needed):
         needed -= worst
         for j in range(np.int64(race.first[t]), np.int64(race.first[t + 1])):
             total[j] = np.int64(np.ceil((race.value[j] - worst) * scale)) + rounding
-    return total, np.int64(np.floor(needed * scale)) - rounding, scale
+    # Far beyond what trees can give, but far from overflow.
+    goal = min(max(np.floor(needed * scale), -MOST_GOAL), MOST_GOAL)
+    return total, np.int64(goal) - rounding, scale
 
 
 @inner
@@ -397,6 +400,8 @@ def balanced(race, region, budget, needed, rate):
         best_bound = np.int64(2**62)
         for trial in range(RATES if rate < 0 else 3):
             this = UNITS / budget * 2.0 ** -(trial + 1) if rate < 0 else rate * scale * 1.5 ** (trial - 1)
+            # What cells may cost stays within all that trees can give, also where they give less than around here.
+            this = min(this, UNITS / budget)
             if not this < MOST_RATE:
                 continue
             bound, rest, sweeps = _balance(
