@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import signal
@@ -395,6 +396,49 @@ def test_the_witness_of_a_sweep_refutes_the_smallest_neighbourhood_that_is_refut
         assert check.is_witness(clf, attacker, min(broken), sweep.witness(row))
         checked += min(broken) > 0.01
     assert checked > 0
+
+
+def test_an_earlier_result_is_taken_over_and_the_rest_is_searched(tmp_path: Path) -> None:
+    clf, X, y = trained("forest", "breast cancer")
+    question = {"attacker": tp.Attacker.linf(0.05), "epsilons": [0.01, 0.02]}
+    whole = tp.verify(clf, X, y, **question)
+    part = dataclasses.replace(whole, stability=whole.stability.copy(), has_witness=whole.has_witness.copy())
+    part.stability[5:20] = U
+    part.has_witness[5:20] = False
+    part.resilience_by_epsilon[1][10:30] = U
+    part.to_json(tmp_path / "part.json")
+    read = tp.Verification.from_json(tmp_path / "part.json")
+    resumed = tp.verify(clf, X, y, **question, resume=read)
+    again = tp.verify(clf, X, y, **question)
+    for name in ("stability", "has_witness", "neighbour", "attacked"):
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(again, name))
+    for k in range(2):
+        np.testing.assert_array_equal(resumed.resilience_by_epsilon[k], again.resilience_by_epsilon[k])
+    # What is decided stays so, even if there is no time for the rest.
+    stopped = tp.verify(clf, X, y, **question, resume=read, max_seconds=0)
+    np.testing.assert_array_equal(stopped.stability, read.stability)
+    np.testing.assert_array_equal(stopped.has_witness, read.has_witness)
+    assert tp.verify(clf, X, y, **question, resume=whole, max_seconds=0).robustness == again.robustness
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attacker": tp.Attacker.linf(0.06)}, "another attacker"),
+        ({"epsilon": 0.02}, "another epsilon"),
+        ({"X": np.zeros((40, 30))}, "another set of rows"),
+        ({"y": np.zeros(40, dtype=int)}, "another set of labels"),
+        ({"model": "gradient boosting"}, "another model"),
+    ],
+)
+def test_a_result_about_something_else_is_not_resumed(change: dict, message: str) -> None:
+    clf, X, y = trained("forest", "breast cancer")
+    question = {"model": clf, "X": X, "y": y, "attacker": tp.Attacker.linf(0.05), "epsilon": 0.01}
+    earlier = tp.verify(**question, max_seconds=0)
+    if "model" in change:
+        change = {"model": trained(change["model"], "breast cancer")[0]}
+    with pytest.raises(tp.InvalidInput, match=message):
+        tp.verify(**question | change, resume=earlier)
 
 
 def test_more_neighbourhoods_than_a_byte_counts() -> None:

@@ -128,6 +128,8 @@ class Verification:
     model: str = ""
     attacker: str = ""
     boxes: int = field(default=0)
+    fingerprint: str = ""
+    """Tells models that predict differently apart."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -225,6 +227,7 @@ class Verification:
             "format": FORMAT,
             "version": VERSION,
             "model": self.model,
+            "fingerprint": self.fingerprint,
             "attacker": self.attacker,
             "n_features": self.X.shape[1],
             "feature_names": None if self.feature_names is None else list(self.feature_names),
@@ -289,7 +292,7 @@ class Verification:
             epsilons=epsilons,
             has_witness=np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_),
             feature_names=None if names is None else tuple(names),
-            **{name: content[name] for name in ("seconds", "interrupted", "boxes", "model", "attacker")},
+            **{name: content[name] for name in ("seconds", "interrupted", "boxes", "model", "fingerprint", "attacker")},
         )
 
     def __repr__(self) -> str:
@@ -306,6 +309,7 @@ _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
 _ROWS = ("X", "neighbour", "attacked")
 _SCALARS: dict[str, tuple[type, ...]] = {
     "model": (str,),
+    "fingerprint": (str,),
     "attacker": (str,),
     "n_features": (int,),
     "seconds": (float, int),

@@ -17,6 +17,7 @@ from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.inputs import TestSet, as_seconds, check_jobs
 from treeproof.intervals import FloatArray
 from treeproof.local import Limits, Local
+from treeproof.map_file import fingerprint
 from treeproof.threat import Attacker, Threat, bind_epsilon
 from treeproof.verdicts import Outcome, Verification, Witness, plain_epsilon
 from treeproof.workers import in_groups, progress_bar, run_tasks
@@ -69,6 +70,7 @@ def verify(
     n_jobs: int | None = None,
     progress: bool = False,
     voting: Any = None,
+    resume: Verification | None = None,
 ) -> Verification:
     """Decide stability, robustness and resilience of every row of a test set.
 
@@ -76,7 +78,8 @@ def verify(
     `epsilons` several of them. A row that is not decided within `timeout` seconds (for each neighbourhood), or after
     `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or
     whatever `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the
-    model, and its moves re-checked with rational numbers.
+    model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question, stopped or
+    read from a file: what it decided is taken over, and only the rest is searched.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -94,12 +97,15 @@ def verify(
     check_jobs(n_jobs)
     in_all = as_seconds(max_seconds, "max_seconds")
     limits = Limits(as_seconds(timeout, "timeout"), None if in_all is None else began + in_all)
+    table = _Table.empty(asked.ensemble, asked.X, asked.y, len(bound))
+    if resume is not None:
+        table.take_over(resume, asked.ensemble, attacker, given)
+    left = np.flatnonzero(table.open_rows())
     tasks = [
         _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
-        for rows in in_groups(len(asked.X), _chunk(len(asked.X)))
+        for rows in (left[group] for group in in_groups(len(left), _chunk(len(left))))
     ]
-    table = _Table.empty(asked.ensemble, asked.X, asked.y, len(bound))
-    with progress_bar(progress, len(asked.X)) as advance:
+    with progress_bar(progress, len(left)) as advance:
 
         def take(answer: _Answer) -> None:
             table.take(answer)
@@ -189,6 +195,8 @@ class _Table:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int = 0
+    seconds: float = 0.0
+    """What an earlier result took."""
 
     @classmethod
     def empty(cls, ensemble: Ensemble, X: FloatArray, y: npt.NDArray[np.int64], n_epsilons: int) -> _Table:
@@ -207,13 +215,38 @@ class _Table:
             X.copy(),
         )
 
+    def open_rows(self) -> npt.NDArray[np.bool_]:
+        """Which rows have something left to decide."""
+        return np.asarray((self.stability == Outcome.UNKNOWN) | (self.resilience == Outcome.UNKNOWN).any(axis=0))
+
+    def take_over(self, earlier: Verification, ensemble: Ensemble, attacker: Attacker, given: tuple[Any, ...]) -> None:
+        """Starts from an earlier result, if that was about the same question."""
+        classes = ensemble.classes
+        for what, same in (
+            ("model", earlier.fingerprint == fingerprint(ensemble).hex()),
+            ("attacker", earlier.attacker == repr(attacker)),
+            ("epsilon", earlier.epsilons == given),
+            ("set of rows", np.array_equal(earlier.X, self.X, equal_nan=True)),
+            ("set of labels", np.array_equal(earlier.y, classes[self.y])),
+        ):
+            if not same:
+                raise InvalidInput(f"the result to resume from has another {what}; start again without it")
+        self.stability[:] = earlier.stability
+        for k, outcomes in enumerate(earlier.resilience_by_epsilon):
+            self.resilience[k] = outcomes
+        self.neighbour[:], self.attacked[:] = earlier.neighbour, earlier.attacked
+        self.level[earlier.has_witness] = -1
+        self.boxes, self.seconds = earlier.boxes, earlier.seconds
+
     def take(self, answer: _Answer) -> None:
-        """Keeps the answer to one task."""
-        self.stability[answer.rows] = answer.stability
-        self.resilience[:, answer.rows] = answer.resilience
-        self.level[answer.rows] = answer.level
-        self.neighbour[answer.rows] = answer.neighbour
-        self.attacked[answer.rows] = answer.attacked
+        """Keeps what one task decided; what it left open may be known from an earlier result."""
+        rows = answer.rows
+        self.stability[rows] = _known(answer.stability, self.stability[rows])
+        self.resilience[:, rows] = _known(answer.resilience, self.resilience[:, rows])
+        found = answer.level > -2
+        self.level[rows[found]] = answer.level[found]
+        self.neighbour[rows[found]] = answer.neighbour[found]
+        self.attacked[rows[found]] = answer.attacked[found]
         self.boxes += answer.boxes
 
     def replay_witnesses(self, ensemble: Ensemble) -> None:
@@ -252,13 +285,18 @@ class _Table:
             attacked=self.attacked,
             neighbour_label=classes[ensemble.predict_index(self.neighbour)],
             attacked_label=classes[ensemble.predict_index(self.attacked)],
-            seconds=seconds,
+            seconds=self.seconds + seconds,
             interrupted=interrupted,
             feature_names=ensemble.feature_names,
             model=ensemble.origin,
             attacker=repr(attacker),
             boxes=self.boxes,
+            fingerprint=fingerprint(ensemble).hex(),
         )
+
+
+def _known(new: npt.NDArray[np.int8], old: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    return np.where(new == Outcome.UNKNOWN, old, new)
 
 
 def labels_of(ensemble: Ensemble, X: FloatArray) -> npt.NDArray[Any]:
