@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from treeproof.ensemble import Decision, Ensemble
-from treeproof.errors import SoundnessError
+from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.importers import as_ensemble
 from treeproof.intervals import FloatArray
 from treeproof.moves import some_move
 from treeproof.threat import Attacker, Threat, bind_epsilon
-from treeproof.verdicts import Witness
+from treeproof.verdicts import Outcome, Verification, Witness
 
 Range: TypeAlias = tuple[float, float]
 """The doubles from the first to the second number, both included."""
@@ -128,6 +128,71 @@ def _sigmoid(x: float) -> float:
         return 0.0
 
 
+def check_verification(
+    model: Any, result: Verification, sample: int | None = None, seed: int = 0, most_boxes: int = 500
+) -> dict[str, int]:
+    """Checks every row of a result (or `sample` of them, at random) again: labels, counterexamples and proofs.
+
+    Raises SoundnessError with the first row that does not hold. Returns how many labels, counterexamples and proofs
+    were checked, and how many proofs were not: those that take more than `most_boxes` boxes, those for Lp attackers,
+    and those for rows with missing values.
+    """
+    ensemble, attacker = as_ensemble(model), result.attacker
+    if attacker is None:
+        raise InvalidInput("the result does not say which attacker it is about")
+    rows = np.arange(len(result))
+    if sample is not None and sample < len(rows):
+        rows = np.sort(np.random.default_rng(seed).choice(rows, size=sample, replace=False))
+    prover = _Prover(ensemble, attacker, most_boxes) if attacker.power is None else None
+    threat = attacker.bind(ensemble)
+    counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
+    for row in rows.tolist():
+        x = result.X[row]
+        _hold(predict_row(ensemble, x) == result.predicted[row], row, "is predicted otherwise")
+        counts["labels"] += 1
+        refuted, proved = _claims(result, row)
+        if result.has_witness[row] or refuted:
+            witness = result.witness(row)
+            holds = witness is not None and any(is_witness(ensemble, attacker, one, witness) for one in refuted)
+            _hold(holds, row, "has no counterexample that holds")
+            counts["counterexamples"] += 1
+        for epsilon in proved:
+            if prover is None or np.isnan(x).any():
+                counts["proofs not checked"] += 1
+                continue
+            near = threat.neighbourhood(x[None], bind_epsilon(epsilon, ensemble))
+            box = list(zip(near[0][0].tolist(), near[1][0].tolist(), strict=True))
+            try:
+                holds = prover.is_stable(box)
+            except _TooManyBoxes:
+                counts["proofs not checked"] += 1
+                continue
+            _hold(holds, row, f"is not stable within ε = {epsilon}")
+            counts["proofs"] += 1
+    return counts
+
+
+def _claims(result: Verification, row: int) -> tuple[list[Any], list[Any]]:
+    """The neighbourhoods of a row, 0 for itself, in which a result says that it is unstable, and stable."""
+    refuted, proved = [], []
+    if result.stability[row] == Outcome.REFUTED:
+        refuted.append(0.0)
+    elif result.stability[row] == Outcome.PROVED:
+        proved.append(0.0)
+    for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
+        if outcomes[row] == Outcome.PROVED:
+            _hold(bool(result.correct[row]), row, "is resilient and wrong at once")
+            proved.append(epsilon)
+        elif outcomes[row] == Outcome.REFUTED and result.correct[row]:
+            refuted.append(epsilon)
+    return refuted, proved
+
+
+def _hold(holds: bool, row: int, what: str) -> None:
+    if not holds:
+        raise SoundnessError(f"row {row} {what}")
+
+
 def check_map(model: Any, attacker: Attacker, smap: Any, sample: int | None = None, seed: int = 0) -> int:
     """Proves every box of a stability map again (or `sample` of them, at random), and that boxes tile the space.
 
@@ -176,11 +241,16 @@ def _tiles(smap: Any) -> Iterator[tuple[list[Range], int]]:
         raise SoundnessError(f"the map is not a tree: node {int(np.argmin(seen))} cannot be reached")
 
 
+class _TooManyBoxes(Exception):
+    """A proof would take longer than it may."""
+
+
 class _Prover:
     """Proofs about boxes of doubles, by walking trees and splitting boxes at thresholds."""
 
-    def __init__(self, ensemble: Ensemble, attacker: Attacker) -> None:
+    def __init__(self, ensemble: Ensemble, attacker: Attacker, most_boxes: float = math.inf) -> None:
         self.ensemble = ensemble
+        self.most_boxes = most_boxes
         threat = attacker.bind(ensemble)
         self.domain = [(float(a), float(b)) for a, b in zip(threat.domain_low, threat.domain_high, strict=True)]
         self.intervals = [(float(a), float(b)) for a, b in zip(threat.low, threat.high, strict=True)]
@@ -229,7 +299,11 @@ class _Prover:
         """A row of the box with another label than this one; None if there is none."""
         own = self.ensemble.classes.tolist().index(label)
         waiting = [box]
-        while waiting:
+        for n_boxes in itertools.count():
+            if not waiting:
+                break
+            if n_boxes >= self.most_boxes:
+                raise _TooManyBoxes
             box = waiting.pop()
             if self._surely(box, own):
                 continue
@@ -299,7 +373,12 @@ class _Prover:
                 left = self.budget - sum(self.costs[f] for f in some_far)
                 if left < 0:
                     continue
-                for n_near in range(len(near), -1, -1):
+                # No set of more features than the cheapest ones can be paid for, and to one of fewer than the dearest
+                # ones, if those can, another feature can be added.
+                cheapest = list(itertools.accumulate(sorted(self.costs[f] for f in near)))
+                dearest = list(itertools.accumulate(sorted((self.costs[f] for f in near), reverse=True)))
+                most, least = (sum(cost <= left for cost in costs) for costs in (cheapest, dearest))
+                for n_near in range(most, least - 1, -1):
                     for some in itertools.combinations(near, n_near):
                         spare = left - sum(self.costs[f] for f in some)
                         if spare >= 0 and all(self.costs[f] > spare for f in near if f not in some):

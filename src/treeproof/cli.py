@@ -1,62 +1,70 @@
-"""The command line: parses, calls the public API, prints."""
+"""The command line: finds the command, turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
-import time
+import importlib
+import os
+import sys
+from typing import NoReturn
 
 import click
 
 from treeproof import __version__
+from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
+
+COMMANDS = {
+    "demo": "demo",
+    "verify": "verify",
+    "inspect": "inspect",
+    "map": "map:map_command",
+    "train": "train",
+    "check": "check",
+}
+"""Per command its module in `commands/`, and its name there if it is another."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The commands, the first to try first."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"treeproof.commands.{module}"), name or cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="treeproof")
-def main() -> None:
+def program() -> None:
     """How secure is a tree-based classifier really? Exact answers, with evidence."""
 
 
-@main.command()
-def demo() -> None:
-    """Verify a forest trained on scikit-learn's breast cancer data: is it as secure as it is accurate?"""
-    import numpy as np
-    from sklearn.datasets import load_breast_cancer
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.model_selection import train_test_split
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input) or 130 (Ctrl-C)."""
+    try:
+        sys.exit(program.main(arguments, prog_name="treeproof", standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(2)
+    except click.ClickException as error:
+        _stop(error.format_message())
+    except (InvalidInput, UnsupportedModel, SoundnessError) as error:
+        _stop(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing must be written to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
 
-    import treeproof as tp
 
-    X, y = load_breast_cancer(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=7)
-    clf = RandomForestClassifier(100, max_depth=8, random_state=7).fit(X_train, y_train)
-    ensemble = tp.from_model(clf)
-    click.echo(f"model      {ensemble}")
-    click.echo(f"accuracy   {np.mean(ensemble.predict(X_test) == y_test):.3f} on {len(X_test)} test rows")
-
-    rows = []
-    for feature in range(ensemble.n_features):
-        cuts = ensemble.grid.cuts_of(feature)
-        values = np.concatenate((cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf)))
-        block = X_test[np.arange(len(values)) % len(X_test)].copy()
-        block[:, feature] = values
-        rows.append(block)
-    edge = np.concatenate(rows)
-    differences = int(np.sum(ensemble.predict(edge) != clf.predict(edge)))
-    click.echo(
-        f"exactness  {differences} of {len(edge)} predictions differ from scikit-learn's, with one feature put on each "
-        "threshold and one double beside it"
-    )
-
-    spread = X_train.std(axis=0)
-    click.echo("verifying  first use compiles the search, which takes about half a minute; later runs start at once")
-    start = time.perf_counter()
-    attacker = tp.Attacker.linf(0.05 * spread)
-    result = tp.verify(clf, X_test, y_test, attacker, epsilon=0.02 * spread)
-    click.echo(
-        f"robust     {float(result.robustness):.3f} stay correct if every feature may be nudged by 5 % of its spread"
-    )
-    click.echo(f"resilient  {float(result.resilience or 0):.3f} also do everywhere within 2 % around them")
-    click.echo(f"time       {time.perf_counter() - start:.2f} s")
-    row, witness = next((i, v.witness) for i, v in enumerate(result.verdicts) if v.witness is not None)
-    moved = ", ".join(f"feature {f} {a:.6g} → {b:.6g}" for f, (a, b) in list(witness.moved.items())[:3])
-    before, after = clf.predict([witness.neighbour])[0], clf.predict([witness.attacked])[0]
-    click.echo(f"witness    row {row}: {moved} … turns label {before} into {after}, says the forest itself")
+def _stop(message: str) -> NoReturn:
+    click.echo(f"treeproof: {' '.join(message.split())}", err=True)
+    sys.exit(2)

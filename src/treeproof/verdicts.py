@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import enum
+import io
 import json
 import math
 import os
@@ -18,6 +20,7 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, write_whole
 from treeproof.intervals import FloatArray
 from treeproof.per_feature import PerFeature, as_number
+from treeproof.threat import Attacker
 
 FORMAT = "treeproof-verification"
 VERSION = 1
@@ -126,7 +129,7 @@ class Verification:
     interrupted: bool = False
     feature_names: tuple[str, ...] | None = None
     model: str = ""
-    attacker: str = ""
+    attacker: Attacker | None = None
     boxes: int = field(default=0)
     fingerprint: str = ""
     """Tells models that predict differently apart."""
@@ -197,7 +200,19 @@ class Verification:
         """A pandas data frame with one line per row."""
         import pandas as pd
 
-        columns = {
+        return pd.DataFrame(self._columns())
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """The same as a CSV file, without pandas."""
+        columns = self._columns()
+        text = io.StringIO(newline="")
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(columns)
+        lines.writerows(zip(*columns.values(), strict=True))
+        write_whole(as_path(path), text.getvalue())
+
+    def _columns(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {
             "label": self.y,
             "predicted": self.predicted,
             "stability": [str(Outcome(int(o))) for o in self.stability],
@@ -207,7 +222,7 @@ class Verification:
             name = "resilience" if len(self.epsilons) == 1 else f"resilience at {epsilon}"
             columns[name] = [str(Outcome(int(o))) for o in outcomes]
         columns["moved"] = [self._moved(i) for i in range(len(self))]
-        return pd.DataFrame(columns)
+        return columns
 
     def _moved(self, row: int) -> str:
         """The witness's moves in words: `income 3.0 → 2.5`."""
@@ -228,7 +243,7 @@ class Verification:
             "version": VERSION,
             "model": self.model,
             "fingerprint": self.fingerprint,
-            "attacker": self.attacker,
+            "attacker": None if self.attacker is None else json.loads(self.attacker.to_json()),
             "n_features": self.X.shape[1],
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "seconds": self.seconds,
@@ -292,7 +307,8 @@ class Verification:
             epsilons=epsilons,
             has_witness=np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_),
             feature_names=None if names is None else tuple(names),
-            **{name: content[name] for name in ("seconds", "interrupted", "boxes", "model", "fingerprint", "attacker")},
+            **{name: content[name] for name in ("seconds", "interrupted", "boxes", "model", "fingerprint")},
+            attacker=None if content["attacker"] is None else Attacker.from_json(json.dumps(content["attacker"])),
         )
 
     def __repr__(self) -> str:
@@ -310,7 +326,7 @@ _ROWS = ("X", "neighbour", "attacked")
 _SCALARS: dict[str, tuple[type, ...]] = {
     "model": (str,),
     "fingerprint": (str,),
-    "attacker": (str,),
+    "attacker": (dict, type(None)),
     "n_features": (int,),
     "seconds": (float, int),
     "interrupted": (bool,),

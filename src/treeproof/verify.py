@@ -78,8 +78,8 @@ def verify(
     `epsilons` several of them. A row that is not decided within `timeout` seconds (for each neighbourhood), or after
     `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or
     whatever `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the
-    model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question, stopped or
-    read from a file: what it decided is taken over, and only the rest is searched.
+    model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question that was
+    stopped: what it decided is taken over, and only the rest is searched.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -224,7 +224,7 @@ class _Table:
         classes = ensemble.classes
         for what, same in (
             ("model", earlier.fingerprint == fingerprint(ensemble).hex()),
-            ("attacker", earlier.attacker == repr(attacker)),
+            ("attacker", earlier.attacker == attacker),
             ("epsilon", earlier.epsilons == given),
             ("set of rows", np.array_equal(earlier.X, self.X, equal_nan=True)),
             ("set of labels", np.array_equal(earlier.y, classes[self.y])),
@@ -289,7 +289,7 @@ class _Table:
             interrupted=interrupted,
             feature_names=ensemble.feature_names,
             model=ensemble.origin,
-            attacker=repr(attacker),
+            attacker=attacker,
             boxes=self.boxes,
             fingerprint=fingerprint(ensemble).hex(),
         )

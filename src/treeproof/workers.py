@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import pickle
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -21,6 +22,9 @@ from treeproof.local import Limits
 
 GRACE = 2.0
 """Seconds to wait after Ctrl-C for workers that cannot be told to stop, those of other processes."""
+
+LINE_EVERY = 5.0
+"""Seconds between two lines of progress."""
 
 MOST_ARRIVED = 4
 """How many models a worker process keeps for the tasks to come."""
@@ -145,9 +149,12 @@ def _wait(done: threading.Event, limits: Limits) -> bool:
 
 @contextmanager
 def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, if wanted; hands out the function that moves it on."""
+    """Progress on stderr, if wanted: a bar on a terminal, else a line now and then; hands out what moves it on."""
     if not wanted:
         yield lambda _: None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines(doing, total).advance
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -156,3 +163,17 @@ def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda n: bar.advance(task, n)
+
+
+class _Lines:
+    """Progress where nobody can see a bar move."""
+
+    def __init__(self, doing: str, total: int) -> None:
+        self.doing, self.total, self.done = doing, total, 0
+        self.said = time.monotonic() - LINE_EVERY
+
+    def advance(self, n: int) -> None:
+        self.done += n
+        if self.done >= self.total or time.monotonic() - self.said >= LINE_EVERY:
+            self.said = time.monotonic()
+            print(f"{self.doing} {self.done:,} of {self.total:,}", file=sys.stderr, flush=True)  # noqa: T201

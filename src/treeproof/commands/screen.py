@@ -1,0 +1,73 @@
+"""What commands print: plain lines that read well with and without colours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from treeproof import Bounds, Verification
+
+
+@cache
+def console() -> Console:
+    """Where results go. Nothing is wrapped in a pipe or a file."""
+    from rich.console import Console
+
+    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+
+
+def say(text: str = "") -> None:
+    """One line, without markup."""
+    console().print(text, markup=False)
+
+
+def wants_progress() -> bool:
+    """Progress goes to stderr, as a bar on a terminal and as plain lines otherwise."""
+    return True
+
+
+def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
+    """A table; the first column is text, the others are set to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    out = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(head):
+        out.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
+    for line in lines:
+        out.add_row(*(Text(str(cell)) for cell in line))
+    console().print(out)
+
+
+def measure(bounds: Bounds) -> str:
+    """`0.912`, or `0.900 to 0.930` where rows are open."""
+    if bounds.exact:
+        return f"{bounds.lower:.3f}"
+    return f"{bounds.lower:.3f} to {bounds.upper:.3f}"
+
+
+def number(value: float) -> str:
+    """A number in as few digits as tell it."""
+    return f"{value:.6g}"
+
+
+def feature_names(result: Verification) -> list[str]:
+    """Names of features, or their numbers."""
+    return list(result.feature_names or (f"feature {f}" for f in range(result.X.shape[1])))
+
+
+def in_words(result: Verification, row: int, most: int = 4) -> str:
+    """The counterexample of a row: what changes, and into what."""
+    witness = result.witness(row)
+    assert witness is not None
+    names = feature_names(result)
+    moves = [f"{names[f]} {number(a)} → {number(b)}" for f, (a, b) in witness.moved.items()]
+    shown = ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
+    where = "" if (witness.x == witness.neighbour).all() else " near it"
+    return f"row {row}{where}: {shown} turns {witness.label} into {witness.attacked_label}"
