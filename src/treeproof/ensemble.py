@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -139,6 +140,13 @@ class Ensemble:
             self.roots.astype(np.uint32),
             self.depths,
         )
+
+    def without_source(self) -> Ensemble:
+        """The same model to keep or to send away: the library's own object is not part of it."""
+        return dataclasses.replace(self, source=None)
+
+    def __sklearn_clone__(self) -> Ensemble:
+        return self  # never changes, and has nothing to unlearn
 
     def scores(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Per row the scores that the decision compares, in the library's own precision."""

@@ -47,7 +47,7 @@ class Carried:
     @cached_property
     def _packed(self) -> tuple[bytes, npt.NDArray[np.uint8]]:
         # One large array: joblib maps it into the memory of its processes instead of copying it.
-        content = pickle.dumps(dataclasses.replace(self.ensemble, source=None), protocol=5)
+        content = pickle.dumps(self.ensemble.without_source(), protocol=5)
         return hashlib.sha256(content).digest(), np.frombuffer(content, dtype=np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -172,3 +172,18 @@ def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda n: bar.advance(task, n)
+
+
+@contextmanager
+def progress_line(wanted: bool, doing: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr, if wanted, for work whose end is not known; hands out the function that says how far it is."""
+    if not wanted:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn(doing + ": {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda text: bar.update(task, description=text)
