@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 import treeproof as tp
-from benchmarks.local import unit
+from benchmarks.cases import breast_cancer
 from tests.golden import split
 
 LEFT = tp.Attacker((-0.03, 0.0), budget=1)
@@ -109,8 +108,8 @@ def plot(rows: list[tuple[str, Any, float, float]], path: str) -> None:
 
 def anytime(n_jobs: int) -> Iterator[str]:
     """A forest whose map cannot be finished: what is decided after some seconds."""
-    X, y = load_breast_cancer(return_X_y=True)
-    X_train, X_test, y_train, _ = train_test_split(unit(X), y, test_size=0.2, random_state=7)
+    X, y = breast_cancer()
+    X_train, X_test, y_train, _ = train_test_split(X, y, test_size=0.2, random_state=7)
     model = tp.from_model(RandomForestClassifier(100, max_depth=6, random_state=7).fit(X_train, y_train), voting="hard")
     truth = tp.verify(model, X_test, model.predict(X_test), LEFT).stability
     yield f"{'order':22} {'seconds':>8} {'boxes':>10} {'test rows decided':>18} {'training rows':>14} {'wrong':>6}"

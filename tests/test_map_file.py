@@ -106,6 +106,28 @@ def test_maps_of_another_model_or_attacker_are_refused(saved: tuple[StabilityMap
         StabilityMap.load(path, attacker=ATTACKERS[1])
 
 
+def test_the_same_trees_under_other_names_are_refused_if_the_attacker_goes_by_names(tmp_path: Path) -> None:
+    """Swapped names leave thresholds, cuts and fingerprint as they are, but change which feature is the dear one."""
+    import dataclasses
+
+    clf, _, _ = forest()
+    ensemble = dataclasses.replace(tp.from_model(clf), feature_names=("a", "b", "c", "d"))
+    swapped = dataclasses.replace(ensemble, feature_names=("b", "a", "c", "d"))
+    attacker = tp.Attacker((-0.05, 0.05), costs={"a": 2, "b": 1, "c": 9, "d": 9}, budget=1)
+    smap = StabilityMap.build(ensemble, attacker)
+    smap.save(tmp_path / "m.tpm")
+    assert fingerprint(ensemble) == fingerprint(swapped)
+    rows = np.random.default_rng(0).random((500, 4))
+    assert (StabilityMap.build(swapped, attacker).status(rows) != smap.status(rows)).any()
+    for refused in (
+        lambda: StabilityMap.load(tmp_path / "m.tpm", model=swapped),
+        lambda: StabilityMap.build(swapped, attacker, resume=smap),
+    ):
+        with pytest.raises(InvalidInput, match="features of other names"):
+            refused()
+    assert StabilityMap.load(tmp_path / "m.tpm", model=ensemble).ensemble is ensemble
+
+
 def test_nodes_that_are_no_tree_are_refused_even_with_a_right_checksum(
     saved: tuple[StabilityMap, Path], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ def test_public_names_are_pinned() -> None:
         "Attacker",
         "Bounds",
         "Ensemble",
+        "GuardedClassifier",
         "InvalidInput",
         "Outcome",
         "ResilienceCurve",

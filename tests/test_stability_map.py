@@ -348,7 +348,7 @@ def test_wrong_input_is_refused() -> None:
         ({"max_seconds": -1}, "max_seconds"),
         ({"domain": [(0, 1)]}, "domain has 1"),
         ({"resume": 3}, "resume"),
-        ({"resume": StabilityMap.build(clf, ATTACKERS[1], max_boxes=3)}, "another model or attacker"),
+        ({"resume": StabilityMap.build(clf, ATTACKERS[1], max_boxes=3)}, "resume was made for another attacker"),
     ]:
         with pytest.raises(InvalidInput, match=words):
             StabilityMap.build(clf, ATTACKERS[0], **options)

@@ -16,6 +16,7 @@ from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
 
 if TYPE_CHECKING:
+    from treeproof.guard import GuardedClassifier
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 # Classes of scikit-learn's kind need scikit-learn itself, which takes long to import: on first use only.
 _ON_FIRST_USE = {
+    "GuardedClassifier": "treeproof.guard",
     "RobustForestClassifier": "treeproof.training",
     "RobustTreeClassifier": "treeproof.training",
     "resilience_scorer": "treeproof.training",
@@ -38,6 +40,7 @@ __all__ = [
     "Attacker",
     "Bounds",
     "Ensemble",
+    "GuardedClassifier",
     "InvalidInput",
     "Outcome",
     "ResilienceCurve",

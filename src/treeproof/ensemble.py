@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -140,6 +141,13 @@ class Ensemble:
             self.depths,
         )
 
+    def without_source(self) -> Ensemble:
+        """The same model to keep or to send away: the library's own object is not part of it."""
+        return dataclasses.replace(self, source=None)
+
+    def __sklearn_clone__(self) -> Ensemble:
+        return self  # never changes, and has nothing to unlearn
+
     def scores(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Per row the scores that the decision compares, in the library's own precision."""
         return self._scores(self.check_rows(X))
@@ -193,12 +201,13 @@ class Ensemble:
 
     def _check_columns(self, columns: list[str]) -> None:
         expected = list(self.feature_names or ())
-        if columns == expected or [self._own_spelling(name) for name in columns] == expected:
+        spelled = [self._own_spelling(name) for name in columns]
+        if expected in (columns, spelled):
             return
-        missing = [name for name in expected if name not in columns]
+        missing = [name for name in expected if name not in columns and name not in spelled]
         if missing:
             raise InvalidInput(f"X has no column {missing[0]!r}, which the model was trained with")
-        extra = [name for name in columns if name not in expected]
+        extra = [name for name in columns if name not in expected and self._own_spelling(name) not in expected]
         if extra:
             raise InvalidInput(f"X has a column {extra[0]!r} that the model was not trained with; drop it")
         raise InvalidInput(f"the columns of X are in another order than the model's; use X[{expected!r}]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +34,7 @@ class TestSet:
     def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None) -> TestSet:
         """As the user states it, or InvalidInput; the rows are a copy that outlives the caller's array."""
         ensemble = as_ensemble(model, voting=voting)
-        if not isinstance(attacker, Attacker):
-            raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+        check_attacker(attacker)
         rows, labels = ensemble.check_rows(X).copy(), ensemble.class_index(y)
         if len(labels) != len(rows):
             raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; one per row each")
@@ -43,14 +43,21 @@ class TestSet:
         return cls(ensemble, attacker, threat, rows, labels)
 
 
+def check_attacker(attacker: Any) -> Attacker:
+    """The attacker, or InvalidInput for anything else."""
+    if not isinstance(attacker, Attacker):
+        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+    return attacker
+
+
 def as_seconds(value: Any, name: str) -> float | None:
-    """A time limit; None is none."""
+    """A time limit; None and infinity are none."""
     if value is None:
         return None
     seconds = as_number(value, name)
     if seconds < 0:
-        raise InvalidInput(f"{name} must be at least 0, got {value!r}")
-    return seconds
+        raise InvalidInput(f"{name} must be at least 0, got {value!r}; None means no limit")
+    return None if math.isinf(seconds) else seconds
 
 
 def check_jobs(n_jobs: Any) -> None:

@@ -6,12 +6,11 @@ point in as many steps as the tree is deep. See docs/stability_map.md.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,13 +22,15 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.fine_grid import FineGrid
 from treeproof.importers import as_ensemble
+from treeproof.inputs import as_seconds, check_attacker, check_jobs
 from treeproof.intervals import FloatArray
 from treeproof.local import Local
 from treeproof.map_file import MapContent, fingerprint, read_map, write_map
 from treeproof.partition import Int32Array, Partition, Problem, cut_tables, list_leaves
-from treeproof.per_feature import PerFeature, as_number, as_pair
+from treeproof.per_feature import PerFeature, as_pair
 from treeproof.threat import Attacker, Threat, bind_epsilon
 from treeproof.verdicts import Bounds, Outcome
+from treeproof.workers import progress_line
 
 MOST_BYTES = 4 * 2**30
 
@@ -149,22 +150,27 @@ class StabilityMap:
         """
         began = time.monotonic()
         ensemble = as_ensemble(model, voting=voting)
-        if not isinstance(attacker, Attacker):
-            raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+        check_attacker(attacker)
+        check_jobs(n_jobs)
         threat = attacker.bind(ensemble)
         low, high = _space(ensemble, threat, domain)
         if resume is not None:
             low, high = _resumed_space(resume, ensemble, attacker, domain, low, high)
         _check_limits(max_boxes, max_bytes)
-        deadline = None if max_seconds is None else began + _seconds(max_seconds)
+        most = as_seconds(max_seconds, "max_seconds")
+        deadline = None if most is None else began + most
         grid = FineGrid.of(ensemble, threat, low, high)
-        problem = Problem(_without_source(ensemble), threat, grid)
+        problem = Problem(ensemble.without_source(), threat, grid)
         points = _order_points(order, ensemble, grid)
         if resume is None:
             partition = Partition.begin(problem, points)
         else:
             partition = Partition.resume(problem, resume.nodes, points)
-        with _bar(progress) as advance:
+        with progress_line(progress, "mapping") as show:
+
+            def advance(partition: Partition) -> None:
+                show(f"{partition.n_boxes:,} boxes, {len(partition.waiting):,} waiting")
+
             interrupted = partition.run(n_jobs, deadline, max_boxes, max_bytes, advance)
         from treeproof._kernels.locate import compact
 
@@ -190,6 +196,22 @@ class StabilityMap:
     def complete(self) -> bool:
         """Whether every point is decided."""
         return self.counts[Status.OPEN] == 0
+
+    def check_made_for(self, ensemble: Ensemble, attacker: Attacker, name: str = "the map") -> None:
+        """Refuses a model or an attacker that the map says nothing about; names of features may differ."""
+        if attacker != self.attacker:
+            raise InvalidInput(f"{name} was made for another attacker: {self.attacker!r}, not {attacker!r}")
+        if fingerprint(ensemble) != fingerprint(self.ensemble):
+            mine = self.ensemble
+            raise InvalidInput(
+                f"{name} was made for another model, {mine.origin} of {mine.n_trees} trees; build a new map"
+            )
+        # An attacker that names features follows the names, whatever the trees are.
+        if not self._threat.equals(attacker.bind(ensemble)):
+            raise InvalidInput(f"{name} was made for features of other names: the attacker means others there")
+
+    def __sklearn_clone__(self) -> StabilityMap:
+        return self  # never changes, and may be a large file
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"{self.counts[Status.OPEN]} open"
@@ -311,21 +333,15 @@ class StabilityMap:
         With `model` or `attacker`, a map that was made for another one is refused.
         """
         content = read_map(path)
-        if attacker is not None and attacker != content.attacker:
-            raise InvalidInput(f"{path} was made for another attacker: {content.attacker!r}, not {attacker!r}")
         ensemble = content.ensemble
-        if model is not None:
-            given = as_ensemble(model)
-            if fingerprint(given) != fingerprint(ensemble):
-                raise InvalidInput(
-                    f"{path} was made for another model, {ensemble.origin} of {ensemble.n_trees} trees; build a new map"
-                )
-            ensemble = given
         grid = FineGrid.of(ensemble, content.attacker.bind(ensemble), content.low, content.high)
         same = np.array_equal(grid.bounds.cuts, content.bounds.cuts)
         if not same or not np.array_equal(grid.bounds.offsets, content.bounds.offsets):
             raise InvalidInput(f"{path} is damaged: its cuts are not those of its model and attacker")
-        return cls(ensemble, content.attacker, grid, content.nodes, content.seconds, content.visited)
+        smap = cls(ensemble, content.attacker, grid, content.nodes, content.seconds, content.visited)
+        given = ensemble if model is None else as_ensemble(model)
+        smap.check_made_for(given, content.attacker if attacker is None else attacker, str(path))
+        return dataclasses.replace(smap, ensemble=given)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -433,8 +449,7 @@ def _resumed_space(
 ) -> tuple[FloatArray, FloatArray]:
     if not isinstance(resume, StabilityMap):
         raise InvalidInput(f"resume must be a StabilityMap, got {type(resume).__name__}")
-    if resume.attacker != attacker or fingerprint(resume.ensemble) != fingerprint(ensemble):
-        raise InvalidInput("resume is a map of another model or attacker; leave it out")
+    resume.check_made_for(ensemble, attacker, "resume")
     if domain is not None and not (np.array_equal(low, resume.grid.low) and np.array_equal(high, resume.grid.high)):
         raise InvalidInput("resume was made for another domain; leave domain out to go on with that one")
     return resume.grid.low, resume.grid.high
@@ -447,13 +462,6 @@ def _check_limits(max_boxes: Any, max_bytes: Any) -> None:
             raise InvalidInput(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def _seconds(value: Any) -> float:
-    seconds = as_number(value, "max_seconds")
-    if seconds < 0:
-        raise InvalidInput(f"max_seconds must be at least 0, got {value!r}")
-    return seconds
-
-
 def _order_points(order: Any, ensemble: Ensemble, grid: FineGrid) -> Int32Array:
     """The rows that guide the work as fine cells; none for order="volume"."""
     if isinstance(order, str):
@@ -463,27 +471,3 @@ def _order_points(order: Any, ensemble: Ensemble, grid: FineGrid) -> Int32Array:
     rows = ensemble.check_rows(order)
     inside = ((rows >= grid.low) & (rows <= grid.high)).all(axis=1)  # false where a value is missing
     return grid.bounds.cells(rows[inside])
-
-
-def _without_source(ensemble: Ensemble) -> Ensemble:
-    import dataclasses
-
-    return dataclasses.replace(ensemble, source=None)
-
-
-@contextmanager
-def _bar(wanted: bool) -> Iterator[Any]:
-    if not wanted:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("mapping: {task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def advance(partition: Partition) -> None:
-            bar.update(task, description=f"{partition.n_boxes:,} boxes, {len(partition.waiting):,} waiting")
-
-        yield advance

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -281,6 +281,10 @@ class Threat:
     domain_high: FloatArray
     power: int | None
     radius: float
+
+    def equals(self, other: Threat) -> bool:
+        """Whether both can do the same to every feature."""
+        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
 
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double of N(x) per entry of X (n, n_features); NaN stays NaN."""

@@ -50,7 +50,7 @@ class Carried:
     @cached_property
     def _packed(self) -> tuple[bytes, npt.NDArray[np.uint8]]:
         # One large array: joblib maps it into the memory of its processes instead of copying it.
-        content = pickle.dumps(dataclasses.replace(self.ensemble, source=None), protocol=5)
+        content = pickle.dumps(self.ensemble.without_source(), protocol=5)
         return hashlib.sha256(content).digest(), np.frombuffer(content, dtype=np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -165,15 +165,38 @@ def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator
         yield lambda n: bar.advance(task, n)
 
 
-class _Lines:
-    """Progress where nobody can see a bar move."""
+@contextmanager
+def progress_line(wanted: bool, doing: str) -> Iterator[Callable[[str], None]]:
+    """The same for work whose end is not known; hands out the function that says how far it is."""
+    if not wanted:
+        yield lambda _: None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines(doing).say
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    def __init__(self, doing: str, total: int) -> None:
+    columns = (SpinnerColumn(), TextColumn(doing + ": {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda text: bar.update(task, description=text)
+
+
+class _Lines:
+    """Progress where nobody can see a bar move: a line now and then."""
+
+    def __init__(self, doing: str, total: int = 0) -> None:
         self.doing, self.total, self.done = doing, total, 0
         self.said = time.monotonic() - LINE_EVERY
 
     def advance(self, n: int) -> None:
+        """So many more are done."""
         self.done += n
-        if self.done >= self.total or time.monotonic() - self.said >= LINE_EVERY:
+        self.say(f"{self.done:,} of {self.total:,}", at_once=self.done >= self.total)
+
+    def say(self, text: str, at_once: bool = False) -> None:
+        """This is how far it is."""
+        if at_once or time.monotonic() - self.said >= LINE_EVERY:
             self.said = time.monotonic()
-            print(f"{self.doing} {self.done:,} of {self.total:,}", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"{self.doing} {text}", file=sys.stderr, flush=True)  # noqa: T201

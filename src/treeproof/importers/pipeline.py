@@ -55,10 +55,13 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
 
 def _flattened(pipeline: Any) -> list[Any]:
     """The steps of a pipeline that do something, those of pipelines inside it in their place."""
+    from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
     steps = []
     for _, step in pipeline.steps:
+        if isinstance(step, FrozenEstimator):
+            step = step.estimator
         if isinstance(step, Pipeline):
             steps += _flattened(step)
         elif step is not None and not isinstance(step, str):

@@ -27,12 +27,15 @@ Scores = npt.NDArray[np.float64]
 def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     """The exact ensemble of a fitted scikit-learn classifier, search or pipeline."""
     from sklearn.exceptions import NotFittedError
+    from sklearn.frozen import FrozenEstimator
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
     from treeproof.importers import pipeline
 
+    if isinstance(model, FrozenEstimator):
+        return from_model(model.estimator, voting=voting)
     try:
         check_is_fitted(model)
     except NotFittedError:

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
+from treeproof.inputs import as_seconds, check_attacker
 from treeproof.intervals import FloatArray
 from treeproof.per_feature import as_number
 from treeproof.symbolic.attacks import SymbolicAttack, costs_of, ends_of, symbolic_attacks
@@ -193,8 +194,8 @@ def analyze(
     ensemble, compiled = _prepared(model, attacker, voting, missing)
     until = _whole(max_iterations, "max_iterations")
     limits = Limits(memory=_whole(max_memory, "max_memory"))
-    if max_seconds is not None:
-        limits.deadline = began + _positive(max_seconds, "max_seconds")
+    seconds = as_seconds(max_seconds, "max_seconds")
+    limits.deadline = None if seconds is None else began + seconds
     n_threads = _threads(n_jobs)
     with ctrl_c_ends(limits), Workers(n_threads, limits) as workers:
         boxes, origin = first_candidates(compiled, workers)
@@ -209,7 +210,7 @@ def analyze(
         candidates = np.concatenate(left)
         attacks = np.concatenate((attacks, candidates[unique_rows(candidates)]))
     return Analysis(
-        ensemble=replace(ensemble, source=None),
+        ensemble=ensemble.without_source(),
         attacker=attacker,
         iterations=max((lane.iteration for lane in lanes), default=0),
         stopped=_reason(limits, lanes),
@@ -249,8 +250,7 @@ def analyze_tree(
 
 def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, Compiled]:
     ensemble = as_ensemble(model, voting=voting)
-    if not isinstance(attacker, Attacker):
-        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+    check_attacker(attacker)
     if attacker.power is not None:
         raise InvalidInput(
             f"symbolic attacks are boxes, and {attacker!r} reaches a ball; use treeproof.verify, which takes it, or an "
@@ -302,13 +302,6 @@ def _whole(value: Any, what: str) -> int:
     if number < 0 or (number != math.inf and number != int(number)):
         raise InvalidInput(f"{what} must be a whole number of at least 0, got {value!r}; None means no limit")
     return 2**62 if number == math.inf else int(number)
-
-
-def _positive(value: Any, what: str) -> float:
-    number = as_number(value, what)
-    if number < 0:
-        raise InvalidInput(f"{what} must be at least 0, got {value!r}; None means no limit")
-    return number
 
 
 def _threads(n_jobs: int | None) -> int:

@@ -10,8 +10,9 @@ import numpy as np
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.inputs import check_attacker
 from treeproof.intervals import FloatArray
-from treeproof.threat import Attacker, Threat
+from treeproof.threat import Threat
 from treeproof.training._grow import Limits
 
 CRITERIA = ("treant", "groot")
@@ -42,14 +43,13 @@ def check_whole(value: Any, name: str, *, least: int, otherwise: str | None = No
 
 def bound_attacker(attacker: Any, blank: Ensemble, X: FloatArray) -> Threat:
     """The attacker over the columns of the training rows X; refuses one that training cannot follow."""
-    if not isinstance(attacker, Attacker):
-        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+    check_attacker(attacker)
     if attacker.power is not None:
         raise InvalidInput(
             f"training takes attackers with intervals, costs and a budget, not {attacker!r}; "
             f"Attacker.linf({attacker.radius}) is the nearest stronger one"
         )
-    threat = attacker.bind(blank)
+    threat: Threat = attacker.bind(blank)
     threat.check_domain(X, blank)
     return threat
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
+from treeproof.inputs import check_attacker
 from treeproof.threat import Attacker
 from treeproof.verdicts import Outcome
 from treeproof.verify import verify
@@ -64,7 +65,7 @@ def robust_accuracy_scorer(
     >>> search.best_params_
     {'max_depth': 3}
     """
-    return ExactScorer(_checked(attacker), None, timeout, voting)
+    return ExactScorer(check_attacker(attacker), None, timeout, voting)
 
 
 def resilience_scorer(
@@ -73,10 +74,4 @@ def resilience_scorer(
     """A scorer like `robust_accuracy_scorer` for resilience: robust, and stable everywhere within `epsilon`."""
     if epsilon is None:
         raise InvalidInput("epsilon is None; give the size of the neighbourhood, or use robust_accuracy_scorer")
-    return ExactScorer(_checked(attacker), epsilon, timeout, voting)
-
-
-def _checked(attacker: Any) -> Attacker:
-    if not isinstance(attacker, Attacker):
-        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
-    return attacker
+    return ExactScorer(check_attacker(attacker), epsilon, timeout, voting)

@@ -1,0 +1,374 @@
+"""GuardedClassifier: the model's label where no attack can change it, and no label elsewhere.
+
+The globally robust classifier of the paper's Section III-C. See docs/guard.md.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from treeproof.ensemble import Decision, Ensemble
+from treeproof.errors import InvalidInput
+from treeproof.importers import as_ensemble
+from treeproof.inputs import as_seconds, check_attacker, check_jobs
+from treeproof.intervals import FloatArray
+from treeproof.local import Limits, Local
+from treeproof.stability_map import StabilityMap
+from treeproof.threat import Attacker, Threat
+from treeproof.verdicts import Outcome
+from treeproof.workers import in_groups, run_tasks
+
+BoolArray = npt.NDArray[np.bool_]
+
+MODES = ("online", "map")
+MOST_ROWS = 4096
+"""Rows that one task decides at most."""
+
+
+def _offers_probabilities(guard: Any) -> bool:
+    """Whether the guarded model has probabilities; AttributeError as for the model itself if not."""
+    model = _plain(guard.estimator)
+    if not isinstance(model, Ensemble):
+        return hasattr(getattr(guard, "estimator_", model), "predict_proba")
+    return _casts_votes(model) or hasattr(model.source, "predict_proba")
+
+
+class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that answers only where its label is proved to withstand the attacker, and abstains elsewhere.
+
+    If it answers for x, then no attack on x makes it give another class: it gives the same one, or abstains.
+
+    `fit` trains a clone of `estimator`. A fitted model is kept as it is inside `sklearn.frozen.FrozenEstimator`; so is
+    an `Ensemble` and whatever else has no `fit`, and then `fit()` needs no data. `mode="online"` decides each row when
+    it is asked for, by the exact local search; `mode="map"` builds a `StabilityMap` in `fit` (or takes the one given
+    as `stability_map`) and looks rows up. A row that is still open then is not proved: after `timeout` seconds for the
+    row or `max_seconds` for one call (online), or after a build limited by `max_seconds` or `max_boxes` (map).
+    `abstain_label` must be of the labels' kind and none of them; None chooses one, see `abstain_label_`.
+
+    >>> import treeproof as tp
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> guard = GuardedClassifier(DecisionTreeClassifier(max_depth=2), tp.Attacker.linf(0.2)).fit(X, y)
+    >>> guard.predict([[5.0, 3.4, 1.5, 0.2], [6.0, 2.9, 4.5, 1.7]]).tolist()
+    [0, -1]
+    >>> guard.coverage(X) < 1 and guard.score(X, y) > guard.estimator_.score(X, y)
+    True
+    """
+
+    estimator_: Any
+    """The fitted model that is guarded."""
+    ensemble_: Ensemble
+    classes_: npt.NDArray[Any]
+    """The model's classes; the label of abstention is none of them."""
+    abstain_label_: Any
+    """Chosen for `abstain_label=None`: "abstain" among strings; among numbers -1, or beyond all classes if some are
+    negative (one below) or cannot be (one above)."""
+    map_: StabilityMap
+    """With mode="map" only."""
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any,
+        attacker: Attacker,
+        *,
+        mode: str = "online",
+        abstain_label: Any = None,
+        stability_map: StabilityMap | None = None,
+        voting: str | None = None,
+        timeout: float | None = None,
+        max_seconds: float | None = None,
+        max_boxes: int | None = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.attacker = attacker
+        self.mode = mode
+        self.abstain_label = abstain_label
+        self.stability_map = stability_map
+        self.voting = voting
+        self.timeout = timeout
+        self.max_seconds = max_seconds
+        self.max_boxes = max_boxes
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def fit(self, X: Any = None, y: Any = None, **fit_params: Any) -> GuardedClassifier:
+        """Train the model on rows X with labels y, unless it is fitted already; with mode="map", map it.
+
+        `fit_params`, such as sample_weight, go to the model. Rows guide the map if limits may stop it early.
+        """
+        self._check_settings()
+        trained = not _is_fitted_already(self.estimator)
+        model = self._train(X, y, fit_params) if trained else _plain(self.estimator)
+        ensemble = as_ensemble(model, voting=self.voting)  # type: ignore[arg-type]
+        if not trained:
+            self._take_columns(ensemble)
+        classes = _classes_of(model, ensemble)
+        labels = np.concatenate((classes, _as_label(self.abstain_label, classes)))
+        threat = self.attacker.bind(ensemble)
+        smap = self._map(ensemble, X) if self.mode == "map" else None
+        self._forget("map_")
+        if smap is not None:
+            self.map_ = smap
+        self._trained, self.estimator_, self.ensemble_, self.classes_ = trained, model, ensemble, classes
+        self._labels, self._threat, self.abstain_label_ = labels, threat, labels.tolist()[-1]
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Per row the model's label if it is proved, else `abstain_label_`."""
+        rows = self._rows(X)
+        index = self.ensemble_.predict_index(rows)
+        # The label of abstention stands behind the classes.
+        return self._labels[np.where(self._proved(rows), index, len(self.classes_))]
+
+    def is_proved(self, X: Any) -> BoolArray:
+        """Per row whether the model's label is proved to withstand every attack on the row."""
+        return self._proved(self._rows(X))
+
+    def coverage(self, X: Any) -> float:
+        """The share of rows that get an answer; NaN if there are no rows."""
+        proved = self.is_proved(X)
+        return float(proved.mean()) if len(proved) else math.nan
+
+    @available_if(_offers_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
+        """Per row and class the model's own probability, also where the guard abstains.
+
+        No promise is made about it: an attack can move probabilities even where it cannot change the label. With
+        voting="hard" it is the share of trees that vote for the class.
+        """
+        rows = self._rows(X)
+        model = self.estimator_
+        if _casts_votes(self.ensemble_) and (self.voting == "hard" or isinstance(model, Ensemble)):
+            votes = self.ensemble_.scores(rows)
+            return np.asarray(votes / votes.sum(axis=1, keepdims=True))
+        return np.asarray((model.source if isinstance(model, Ensemble) else model).predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy on the rows that get an answer; NaN if none does.
+
+        `sklearn.metrics.accuracy_score(y, guard.predict(X))` counts abstentions as wrong.
+        """
+        rows = self._rows(X)
+        labels = column_or_1d(y)
+        weight = np.ones(len(rows)) if sample_weight is None else column_or_1d(sample_weight).astype(np.float64)
+        if not len(rows) == len(labels) == len(weight):
+            raise InvalidInput(
+                f"X has {len(rows)} rows, y {len(labels)} labels and there are {len(weight)} weights; one per row each"
+            )
+        weight = np.where(self._proved(rows), weight, 0.0)
+        right = self.classes_[self.ensemble_.predict_index(rows)] == labels
+        return float(np.average(right, weights=weight)) if weight.sum() > 0 else math.nan
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where scikit-learn's metadata routing sends what `fit` gets: to the estimator's fit."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=to_fit)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        model = _plain(self.estimator)
+        if isinstance(model, Ensemble):
+            tags.input_tags.allow_nan = model.handles_missing
+        elif hasattr(model, "__sklearn_tags__"):
+            tags.input_tags.allow_nan = get_tags(model).input_tags.allow_nan
+        return tags
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        check_attacker(self.attacker)
+        if not isinstance(self.mode, str) or self.mode not in MODES:
+            raise InvalidInput(f"mode must be one of {', '.join(map(repr, MODES))}, got {self.mode!r}")
+        ready: Any = self.stability_map
+        if ready is not None and self.mode != "map":
+            raise InvalidInput(f"stability_map is for mode='map', and mode is {self.mode!r}")
+        if ready is not None and not isinstance(ready, StabilityMap):
+            given = type(ready).__name__
+            raise InvalidInput(f"stability_map must be a StabilityMap, got {given}; StabilityMap.load reads files")
+        as_seconds(self.timeout, "timeout")
+        as_seconds(self.max_seconds, "max_seconds")
+        check_jobs(self.n_jobs)
+
+    def _train(self, X: Any, y: Any, fit_params: dict[str, Any]) -> Any:
+        """A clone of the estimator, trained."""
+        if isinstance(self.estimator, type):
+            raise InvalidInput(f"estimator is the class {self.estimator.__qualname__}; pass an object of it")
+        if X is None:
+            name = type(self.estimator).__name__
+            raise InvalidInput(f"fit needs X and y to train {name}; if it is fitted, wrap it in FrozenEstimator")
+        finite = "allow-nan" if get_tags(self).input_tags.allow_nan else True
+        _, labels = validate_data(self, X, y, ensure_all_finite=finite)
+        check_classification_targets(labels)
+        if get_config()["enable_metadata_routing"]:
+            fit_params = process_routing(self, "fit", **fit_params).estimator.fit
+        return clone(self.estimator).fit(X, labels, **fit_params)
+
+    def _forget(self, name: str) -> None:
+        """Removes what an earlier fit may have learned."""
+        if hasattr(self, name):
+            delattr(self, name)
+
+    def _take_columns(self, ensemble: Ensemble) -> None:
+        """What training would have learned about the columns."""
+        self.n_features_in_ = ensemble.n_features
+        self._forget("feature_names_in_")
+        if ensemble.feature_names is not None:
+            self.feature_names_in_ = np.array(ensemble.feature_names, dtype=object)
+
+    def _map(self, ensemble: Ensemble, X: Any) -> StabilityMap:
+        if self.stability_map is not None:
+            self.stability_map.check_made_for(ensemble, self.attacker, "stability_map")
+            return self.stability_map
+        limited = self.max_seconds is not None or self.max_boxes is not None
+        return StabilityMap.build(
+            ensemble,
+            self.attacker,
+            max_seconds=self.max_seconds,
+            max_boxes=self.max_boxes,
+            order=X if limited and X is not None else "volume",
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+        )
+
+    def _rows(self, X: Any) -> FloatArray:
+        """X as doubles, checked by scikit-learn's rules for what was trained here, by the model's own for the rest."""
+        check_is_fitted(self, "ensemble_")
+        if self._trained:
+            finite = "allow-nan" if self.ensemble_.handles_missing else True
+            validate_data(self, X, reset=False, ensure_all_finite=finite)
+        return self.ensemble_.check_rows(X)
+
+    def _proved(self, rows: FloatArray) -> BoolArray:
+        """Rows outside the attacker's domain are not proved: nothing is said about attacks on them."""
+        threat: Threat = self._threat
+        inside = np.flatnonzero(~((rows < threat.domain_low) | (rows > threat.domain_high)).any(axis=1))
+        proved = np.zeros(len(rows), dtype=bool)
+        proved[inside] = self.map_.is_stable(rows[inside]) if hasattr(self, "map_") else self._search(rows[inside])
+        return proved
+
+    def _search(self, rows: FloatArray) -> BoolArray:
+        """Per row whether the local search proves it stable within the limits."""
+        from joblib import effective_n_jobs
+
+        began = time.monotonic()
+        in_all, timeout = as_seconds(self.max_seconds, "max_seconds"), as_seconds(self.timeout, "timeout")
+        proved = np.zeros(len(rows), dtype=bool)
+        if timeout == 0:
+            return proved
+        limits = Limits(timeout, None if in_all is None else began + in_all)
+        workers = effective_n_jobs(self.n_jobs)
+        size = int(np.clip(len(rows) // (4 * workers), 16, MOST_ROWS)) if workers > 1 else MOST_ROWS
+        tasks = [_Task(self._threat, group, rows[group], limits) for group in in_groups(len(rows), size)]
+
+        def take(answer: tuple[npt.NDArray[np.int64], BoolArray]) -> None:
+            proved[answer[0]] = answer[1]
+
+        if workers == 1 or len(tasks) == 1:
+            for task in tasks:
+                take(_answer(self.ensemble_, task))
+        elif run_tasks(_answer, self.ensemble_, tasks, limits, self.n_jobs, take):
+            raise KeyboardInterrupt
+        return proved
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A few rows to decide; travels to other processes, so it carries no model."""
+
+    threat: Threat
+    rows: npt.NDArray[np.int64]
+    X: FloatArray
+    limits: Limits
+
+
+def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    """The numbers of a task's rows, and whether each is proved stable; runs wherever joblib put it."""
+    decided = Local(ensemble, task.threat, task.limits).decide(task.X, np.zeros(ensemble.n_features))
+    return task.rows, decided.outcome == Outcome.PROVED
+
+
+def _plain(estimator: Any) -> Any:
+    """What was frozen, or the estimator itself."""
+    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+
+
+def _is_fitted_already(estimator: Any) -> bool:
+    """Whether there is nothing to train: a frozen estimator, or a model without fit, such as an Ensemble."""
+    return isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "fit")
+
+
+def _casts_votes(ensemble: Ensemble) -> bool:
+    """Whether every leaf casts one vote for one class, so that shares of votes say how sure the model is."""
+    scores = ensemble.leaf_scores
+    one_hot = np.isin(scores, (0, 1)).all() and (scores.sum(axis=1) == 1).all()
+    return bool(one_hot and ensemble.rule.decision == Decision.ARGMAX and not ensemble.base.any())
+
+
+def _classes_of(model: Any, ensemble: Ensemble) -> npt.NDArray[Any]:
+    """The classes as the library spells them, which may be another dtype for the same labels."""
+    own = np.asarray(getattr(model, "classes_", ensemble.classes))
+    return own if own.tolist() == ensemble.classes.tolist() else ensemble.classes
+
+
+def _as_label(label: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The label of abstention as an array of one entry that joins the classes without changing what they are."""
+    known = classes.tolist()
+    kind, name = _kind_of(known)
+    if label is None:
+        label = _chosen_label(known, kind, classes.dtype)
+    truth = isinstance(label, bool)  # a whole number to Python, but not to people
+    if truth or not isinstance(label, kind):
+        raise InvalidInput(f"abstain_label must be {name}, as the labels {known} are, got {label!r}")
+    if label in known:
+        raise InvalidInput(f"abstain_label {label!r} is one of the model's labels {known}; give another one")
+    if classes.dtype.kind == "U":
+        return np.array([str(label)])  # as long as it takes: it must not be cut to the length of the classes
+    entry = np.empty(1, dtype=classes.dtype)
+    try:
+        with np.errstate(over="ignore"):
+            entry[0] = label
+        fits = bool(entry.tolist()[0] == label or label != label)
+    except (OverflowError, ValueError, TypeError):
+        fits = False
+    if not fits:
+        raise InvalidInput(f"abstain_label {label!r} does not fit the labels' dtype {classes.dtype}")
+    return entry
+
+
+def _kind_of(known: list[Any]) -> tuple[type, str]:
+    """What the labels are, and how to say it."""
+    if any(isinstance(one, bool) for one in known):
+        raise InvalidInput("the labels are True and False, and there is no third value to abstain with; use 0 and 1")
+    for kind, name in ((str, "a string"), (numbers.Integral, "a whole number"), (numbers.Real, "a number")):
+        if all(isinstance(one, kind) for one in known):
+            return kind, name
+    return type(known[0]), f"of type {type(known[0]).__name__}"
+
+
+def _chosen_label(known: list[Any], kind: type, dtype: np.dtype[Any]) -> Any:
+    if kind is str:
+        return "abstain"
+    if kind not in (numbers.Integral, numbers.Real):
+        raise InvalidInput(f"abstain_label cannot be chosen for labels like {known[0]!r}; give one")
+    return max(known) + 1 if dtype.kind == "u" else min(-1, min(known) - 1)
