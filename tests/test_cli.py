@@ -149,6 +149,29 @@ def test_a_map_is_built_checked_and_resumed(folder: Path, tmp_path: Path, capsys
     assert code == 0 and "20 of" in out
 
 
+@pytest.mark.parametrize("mode", ["online", "map"])
+def test_guard_labels_rows_or_abstains(
+    mode: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attack = ["--delta", "0.5", "--budget", "1"]
+    if mode == "map":
+        run(capsys, "map", folder / "model.json", *attack, "--out", tmp_path / "m.tpm")
+        attack = ["--map", str(tmp_path / "m.tpm")]
+    question = ["guard", folder / "model.json", folder / "test.csv", "--label", "y", "--out", tmp_path / "o.csv"]
+    code, out, err = run(capsys, *question, *attack)
+    assert code == 0, err
+    before, after = pd.read_csv(folder / "test.csv"), pd.read_csv(tmp_path / "o.csv", dtype={"prediction": str})
+    pd.testing.assert_frame_equal(after[before.columns], before)
+    truth = expected(folder, tp.Attacker((-0.5, 0.5), budget=1))
+    stable = truth.stability == tp.Outcome.PROVED
+    assert (after["prediction"] != "abstain").tolist() == stable.tolist() and 0 < stable.sum() < len(stable)
+    assert after["prediction"][stable].tolist() == [str(label) for label in truth.predicted[stable].tolist()]
+    assert f"{int(stable.sum())} of {len(stable)} rows" in out
+    if mode == "map":
+        code, _, err = run(capsys, *question, *attack, "--delta", "1")
+        assert code == 2 and "a map holds its attacker" in err
+
+
 def test_train_writes_a_model_that_verify_reads(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,6 +333,6 @@ def _seconds(*arguments: str, module: bool = True) -> float:
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
-    for name in ("demo", "verify", "inspect", "map", "train", "check"):
+    for name in ("demo", "verify", "inspect", "map", "guard", "train", "check"):
         assert name in out
         assert run(capsys, name, "--help")[0] == 0

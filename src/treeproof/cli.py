@@ -17,6 +17,7 @@ COMMANDS = {
     "verify": "verify",
     "inspect": "inspect",
     "map": "map:map_command",
+    "guard": "guard",
     "train": "train",
     "check": "check",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -36,6 +36,7 @@ from treeproof.symbolic.lanes import (
 from treeproof.symbolic.region import Region
 from treeproof.threat import Attacker, bind_epsilon
 from treeproof.verdicts import plain_epsilon
+from treeproof.workers import progress_line
 
 ROUND = 10
 """Iterations that every lane does before the next look at all of them."""
@@ -170,6 +171,7 @@ def analyze(
     max_memory: int = MEMORY,
     missing: bool = False,
     track: Sequence[Any] | None = None,
+    progress: bool = False,
     voting: Any = None,
 ) -> Analysis:
     """The paper's stability analysis of a model, once for all data: where is it stable whatever the attacker does?
@@ -201,7 +203,8 @@ def analyze(
         boxes, origin = first_candidates(compiled, workers)
         ended, lanes = deal(compiled, workers, boxes, origin)
         tracker = None if track is None else Tracker.of(compiled, track, ended, lanes)
-        _iterate(lanes, workers, until, tracker)
+        with progress_line(progress, "analyzing") as say:
+            _iterate(lanes, workers, until, tracker, say)
     attacks = np.concatenate([ended, *(lane.ended_attacks() for lane in lanes)])
     attacks = attacks[unique_rows(attacks)]
     n_ended = len(attacks)
@@ -259,7 +262,9 @@ def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tup
     return ensemble, Compiled.build(ensemble, attacker.bind(ensemble), missing)
 
 
-def _iterate(lanes: list[Lane], workers: Workers, until: int, tracker: Tracker | None) -> None:
+def _iterate(
+    lanes: list[Lane], workers: Workers, until: int, tracker: Tracker | None, say: Callable[[str], None]
+) -> None:
     """Alg. 4, lines 6-15, in rounds: with a deadline no lane falls far behind the others."""
     limits = workers.limits
     step = ROUND if tracker is None else 1
@@ -268,6 +273,7 @@ def _iterate(lanes: list[Lane], workers: Workers, until: int, tracker: Tracker |
         left = [lane for lane in lanes if lane.n_open and not lane.full]
         if not left or limits.look():
             return
+        say(f"iteration {reached}, {sum(lane.n_open for lane in left):,} symbolic attacks to split")
         reached = min(until, reached + step)
         workers.run([partial(lane.run, reached) for lane in left])
         if tracker is not None and not limits.stop[0]:
