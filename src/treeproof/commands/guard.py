@@ -31,9 +31,7 @@ ABSTAIN = "abstain"
 @model_options
 @data_options
 @attacker_options
-@click.option(
-    "--map", "map_file", metavar="FILE", help="A map of the model (treeproof map): no attacker is needed then."
-)
+@click.option("--map", "map_file", metavar="FILE", help="A map of the model, which holds its attacker.")
 @click.option("--out", required=True, metavar="FILE", help="The rows of DATA as CSV, with a column more.")
 @click.option("--column", default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row before it abstains.")
@@ -78,19 +76,16 @@ def guard(
         n_jobs=jobs,
     ).fit()
     proved = guarded.is_proved(X)
-    answers = [
-        str(name) if known else ABSTAIN for name, known in zip(ensemble.predict(X).tolist(), proved, strict=True)
-    ]
+    predicted = ensemble.predict(X)
+    answers = [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
     write_whole(Path(out), _with_column(table, column, answers))
     screen.say(f"attacker   {attacker!r}")
     screen.say(f"answered   {int(proved.sum())} of {len(X)} rows, {proved.mean():.1%}; the others are {ABSTAIN!r}")
     if label in table.columns:
-        right = ensemble.predict(X) == table.labels(label, ensemble)
+        right = predicted == table.labels(label, ensemble)
         screen.say(f"accuracy   {right.mean():.3f} without the guard")
         if proved.any():
-            screen.say(
-                f"           {right[proved].mean():.3f} of the answers, and no attack can change one into another"
-            )
+            screen.say(f"           {right[proved].mean():.3f} of the answers; no attack can turn one into another")
     screen.say(f"wrote      {out}")
 
 
