@@ -218,11 +218,15 @@ class Verification:
             "stability": [str(Outcome(int(o))) for o in self.stability],
             "robustness": [str(Outcome(int(o))) for o in self.robustness_outcomes],
         }
-        for epsilon, outcomes in zip(self.epsilons, self.resilience_by_epsilon, strict=True):
-            name = "resilience" if len(self.epsilons) == 1 else f"resilience at {epsilon}"
-            columns[name] = [str(Outcome(int(o))) for o in outcomes]
+        for name, outcomes in zip(self._epsilon_names(), self.resilience_by_epsilon, strict=True):
+            title = "resilience" if len(self.epsilons) == 1 else f"resilience at {name}"
+            columns[title] = [str(Outcome(int(o))) for o in outcomes]
         columns["moved"] = [self._moved(i) for i in range(len(self))]
         return columns
+
+    def _epsilon_names(self) -> list[str]:
+        """Short names of the neighbourhoods: the number, or the place of one that has many numbers."""
+        return [str(one) if isinstance(one, (int, float)) else f"ε{k + 1}" for k, one in enumerate(self.epsilons)]
 
     def _moved(self, row: int) -> str:
         """The witness's moves in words: `income 3.0 → 2.5`."""
@@ -313,8 +317,8 @@ class Verification:
 
     def __repr__(self) -> str:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {_short(self.robustness)}"]
-        for epsilon, outcomes in zip(self.epsilons, self.resilience_by_epsilon, strict=True):
-            parts.append(f"resilience {_short(Bounds.of(outcomes))} at ε = {epsilon}")
+        for name, outcomes in zip(self._epsilon_names(), self.resilience_by_epsilon, strict=True):
+            parts.append(f"resilience {_short(Bounds.of(outcomes))} at {name if name[0] == 'ε' else f'ε = {name}'}")
         if self.interrupted:
             parts.append("interrupted")
         return f"Verification({', '.join(parts)})"

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from treeproof import Bounds, Verification
 
 
+WIDE = 160
+"""Columns of output that goes into a file or to another program."""
+
+
 @cache
 def console() -> Console:
     """Where results go. Nothing is wrapped in a pipe or a file."""
     from rich.console import Console
 
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, soft_wrap=True, width=WIDE)
 
 
 def say(text: str = "") -> None:
@@ -32,15 +36,17 @@ def wants_progress() -> bool:
 
 
 def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
-    """A table; the first column is text, the others are set to the right."""
+    """A table; numbers are set to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     out = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    body = [tuple(line) for line in lines]
     for i, name in enumerate(head):
-        out.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
-    for line in lines:
+        numbers = bool(body) and all(str(line[i])[:1].isdigit() for line in body)
+        out.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
+    for line in body:
         out.add_row(*(Text(str(cell)) for cell in line))
     console().print(out)
 
