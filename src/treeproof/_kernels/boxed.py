@@ -179,7 +179,7 @@ def boxed_model(
     """
     n_features = low.shape[0]
     trees = np.empty(roots.shape[0], np.int32)
-    n = 0
+    n = np.int64(0)
     for t in range(roots.shape[0]):
         if group[roots[t]] == MIXED:
             trees[n] = t

@@ -95,7 +95,8 @@ def compact(nodes):
         out[new, 1] = used
         if top + 2 > waiting.shape[0]:
             bigger = np.empty((2 * waiting.shape[0], 2), np.int64)
-            bigger[:top] = waiting[:top]
+            for j in range(top):
+                bigger[j, 0], bigger[j, 1] = waiting[j, 0], waiting[j, 1]
             waiting = bigger
         waiting[top, 0], waiting[top, 1] = at + 1, used + 1
         waiting[top + 1, 0], waiting[top + 1, 1] = at, used

@@ -121,7 +121,7 @@ def _vote(
                 k = test_cut[k, 2] if right == 0 else test_cut[k, 3]
                 left, right = word & test_mask[k, 0], word & test_mask[k, 1]
             f = np.int64(test_cut[k, 0])
-            c = test_cut[k, 1]
+            c = np.int64(test_cut[k, 1])
             if c < own[start[f] + low[f]]:
                 # The feature is moved, and the test lies outside the box: cut where the reach of it ends.
                 at_cut = reach_cut(f, c, low, high, start, own, hull_low, hull_high)
@@ -209,10 +209,10 @@ def _settle(
     """The status of a box, or CUT_AGAIN and where: (status, feature, fine cell before the cut)."""
     n_classes, n_attacks = offset.shape[0], attack_size.shape[0]
     two = n_classes == 2
-    other, label, mode = 1, 0, ONE
+    other, label, mode = np.int64(1), np.int64(0), np.int64(ONE)
     if not two:
         # If the box has one label, it is the class with the best possible score.
-        mode, best = ANY, LOWEST
+        mode, best = np.int64(ANY), LOWEST
         for c in range(n_classes):
             total = offset[c] + settled[c]
             for q in range(n_trees):
@@ -231,16 +231,12 @@ def _settle(
         need = -slack if slack > 0 else (0 if c < label else 1)
         if top >= need:
             if two and bottom >= (slack + 1 if slack > 0 else 1):
-                other, label, mode = 0, 1, ZERO
+                other, label, mode = np.int64(0), np.int64(1), np.int64(ZERO)
                 break
             decided = False
         if top - need > most:
             most, other, its_top, its_bottom = top - need, c, top, bottom
-    (
-        attack,
-        pin,
-        cell,
-    ) = -1, -1, -1
+    attack, pin, cell = np.int64(-1), np.int64(-1), np.int64(-1)
     if decided:
         # One label so far. Every class and every attack that may still change it.
         most = LOWEST
@@ -277,7 +273,7 @@ def _settle(
                     # One attack that breaks the box is enough, so go after the one that is closest to it.
                     if status == OPEN and cell_bottom - sure > most:
                         most, other, attack, its_top, its_bottom = cell_bottom - sure, c, s, cell_top, cell_bottom
-                        pin, cell = attack_features[s, 0], k
+                        pin, cell = np.int64(attack_features[s, 0]), np.int64(k)
                     continue
                 _use_sets(s, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
                 if breaks(
@@ -376,7 +372,7 @@ def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_
     for c in range(n_classes):
         frame[0, 9 + c] = constant[c]
     frame[0, 0], frame[0, 1], frame[0, 5], frame[0, 7], frame[0, 8] = 0, 0, 0, points.shape[0], n_trees
-    level, n_nodes, visited, full = 0, 1, 0, False
+    level, n_nodes, visited, full = 0, 1, np.int64(0), False
     while level >= 0:
         node, stage = frame[level, 0], frame[level, 1]
         box = boxes[level]

@@ -179,7 +179,8 @@ def scan_feature(
         )  # fmt: skip
         if loss < to_beat and n_left >= min_leaf and n_all - n_left >= min_leaf:
             to_beat, found_low, found_high = loss, here, after
-            best_scores[:] = scores
+            for h in range(n_heads):
+                best_scores[0, h], best_scores[1, h] = scores[0, h], scores[1, h]
         here = after
 
 
