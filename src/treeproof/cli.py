@@ -7,12 +7,16 @@ import time
 import click
 
 from treeproof import __version__
+from treeproof.commands.reproduce import reproduce
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="treeproof")
 def main() -> None:
     """How secure is a tree-based classifier really? Exact answers, with evidence."""
+
+
+main.add_command(reproduce)
 
 
 @main.command()
