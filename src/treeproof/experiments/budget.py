@@ -7,7 +7,7 @@ from typing import Any
 from treeproof.experiments import published
 from treeproof.experiments.models import attacker, cells_of, model_of, reachable, split
 from treeproof.experiments.style import GREY, LOOKS
-from treeproof.experiments.timing import machine, seconds, time_analysis, time_verify
+from treeproof.experiments.timing import machine, paper_seconds, seconds, time_analysis, time_verify
 from treeproof.experiments.workbench import Cell, Workbench, markdown, share
 
 NAME = "budget"
@@ -35,7 +35,7 @@ def run(bench: Workbench) -> None:
     columns: dict[str, Any] = {
         "model": lambda row: row["model"],
         "budget": lambda row: str(row["budget"]),
-        "paper, s": lambda row: f"≈ {PAPER_SECONDS[row['budget']]}" if row["budget"] in PAPER_SECONDS else "–",
+        "paper, s": lambda row: "–" if bench.quick else paper_seconds(row, PAPER_SECONDS, "budget"),
         "analysis, s": lambda row: seconds(row, "analysis_seconds", "converged"),
         "CPU, s": lambda row: seconds(row, "analysis_cpu", "converged"),
         "iterations": lambda row: str(row["iterations"]),

@@ -7,7 +7,7 @@ from typing import Any
 from treeproof.experiments import published
 from treeproof.experiments.models import attacker, cells_of, model_of, reachable, split
 from treeproof.experiments.style import GREY, LOOKS
-from treeproof.experiments.timing import machine, seconds, time_analysis, time_map, time_verify
+from treeproof.experiments.timing import machine, paper_seconds, seconds, time_analysis, time_map, time_verify
 from treeproof.experiments.workbench import Cell, Workbench, markdown, share
 
 NAME = "ensemble-size"
@@ -39,7 +39,7 @@ def run(bench: Workbench) -> None:
     columns: dict[str, Any] = {
         "model": lambda row: row["model"],
         "trees": lambda row: str(row["trees"]),
-        "paper, s": lambda row: f"≈ {PAPER_SECONDS[row['trees']]}" if row["trees"] in PAPER_SECONDS else "–",
+        "paper, s": lambda row: paper_seconds(row, PAPER_SECONDS, "trees"),
         "analysis, s": lambda row: seconds(row, "analysis_seconds", "converged"),
         "CPU, s": lambda row: seconds(row, "analysis_cpu", "converged"),
         "iterations": lambda row: str(row["iterations"]),

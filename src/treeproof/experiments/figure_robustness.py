@@ -81,7 +81,7 @@ def run(bench: Workbench) -> None:
     moved = float(np.abs(np.subtract(TEST_SET, CLOSE_TEST_SET)).max())
     text = (
         f"The tree of the paper's Figure 1, an attacker who moves points by up to {REACH} in the L1 norm, N(x) = all "
-        f"points within {EPSILON} of x in each coordinate. No instance of D' is further than {moved:.2f} from that of D. "
+        f"points within {EPSILON} of x in each coordinate. No instance of D' is further than {moved:.2f} from D's. "
         "The paper does not list its points; ours are chosen so that both test sets have the robustness and resilience "
         "it tells of: 0.7 and 0.4 for D, 0.4 and 0.4 for D'."
     )
@@ -149,7 +149,7 @@ def _draw(pyplot: Any, rows: list[Cell], area: Cell) -> Any:
         panel.set_aspect("equal")
     panels[0].set_ylabel("feature $x_2$")
     for panel in panels:
-        panel.text(5.2, 2.7, "class +1", color="#444444")
+        panel.text(13.0, 2.8, "class +1", color="#444444")
         panel.text(5.2, 10.6, "class −1", color="#444444")
     lines = pyplot.Line2D
     handles = [

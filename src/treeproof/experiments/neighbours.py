@@ -90,7 +90,7 @@ def extremes(
     low, high = box(X, epsilon)
     found = np.where(robust | robust_seen, tp.Outcome.PROVED, tp.Outcome.UNKNOWN)
     for i in np.flatnonzero(found == tp.Outcome.UNKNOWN):
-        found[i] = _robust_point(model, attacker, np.column_stack((low[i], high[i])), y[i])
+        found[i] = _robust_point(model, attacker, low[i], high[i], y[i])
     return Extremes(
         a_min=float(shaken.robustness),
         a_max=float((shaken.correct | (shaken.stability == tp.Outcome.REFUTED)).mean()),
@@ -99,12 +99,14 @@ def extremes(
     )
 
 
-def _robust_point(model: tp.Ensemble, attacker: tp.Attacker, domain: Rows, label: int) -> tp.Outcome:
-    """Whether some point of a box has the label and keeps it under attack."""
-    smap = finished(tp.StabilityMap.build(model, attacker, domain=domain.tolist(), n_jobs=1))
+def _robust_point(model: tp.Ensemble, attacker: tp.Attacker, low: Rows, high: Rows, label: int) -> tp.Outcome:
+    """Whether some point of the box [low, high] has the label and keeps it under attack."""
+    # Boxes of a map are `low < x <= high`, and rules are those that have a volume. One double more below each end gives
+    # every part of the box one; the part of the map that is outside the box then has none.
+    domain = np.column_stack((np.nextafter(low, -np.inf), high)).tolist()
+    smap = finished(tp.StabilityMap.build(model, attacker, domain=domain, n_jobs=1))
     n_stable = smap.counts[tp.Status.STABLE]
     rules = smap.rules(top=n_stable) if n_stable else []
     if any(rule.label == label for rule in rules):
         return tp.Outcome.PROVED
-    # A rule has a volume; a stable box that has none, a face of the domain, is not looked into.
     return tp.Outcome.REFUTED if smap.complete and len(rules) == n_stable else tp.Outcome.UNKNOWN

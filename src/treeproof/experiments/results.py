@@ -144,7 +144,7 @@ def _draw(pyplot: Any, rows: list[Cell]) -> Any:
 
 _MARKS: dict[str, dict[str, Any]] = {
     "r": {"label": "robustness r", "marker": "o", "facecolor": "white", "edgecolor": BLUE, "s": 28, "zorder": 3},
-    "r_bar": {"label": "r̄, unluckiest of 100 samples", "marker": "|", "color": ORANGE, "s": 70, "zorder": 4},
+    "r_bar": {"label": "r̄, unluckiest samples", "marker": "|", "color": ORANGE, "s": 70, "zorder": 4},
     "R": {"label": "resilience R, exact", "marker": "D", "color": RED, "s": 14, "zorder": 3},
     "paper_R_hat": {"label": "R̂ of the paper", "marker": "x", "color": GREY, "s": 22, "zorder": 2},
 }

@@ -94,4 +94,10 @@ def seconds(row: Cell, name: str, done: str) -> str:
     """Seconds for a table; more than these where it was given up."""
     if name not in row:
         return "–"
-    return f"{'' if row.get(done, True) else '> '}{row[name]:.3g}"
+    return f"{'' if row.get(done, True) else '> '}{row[name]:.{1 if row[name] >= 10 else 3}f}"
+
+
+def paper_seconds(row: Cell, published: dict[int, int], name: str) -> str:
+    """What the paper says of a model like this one; it timed TREANT forests only."""
+    known = row["model"] != "standard" and row[name] in published
+    return f"≈ {published[row[name]]}" if known else "–"

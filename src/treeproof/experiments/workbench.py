@@ -75,7 +75,7 @@ class Workbench:
                 else:
                     took = "stored"
                 done.append(cell | found)
-                advance(f"{' '.join(str(value) for value in cell.values())}: {took}")
+                advance(f"{' '.join(str(value) for name, value in cell.items() if name != 'file')}: {took}")
         return done
 
     def _file(self, experiment: str, cell: Cell) -> Path:
