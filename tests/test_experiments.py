@@ -89,7 +89,22 @@ def test_the_unluckiest_test_set_takes_the_worst_of_each_row() -> None:
     assert neighbours.Sampled(robust, robust).unluckiest == pytest.approx(1 / 3)
 
 
-def small_case(seed: int) -> tuple[tp.Ensemble, np.ndarray, np.ndarray, float, float]:
+def with_plain_thresholds(forest: RandomForestClassifier, folder: Path) -> tp.Ensemble:
+    """A forest of one vote per tree with the thresholds as they stand, not those that rounding to float32 makes."""
+    trees = []
+    for estimator in forest.estimators_:
+        tree = estimator.tree_
+        inner = tree.feature >= 0
+        children = [(np.where(inner, side, -1) + 1).tolist() for side in (tree.children_left, tree.children_right)]
+        feature, threshold = np.where(inner, tree.feature + 1, 0), np.where(inner, tree.threshold, 0.0)
+        votes = np.where(inner, 0, tree.value[:, 0].argmax(axis=1))
+        trees.append([feature.tolist(), threshold.tolist(), *children, votes.tolist()])
+    file = folder / "forest.json"
+    file.write_text(json.dumps([forest.n_features_in_, [0, 1], trees]))
+    return tp.load_model(file)
+
+
+def small_case(seed: int, folder: Path) -> tuple[tp.Ensemble, np.ndarray, np.ndarray, float, float]:
     """A forest of two features, rows (some of them exactly at distance ε of a threshold), labels, δ and ε."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 9, (40, 2)) / 8
@@ -97,7 +112,7 @@ def small_case(seed: int) -> tuple[tp.Ensemble, np.ndarray, np.ndarray, float, f
     forest = RandomForestClassifier(int(rng.choice([2, 3])), max_depth=2, random_state=seed).fit(X, y)
     rows = rng.integers(0, 33, (6, 2)) / 32
     delta, epsilon = (float(rng.choice([1 / 16, 1 / 8, 0.1])) for _ in range(2))
-    return tp.from_model(forest, voting="hard"), rows, rng.integers(0, 2, 6), delta, epsilon
+    return with_plain_thresholds(forest, folder), rows, rng.integers(0, 2, 6), delta, epsilon
 
 
 def pieces(ensemble: tp.Ensemble, x: float, f: int, delta: float, epsilon: float) -> list[float]:
@@ -113,8 +128,8 @@ def pieces(ensemble: tp.Ensemble, x: float, f: int, delta: float, epsilon: float
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_extremes_over_all_neighbouring_test_sets_equal_brute_force(seed: int) -> None:
-    ensemble, X, y, delta, epsilon = small_case(seed)
+def test_extremes_over_all_neighbouring_test_sets_equal_brute_force(seed: int, tmp_path: Path) -> None:
+    ensemble, X, y, delta, epsilon = small_case(seed, tmp_path)
     attacker = tp.Attacker((-delta, 0.0), budget=1)
     slow = oracles.OracleAttacker(((-delta, 0.0),) * 2, (1, 1), 1)
     expected = []
@@ -129,10 +144,19 @@ def test_extremes_over_all_neighbouring_test_sets_equal_brute_force(seed: int) -
     assert (found.a_min, found.a_max, found.r_min, float(found.r_max)) == tuple(np.mean(expected, axis=0))
 
 
-def test_the_small_cases_tell_the_extremes_apart() -> None:
+def test_a_robust_point_on_the_edge_of_the_neighbourhood_counts(tmp_path: Path) -> None:
+    stump = RandomForestClassifier(1, bootstrap=False).fit([[0.0], [1.0]], [0, 1])
+    tree = with_plain_thresholds(stump, tmp_path)
+    attacker, X, y, unseen = tp.Attacker((-0.125, 0.0)), np.array([[0.75]]), np.array([0]), np.zeros(1, dtype=bool)
+    # 0.5, one end of the neighbourhood, is the only point of it with label 0.
+    assert neighbours.extremes(tree, attacker, X, y, 0.25, unseen, 1).r_max == tp.Bounds(1.0, 1.0)
+    assert neighbours.extremes(tree, attacker, X, y, 0.2499, unseen, 1).r_max == tp.Bounds(0.0, 0.0)
+
+
+def test_the_small_cases_tell_the_extremes_apart(tmp_path: Path) -> None:
     shares = set()
     for seed in range(25):
-        ensemble, X, y, delta, epsilon = small_case(seed)
+        ensemble, X, y, delta, epsilon = small_case(seed, tmp_path)
         attacker = tp.Attacker((-delta, 0.0), budget=1)
         found = neighbours.extremes(ensemble, attacker, X, y, epsilon, np.zeros(len(X), dtype=bool), 1)
         given_r = float(tp.verify(ensemble, X, y, attacker).robustness)

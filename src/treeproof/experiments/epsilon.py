@@ -73,13 +73,13 @@ def _draw(pyplot: Any, models: list[Cell]) -> Any:
     )
     end = models[0]["epsilons"][-1] * 1.15
     for panel, model in zip(panels[0], models, strict=True):
-        epsilons, resilience = model["steps"]
-        panel.step([*epsilons, end], [*resilience, resilience[-1]], where="post", color=RED, label="R, exact")
+        steps = [step for step in zip(*model["steps"], strict=True) if step[0] < end]
+        epsilons, resilience = zip(*steps, (end, steps[-1][1]), strict=True)
+        panel.step(epsilons, resilience, where="post", color=RED, label="R, exact")
         at = [point["epsilon"] for point in model["points"]]
         for name, marker, color, label in (
             ("r_bar", "v", ORANGE, "r̄, sampled, from above"),
             ("R_hat", "^", BLUE, "R̂, analysis, from below"),
-            ("R_early", "x", "black", f"R̂ after {FEW_ITERATIONS} iterations"),
         ):
             panel.plot(at, [point[name] for point in model["points"]], marker, color=color, label=label)
         panel.set_title(f"{model['model']}, {model['trees']} × {model['depth']}")

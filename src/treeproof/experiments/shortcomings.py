@@ -139,7 +139,8 @@ def _draw(pyplot: Any, rows: list[Cell]) -> Any:
                 panel.set_title(dataset)
             else:
                 panel.set_xlabel("neighbourhood ε")
-        line[0].set_ylabel(f"{kind}\nrobustness r, share of instances")
+        line[0].set_ylabel(kind)
+    figure.supylabel("robustness r, share of instances", fontsize=8)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure
