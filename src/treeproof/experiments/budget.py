@@ -6,8 +6,15 @@ from typing import Any
 
 from treeproof.experiments import published
 from treeproof.experiments.models import attacker, cells_of, model_of, reachable, split
-from treeproof.experiments.style import GREY, LOOKS
-from treeproof.experiments.timing import machine, paper_seconds, seconds, time_analysis, time_verify
+from treeproof.experiments.timing import (
+    draw_paper,
+    draw_times,
+    machine,
+    paper_seconds,
+    seconds,
+    time_analysis,
+    time_verify,
+)
 from treeproof.experiments.workbench import Cell, Workbench, markdown, share
 
 NAME = "budget"
@@ -56,22 +63,11 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
 
 
 def _draw(pyplot: Any, rows: list[Cell]) -> Any:
-    figure, panel = pyplot.subplots(figsize=(3.6, 2.9))
-    for kind, look in LOOKS.items():
-        chosen = [row for row in rows if row["model"] == kind]
-        if not chosen:
-            continue
-        at, height = [row["budget"] for row in chosen], [row["analysis_seconds"] for row in chosen]
-        panel.plot(at, height, **look, label=kind)
-        late = [(row["budget"], row["analysis_seconds"]) for row in chosen if not row["converged"]]
-        for point in late:
-            panel.annotate("given up", point, (0, 5), textcoords="offset points", ha="center")
-    panel.plot(
-        *zip(*PAPER_SECONDS.items(), strict=True), "*", color=GREY, markersize=9, label="TREANT, paper,\n20 threads"
-    )
-    panel.set_yscale("log")
+    figure, panel = pyplot.subplots(figsize=(4.2, 3.1))
+    draw_times(panel, rows, "budget", "analysis_cpu", "converged")
+    draw_paper(panel, PAPER_SECONDS)
     panel.set_xticks(sorted({row["budget"] for row in rows} | set(PAPER_SECONDS)))
     panel.set_xlabel("budget b (features the attacker may change)")
-    panel.set_ylabel("seconds to convergence")
+    panel.set_ylabel("CPU seconds, all threads")
     figure.legend(loc="outside upper center", ncols=2)
     return figure

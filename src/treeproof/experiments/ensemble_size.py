@@ -6,8 +6,16 @@ from typing import Any
 
 from treeproof.experiments import published
 from treeproof.experiments.models import attacker, cells_of, model_of, reachable, split
-from treeproof.experiments.style import GREY, LOOKS
-from treeproof.experiments.timing import machine, paper_seconds, seconds, time_analysis, time_map, time_verify
+from treeproof.experiments.timing import (
+    draw_paper,
+    draw_times,
+    machine,
+    paper_seconds,
+    seconds,
+    time_analysis,
+    time_map,
+    time_verify,
+)
 from treeproof.experiments.workbench import Cell, Workbench, markdown, share
 
 NAME = "ensemble-size"
@@ -62,28 +70,15 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
 
 
 def _draw(pyplot: Any, rows: list[Cell]) -> Any:
-    figure, panels = pyplot.subplots(1, 2, figsize=(6.6, 2.9), sharey=True)
+    figure, panels = pyplot.subplots(1, 2, figsize=(6.6, 3.1), sharey=True)
     for panel, name, done, title in (
-        (panels[0], "analysis_seconds", "converged", "the paper's analysis, to convergence"),
-        (panels[1], "map_seconds", "complete", "stability map, complete"),
+        (panels[0], "analysis_cpu", "converged", "the paper's analysis, to convergence"),
+        (panels[1], "map_cpu", "complete", "stability map, complete"),
     ):
-        for kind, look in LOOKS.items():
-            chosen = [row for row in rows if row["model"] == kind and row[done]]
-            if chosen:
-                panel.plot([row["trees"] for row in chosen], [row[name] for row in chosen], **look, label=kind)
-            late = [row for row in rows if row["model"] == kind and not row[done]]
-            if late:
-                height = [row[name] for row in late]
-                panel.plot([row["trees"] for row in late], height, "^", color=look["color"], fillstyle="none")
-                panel.annotate(
-                    "given up", (late[0]["trees"], height[0]), (0, 5), textcoords="offset points", ha="center"
-                )
-        panel.set_yscale("log")
+        draw_times(panel, rows, "trees", name, done)
         panel.set_title(title)
         panel.set_xlabel("trees of depth 3")
-    panels[0].plot(
-        *zip(*PAPER_SECONDS.items(), strict=True), "*", color=GREY, markersize=9, label="TREANT, paper, 20 threads"
-    )
-    panels[0].set_ylabel("seconds")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    draw_paper(panels[0], PAPER_SECONDS)
+    panels[0].set_ylabel("CPU seconds, all threads")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure

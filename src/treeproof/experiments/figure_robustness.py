@@ -46,9 +46,8 @@ SPACE = ((5.0, 15.0), (2.5, 11.0))
 
 def run(bench: Workbench) -> None:
     """Decides the points of a fine grid and both test sets, and draws them."""
-    file = bench.out / f"{NAME}-tree.json"
-    file.write_text(json.dumps(TREE))
-    model = tp.load_model(file)
+    bench.write(f"{NAME}-tree.json", json.dumps(TREE))
+    model = tp.load_model(bench.out / f"{NAME}-tree.json")
     attacker = tp.Attacker.lp(1, REACH)
     labels = model.predict(TEST_SET)
 

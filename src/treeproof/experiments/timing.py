@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
+from treeproof.experiments.style import GREY, LOOKS
 from treeproof.experiments.workbench import Cell, finished
 
 MOST_SECONDS = 90.0
@@ -101,3 +102,24 @@ def paper_seconds(row: Cell, published: dict[int, int], name: str) -> str:
     """What the paper says of a model like this one; it timed TREANT forests only."""
     known = row["model"] != "standard" and row[name] in published
     return f"≈ {published[row[name]]}" if known else "–"
+
+
+def draw_times(panel: Any, rows: list[Cell], along: str, name: str, done: str) -> None:
+    """Times of each kind of model along one setting; those that were given up stand apart, with open markers."""
+    for kind, look in LOOKS.items():
+        points = {
+            flag: [(row[along], row[name]) for row in rows if row["model"] == kind and row[done] == flag]
+            for flag in (True, False)
+        }
+        if points[True]:
+            panel.plot(*zip(*points[True], strict=True), **look, label=kind)
+        if points[False]:
+            loose = look | {"linestyle": "", "fillstyle": "none"}
+            panel.plot(*zip(*points[False], strict=True), **loose, label=f"{kind}, given up")
+    panel.set_yscale("log")
+
+
+def draw_paper(panel: Any, published: dict[int, int]) -> None:
+    """The paper's own times."""
+    look = {"color": GREY, "linestyle": "", "marker": "*", "markersize": 9}
+    panel.plot(*zip(*published.items(), strict=True), **look, label="TREANT, paper: seconds on 20 threads")

@@ -107,13 +107,13 @@ class Workbench:
         writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        self._write(f"{name}.csv", text.getvalue())
+        self.write(f"{name}.csv", text.getvalue())
 
     def page(self, name: str, title: str, parts: Sequence[str]) -> None:
         """Writes paragraphs and tables as Markdown, with the picture of the same name if there is one."""
         picture = [f"![{title}]({name}.svg)"] if (self.out / f"{name}.svg").exists() else []
         quick = ["Made with `--quick`: fewer models and samples than the paper."] if self.quick else []
-        self._write(f"{name}.md", "\n\n".join([f"# {title}", *quick, *parts, *picture]) + "\n")
+        self.write(f"{name}.md", "\n\n".join([f"# {title}", *quick, *parts, *picture]) + "\n")
 
     def picture(self, name: str, draw: Callable[[Any], Any]) -> None:
         """Writes what `draw(pyplot)` returns, a figure, as SVG and PNG; without matplotlib it says so instead."""
@@ -135,7 +135,8 @@ class Workbench:
                 write_parts(self.out / f"{name}.{kind}", [content.getvalue()])
             pyplot.close(figure)
 
-    def _write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> None:
+        """Writes a text file into the folder, whole or not at all."""
         write_whole(self.out / name, text)
 
 
