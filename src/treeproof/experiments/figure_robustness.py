@@ -42,6 +42,8 @@ CLOSE_TEST_SET = (
 )
 """Every instance moved by at most ε; the three in the middle are unlucky."""
 SPACE = ((5.0, 15.0), (2.5, 11.0))
+PER_INSTANCE = ("points", "labels", "robust", "resilient")
+SHADE = "#e3e3e3"
 
 
 def run(bench: Workbench) -> None:
@@ -71,9 +73,7 @@ def run(bench: Workbench) -> None:
     instances = [
         {"test_set": row["test_set"], "x1": x, "x2": y, "label": label, "robust": robust, "resilient": resilient}
         for row in rows
-        for (x, y), label, robust, resilient in zip(
-            *(row[k] for k in ("points", "labels", "robust", "resilient")), strict=True
-        )
+        for (x, y), label, robust, resilient in zip(*(row[name] for name in PER_INSTANCE), strict=True)
     ]
     bench.table(NAME, instances)
     bench.picture(NAME, lambda pyplot: _draw(pyplot, rows, step))
@@ -112,62 +112,40 @@ def _draw(pyplot: Any, rows: list[Cell], area: Cell) -> Any:
     figure, panels = pyplot.subplots(1, 2, figsize=(6.8, 3.3), sharey=True)
     for panel, row in zip(panels, rows, strict=True):
         panel.grid(visible=False)
-        panel.contourf(first, second, unstable, levels=(0.5, 1.5), colors=["#e3e3e3"])
+        panel.contourf(first, second, unstable, levels=(0.5, 1.5), colors=[SHADE])
         panel.plot([5, 10, 10, 15], [5, 5, 8, 8], color="black", linewidth=1.2)
-        for (x, y), label, robust, resilient in zip(
-            *(row[k] for k in ("points", "labels", "robust", "resilient")), strict=True
-        ):
-            color = BLUE if robust else RED
-            panel.plot(
-                x,
-                y,
-                "P" if label > 0 else "_",
-                color=color,
-                markersize=8 if label > 0 else 9,
-                markeredgewidth=2.6 if label < 0 else 0.5,
-            )
-            if row["test_set"] == "D" and not resilient:
-                corner = (x - EPSILON, y - EPSILON)
-                panel.add_patch(
-                    pyplot.Rectangle(
-                        corner,
-                        2 * EPSILON,
-                        2 * EPSILON,
-                        fill=False,
-                        color=color,
-                        linewidth=0.9,
-                        linestyle="-" if robust else ":",
-                    )
-                )
-        panel.set_title(
-            f"test set {row['test_set'].replace(chr(39), '′')}: robustness {row['r']:.1f}, resilience {row['R']:.1f}"
-        )
-        panel.set_xlabel("feature $x_1$")
-        panel.set_xlim(*SPACE[0])
-        panel.set_ylim(*SPACE[1])
-        panel.set_aspect("equal")
-    panels[0].set_ylabel("feature $x_2$")
-    for panel in panels:
         panel.text(13.0, 2.8, "class +1", color="#444444")
         panel.text(5.2, 10.6, "class −1", color="#444444")
-    lines = pyplot.Line2D
-    handles = [
-        pyplot.Rectangle(
-            (0, 0), 1, 1, color="#e3e3e3", label=f"unstable: a move of up to {REACH} (L1) changes the label"
-        ),
-        lines([], [], color="black", label="decision boundary"),
-        lines([], [], color=BLUE, marker="P", linestyle="", label="robust instance (+ or −: its class)"),
-        lines([], [], color=RED, marker="P", linestyle="", label="instance that is not robust"),
-        lines(
-            [],
-            [],
-            color=BLUE,
-            marker="s",
-            fillstyle="none",
-            linestyle="",
-            markersize=8,
-            label=f"N(x), ±{EPSILON}, where it meets the unstable area (D only)",
-        ),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+        _draw_instances(pyplot, panel, row)
+        name = "D" if row["test_set"] == "D" else "D′"
+        panel.set_title(f"test set {name}: robustness {row['r']:.1f}, resilience {row['R']:.1f}")
+        panel.set(xlabel="feature $x_1$", xlim=SPACE[0], ylim=SPACE[1], aspect="equal")
+    panels[0].set_ylabel("feature $x_2$")
+    figure.legend(handles=_keys(pyplot), loc="outside lower center", ncols=2)
     return figure
+
+
+def _draw_instances(pyplot: Any, panel: Any, row: Cell) -> None:
+    """A plus or a minus per instance; around those of D that are not resilient, their neighbourhood."""
+    for (x, y), label, robust, resilient in zip(*(row[name] for name in PER_INSTANCE), strict=True):
+        color = BLUE if robust else RED
+        shape = ("P", 8, 0.5) if label > 0 else ("_", 9, 2.6)
+        panel.plot(x, y, color=color, **dict(zip(("marker", "markersize", "markeredgewidth"), shape, strict=True)))
+        if row["test_set"] == "D" and not resilient:
+            look = {"fill": False, "color": color, "linewidth": 0.9, "linestyle": "-" if robust else ":"}
+            panel.add_patch(pyplot.Rectangle((x - EPSILON, y - EPSILON), 2 * EPSILON, 2 * EPSILON, **look))
+
+
+def _keys(pyplot: Any) -> list[Any]:
+    """The entries of the legend."""
+    point = {"marker": "P", "linestyle": ""}
+    frame = {"marker": "s", "markersize": 8, "fillstyle": "none", "linestyle": ""}
+    unstable = f"unstable: a move of up to {REACH} (L1) changes the label"
+    near = f"N(x), ±{EPSILON}, where it meets the unstable area (D only)"
+    return [
+        pyplot.Rectangle((0, 0), 1, 1, color=SHADE, label=unstable),
+        pyplot.Line2D([], [], color="black", label="decision boundary"),
+        pyplot.Line2D([], [], color=BLUE, label="robust instance (+ or −: its class)", **point),
+        pyplot.Line2D([], [], color=RED, label="instance that is not robust", **point),
+        pyplot.Line2D([], [], color=BLUE, label=near, **frame),
+    ]
