@@ -42,6 +42,7 @@ LAYERS = [
     "datasets",
     "plots",
     "report",
+    "experiments",
     "commands",
     "cli",
 ]

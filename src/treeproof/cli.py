@@ -20,6 +20,7 @@ COMMANDS = {
     "guard": "guard",
     "train": "train",
     "check": "check",
+    "reproduce": "reproduce",
 }
 """Per command its module in `commands/`, and its name there if it is another."""
 
