@@ -35,7 +35,7 @@ def demo(out: str) -> None:
     epsilon = (0.02 * spread).tolist()
     screen.say("A random forest of 100 trees tells malignant tumours (0) from benign ones (1), by 30 measurements.")
     screen.say("An attacker, or noise, may move every measurement by 5 % of its spread. Which diagnoses still hold?")
-    screen.say("(The first run compiles the search, about half a minute; later ones start at once.)")
+    screen.announce_compilation()
     result = tp.verify(tp.from_model(forest), X_test, y_test, attacker, epsilon=epsilon, n_jobs=-1)
     _measures("the forest", result)
     row = next(i for i in range(len(result)) if result.has_witness[i] and result.correct[i])

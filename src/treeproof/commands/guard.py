@@ -67,6 +67,7 @@ def guard(
     if smap is not None and any(attack.values()):
         raise InvalidInput("a map holds its attacker; leave --delta and the like out, or --map")
     attacker = AttackerChoice(**attack).attacker(ensemble, X) if smap is None else smap.attacker
+    screen.announce_compilation()
     guarded = tp.GuardedClassifier(
         ensemble,
         attacker,

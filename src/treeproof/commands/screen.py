@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,6 +35,17 @@ def say(text: str = "") -> None:
 def wants_progress() -> bool:
     """Progress goes to stderr, as a bar on a terminal and as plain lines otherwise."""
     return True
+
+
+def announce_compilation() -> None:
+    """Says that the first use takes longer, if compiled code is not found where numba keeps it."""
+    from treeproof import _kernels
+
+    folders = [Path(folder, "__pycache__") for folder in _kernels.__path__]
+    if os.environ.get("NUMBA_CACHE_DIR") is None and not any(
+        any(folder.glob("batch.search_rows*.nbc")) for folder in folders
+    ):
+        print("compiling the search, once: about half a minute", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:

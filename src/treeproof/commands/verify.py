@@ -84,6 +84,7 @@ def verify(
     screen.say(f"model      {ensemble}")
     screen.say(f"data       {data}: {len(X)} rows")
     screen.say(f"attacker   {attacker!r}" if not choice.relative else f"attacker   {_relative(choice)}")
+    screen.announce_compilation()
     result = tp.verify(
         ensemble,
         X,
