@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz lint bench clean
+.PHONY: demo test fuzz lint bench docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
@@ -26,6 +26,10 @@ lint: $(VENV)/.lint
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.predict
 
+# The documentation as a site in site/; a broken link or a missing page fails the build.
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -41,5 +45,9 @@ $(VENV)/.lint: $(VENV)/.installed
 	$(INSTALL) -e '.[lint]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) site
