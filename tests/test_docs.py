@@ -2,39 +2,164 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import treeproof as tp
+from treeproof.cli import main
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+BESIDE = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("*/RESULTS.md")]
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_in_documentation_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def run_python(page: Path) -> dict[str, object]:
     names: dict[str, object] = {}
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
-    assert names
+    return names
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_in_documentation_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_python(page)
+
+
+# ---- commands ---------------------------------------------------------------------------------------------
+
+
+def commands(page: Path) -> list[str]:
+    """The lines `treeproof …` of a page's shell blocks, and what the steps of its YAML run."""
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    for block in blocks(page, "yaml"):
+        lines += [" ".join(run.split()) for run in re.findall(r"run: >-\n((?: {10}.*\n)+)", block)]
+    return [line for line in lines if line.startswith("treeproof ")]
+
+
+def run_command(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command prints; its exit code must be the one that the line states, 0 if it states none."""
+    words = shlex.split(line, comments=True)[1:]
+    if "--report" in words and not hasattr(tp, "write_report"):
+        del words[words.index("--report") : words.index("--report") + 2]
+    expected = re.search(r"# exits with (\d+)$", line)
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    out, err = capsys.readouterr()
+    assert int(ended.value.code or 0) == (int(expected[1]) if expected else 0), f"{line}\n{err}"
+    return out
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_commands_in_documentation_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folder that the page's own Python leaves behind, or where it makes no files, that of the page on commands."""
+    monkeypatch.chdir(tmp_path)
+    run_python(page)
+    if not Path("model.json").exists():
+        run_python(DOCS / "cli.md")
+    ran = [run_command(line, capsys) for line in commands(page) if line != "treeproof demo"]
+    assert all(ran)
+
+
+def test_output_shown_for_verify_is_what_verify_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_python(DOCS / "cli.md")
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```sh\n(treeproof verify [^\n]*)\n```\n\n```\n(.*?)```", text, flags=re.DOTALL)
+    printed = {_words(line) for line in run_command(shown[0], capsys).splitlines()}
+    for line in shown[1].splitlines():
+        assert _words(line) in printed, line
+
+
+def _words(line: str) -> str:
+    """The words of a line; numbers, and which rows are broken how, may change with the version of scikit-learn."""
+    return re.sub(r"[\d.]+", "#", "broken" if line.startswith("broken") else " ".join(line.split()))
+
+
+def test_every_command_has_its_place_on_the_page() -> None:
+    from treeproof.cli import COMMANDS
+
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f"\n## {name}\n" in text or f"[`{name}`]({name}.md)" in text, name
+
+
+# ---- files and names --------------------------------------------------------------------------------------
 
 
 def test_the_example_of_the_format_loads(tmp_path: Path) -> None:
-    (block,) = blocks(ROOT / "docs" / "format.md", "json")
+    (block,) = blocks(DOCS / "format.md", "json")
     (tmp_path / "model.json").write_text(json.dumps(json.loads(block)))
     ensemble = tp.load_model(tmp_path / "model.json")
     assert ensemble.predict([[40, 30000.0], [40, 30000.1]]).tolist() == ["deny", "grant"]
 
 
+def test_attackers_shown_as_json_load() -> None:
+    shown = [block for page in PAGES for block in blocks(page, "json") if "treeproof-attacker" in block]
+    assert shown
+    for block in shown:
+        assert tp.Attacker.from_json(block).intervals
+
+
+def test_every_field_of_a_result_is_written_down() -> None:
+    result = tp.verify(_stump(), [[0.0], [1.0]], [0, 1], tp.Attacker.linf(0.1), epsilon=0.1)
+    section = (DOCS / "format.md").read_text(encoding="utf-8").split("## The result format")[1]
+    named = {name for line in re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE) for name in line.split("`")[1::2]}
+    assert set(json.loads(result.to_json())) == named
+
+
+def _stump() -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    listed = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    by_name = {path.rpartition(".")[2]: path for path in listed}
+    assert set(tp.__all__) <= set(by_name)
+    for name in tp.__all__:
+        module, _, _ = by_name[name].rpartition(".")
+        assert getattr(importlib.import_module(module), name) is getattr(tp, name)
+
+
+def test_numbers_of_the_picture_are_those_of_the_page() -> None:
+    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+    assert spec is not None and spec.loader is not None
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    _, a, b = pictures.two_test_sets()
+    assert abs(a.X - b.X).max() < pictures.EPSILON
+    assert float(a.robustness) - float(b.robustness) > 0.4
+    assert a.accuracy == b.accuracy and float(a.resilience) == float(b.resilience)
+    measures = [f"{float(m):.2f}" for one in (a, b) for m in (one.accuracy, one.robustness, one.resilience)]
+    told = re.search(r"!\[Two test sets .*?\]\(two_test_sets.svg\)", (DOCS / "index.md").read_text(encoding="utf-8"))
+    assert told is not None and re.findall(r"\d\.\d\d", told[0]) == measures
+
+
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+    for page in [*PAGES, *BESIDE]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_site_has_every_page() -> None:
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^ +- [^#\n]*: (\S+\.md)$", config, flags=re.MULTILINE))
+    assert {page.name for page in DOCS.glob("*.md")} <= listed
