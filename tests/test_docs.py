@@ -66,7 +66,7 @@ def run_command(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_commands_in_documentation_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the folder that the page's own Python leaves behind, or where it makes no files, that of the page on commands."""
+    """In the folder that the page's own Python leaves behind; if that has no model, with the files of cli.md."""
     monkeypatch.chdir(tmp_path)
     run_python(page)
     if not Path("model.json").exists():
@@ -120,7 +120,8 @@ def test_attackers_shown_as_json_load() -> None:
 def test_every_field_of_a_result_is_written_down() -> None:
     result = tp.verify(_stump(), [[0.0], [1.0]], [0, 1], tp.Attacker.linf(0.1), epsilon=0.1)
     section = (DOCS / "format.md").read_text(encoding="utf-8").split("## The result format")[1]
-    named = {name for line in re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE) for name in line.split("`")[1::2]}
+    first_cells = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
+    named = {name for cell in first_cells for name in cell.split("`")[1::2]}
     assert set(json.loads(result.to_json())) == named
 
 
