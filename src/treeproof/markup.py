@@ -19,8 +19,8 @@ def escape(value: object) -> str:
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """A table of escaped cells; the first column names its row.
 
-    >>> table(["who"], [["A & B"]])
-    '<table><thead><tr><th scope="col">who</th></tr></thead><tbody><tr><th scope="row">A &amp; B</th></tr></tbody></table>'
+    >>> table(["who"], [["A & B"]]).split("<tbody>")[1]
+    '<tr><th scope="row">A &amp; B</th></tr></tbody></table>'
     """
     heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     lines = "".join(

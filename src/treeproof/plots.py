@@ -86,7 +86,7 @@ def moved_features(result: Verification, *, top: int = 12, ax: Any = None) -> An
     return ax
 
 
-def slice(  # noqa: A001 (reads as tp.plots.slice)
+def slice(
     model: Any,
     attacker: Attacker,
     X: npt.ArrayLike,
@@ -102,9 +102,9 @@ def slice(  # noqa: A001 (reads as tp.plots.slice)
 ) -> Any:
     """The plane through row number `row` of X in which two features vary: labels, and where they are stable.
 
-    A plain square is proved stable at all of its points; a hatched one holds a point that an attack breaks; a dotted one
-    was not decided. The line is the decision boundary. The rows of X are drawn where their two features are, whatever
-    their others; with their labels `y` in the colour of these.
+    A plain square is proved stable at all of its points; a hatched one holds a point that an attack breaks; a dotted
+    one was not decided. The line is the decision boundary. The rows of X are drawn where their two features are,
+    whatever their others; with their labels `y` in the colour of these.
     """
     ensemble = as_ensemble(model, voting=voting)
     rows = ensemble.check_rows(X)

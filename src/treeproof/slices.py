@@ -80,7 +80,7 @@ def cut_slice(
     if not (np.isfinite(pitch).all() and (pitch > 0).all()):
         raise InvalidInput(f"a slice from {low} to {high} has no area")
     steps = np.arange(resolution) + 0.5
-    through = ensemble.check_rows([row])
+    through = ensemble.check_rows(np.asarray(row)[None])
     rows = np.repeat(through, resolution**2, axis=0)
     rows[:, first] = np.tile(low[0] + steps * pitch[0], resolution)
     rows[:, second] = np.repeat(low[1] + steps * pitch[1], resolution)
@@ -122,5 +122,8 @@ def frame_of(ensemble: Ensemble, attacker: Attacker, X: FloatArray, feature: int
     low, high = float(values.min()), float(values.max())
     margin = 0.04 * (high - low) if high > low else max(abs(low) / 2, 0.5)
     threat = attacker.bind(ensemble)
-    low, high = max(low - margin, float(threat.domain_low[feature])), min(high + margin, float(threat.domain_high[feature]))
+    low, high = (
+        max(low - margin, float(threat.domain_low[feature])),
+        min(high + margin, float(threat.domain_high[feature])),
+    )
     return (low, high) if low < high and np.isfinite(high - low) else None

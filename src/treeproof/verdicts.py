@@ -310,9 +310,9 @@ class Verification:
         for epsilon, outcomes in zip(self.epsilons, self.resilience_by_epsilon, strict=True):
             what = f"resilience, ε = {epsilon:g}" if isinstance(epsilon, (int, float)) else "resilience, ε per feature"
             measures.append((what, *_in_words(Bounds.of(outcomes))))
-        note = ", interrupted" if self.interrupted else ""
+        of_what = f"{len(self)} rows{', interrupted' if self.interrupted else ''}: {self.model}, {_cut(self.attacker)}"
         parts = [
-            f"<p><b>Verification</b> of {len(self)} rows{note}: {escape(self.model)}, {escape(_cut(self.attacker))}</p>",
+            f"<p><b>Verification</b> of {escape(of_what)}</p>",
             table(["measure", "share of rows", ""], measures),
         ]
         rows = np.flatnonzero(self.has_witness)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -53,16 +54,16 @@ def curve_svg(curve: Curve, name: str) -> str:
     parts.append(f'<path class="line" d="{_line(lower)}"/>')
     parts.append(f'<path class="asked" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/>')
     parts.append(f'<circle class="dot" cx="{x}" cy="{frame.y(share)}" r="4"/>')
-    parts.append(f'<text class="name" x="{x + 7}" y="{TOP + 10}">as verified: {escape(_range(*curve.at(curve.asked)))}</text>')
+    parts.append(
+        f'<text class="name" x="{x + 7}" y="{TOP + 10}">as verified: {escape(_range(*curve.at(curve.asked)))}</text>'
+    )
     return "".join([*parts, "</svg>"])
 
 
 def curve_rows(curve: Curve, steps: int = 16) -> list[tuple[str, str]]:
     """The curve in numbers: levels and shares."""
-    rows = []
-    for level in np.linspace(0, curve.end, steps + 1)[:-1]:
-        rows.append((number(float(level)), _range(*curve.at(float(level)))))
-    return rows
+    levels = np.linspace(0, curve.end, steps + 1)[:-1].tolist()
+    return [(number(level), _range(*curve.at(level))) for level in levels]
 
 
 def _range(low: float, high: float) -> str:
@@ -70,7 +71,7 @@ def _range(low: float, high: float) -> str:
 
 
 def _line(points: list[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{a} {b}" for a, b in dict.fromkeys(points))
+    return "M" + "L".join(f"{a} {b}" for (a, b), _ in groupby(points))
 
 
 def _floor(least: float) -> float:

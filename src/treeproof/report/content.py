@@ -17,7 +17,6 @@ import treeproof
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.inputs import TestSet
-from treeproof.markup import number
 from treeproof.report import words
 from treeproof.report.curves import Curve, resilience_curve, robustness_curve
 from treeproof.report.instances import Instances, choose
@@ -26,10 +25,11 @@ from treeproof.threat import Attacker, Threat
 from treeproof.verdicts import Verification
 from treeproof.witnesses import shorten_witnesses
 
-SHARE_OF_CURVE, SHARE_OF_SLICES = 0.3, 0.4
-LIBRARIES = {
-    "sklearn": "scikit-learn", "XGBoost": "xgboost", "LightGBM": "lightgbm", "CatBoost": "catboost", "ONNX": "onnx",
-}  # fmt: skip
+SHARE_OF_CURVE = 0.3
+"""Of the time, for each of the two curves."""
+
+LIBRARIES = ("scikit-learn", "XGBoost", "LightGBM", "CatBoost", "ONNX")
+"""Whose versions are recorded, if the model came from them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +119,18 @@ def _record(asked: TestSet, result: Verification, seconds: float) -> list[tuple[
     ensemble, n = asked.ensemble, len(result)
     classes = ", ".join(str(label) for label in ensemble.classes.tolist()[:20])
     epsilons = "; ".join(words.epsilon_in_words(epsilon) for epsilon in result.epsilons) or "none"
+    searched = f"{result.seconds:.2f} s, {result.boxes:,} boxes searched"
+    fingerprint = _fingerprint(ensemble.feature, ensemble.threshold, ensemble.leaf_scores, ensemble.base)
     return [
         ("Model", ensemble.origin),
         ("Trees", f"{ensemble.n_trees:,}, up to {int(ensemble.depths.max())} deep, {ensemble.n_nodes:,} nodes"),
         ("Features", f"{ensemble.n_features:,}"),
         ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
-        ("Model’s fingerprint", _fingerprint(ensemble.feature, ensemble.threshold, ensemble.leaf_scores, ensemble.base)),
+        ("Model’s fingerprint", fingerprint),
         ("Attacker", words.attacker_in_words(asked.attacker, asked.threat)),
         ("Neighbourhood", epsilons),
         ("Test set", f"{n:,} rows, fingerprint {_fingerprint(asked.X, asked.y)}"),
-        ("Verification", f"{number(result.seconds)} s, {result.boxes:,} boxes searched{', interrupted' if result.interrupted else ''}"),
+        ("Verification", f"{searched}{', interrupted' if result.interrupted else ''}"),
         ("Curves and slices", f"{seconds:.1f} s"),
         ("Made", datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
         ("Versions", _versions(ensemble)),
@@ -144,11 +146,14 @@ def _fingerprint(*arrays: Any) -> str:
 
 
 def _versions(ensemble: Ensemble) -> str:
-    wanted = ["numpy", "numba", *(name for word, name in LIBRARIES.items() if word in ensemble.origin)]
-    found = [f"treeproof {treeproof.__version__}", f"Python {platform.python_version()}"]
-    for name in wanted:
-        try:
-            found.append(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            continue
-    return ", ".join(found)
+    wanted = ["numpy", "numba", *(name for name in LIBRARIES if name in ensemble.origin)]
+    found = [(name, _version(name)) for name in wanted]
+    known = [("treeproof", treeproof.__version__), ("Python", platform.python_version()), *found]
+    return ", ".join(f"{name} {version}" for name, version in known if version)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # a library under another name, such as xgboost-cpu
+        return ""

@@ -7,7 +7,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from treeproof.markup import escape, number, percent, table
+from treeproof.markup import escape, number, table
 from treeproof.report import words
 from treeproof.report.charts import curve_rows, curve_svg
 from treeproof.report.content import Content
@@ -76,7 +76,7 @@ def _slice_data(planes: Planes, result: Verification) -> dict[str, Any]:
         "through": planes.through,
         "kinds": [KINDS[kinds[row]][1].lower() for row in planes.through],
         "at": _finite(result.X[planes.through][:, planes.features].tolist()),
-        "resolution": planes.resolution,
+        "start": planes.start,
         "points": planes.points,
         "cuts": {f"{k}/{f}/{g}": pack(cut) for (k, f, g), cut in planes.slices.items()},
     }
@@ -92,7 +92,7 @@ def _finite(value: Any) -> Any:
 def _interrupted(result: Verification) -> str:
     if not result.interrupted:
         return ""
-    return '<p class="warning">The verification was interrupted; what was not decided by then is counted as undecided.</p>'
+    return '<p class="warning">The verification was interrupted; what was not decided by then is undecided.</p>'
 
 
 def _measures(result: Verification) -> list[str]:
@@ -133,24 +133,25 @@ def _claims(result: Verification) -> str:
     items = [
         "<b>Proved</b> means for all of the attacker’s moves, not for a sample of them: every double-precision number "
         "within reach was covered, on the model’s own arithmetic, to the last bit.",
-        f"<b>Broken</b> means a counterexample was found. All {witnesses:,} of them were replayed on the model, and their "
-        "moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
+        f"<b>Broken</b> means a counterexample was found. All {witnesses:,} of them were replayed on the model, and "
+        "their moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
         "<b>Undecided</b> means that time ran out. Undecided rows count as neither: measures are then given as a range "
         "that certainly holds the true value.",
-        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more, or about "
-        "what happens to the data before it reaches the model.",
+        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more, or "
+        "about what happens to the data before it reaches the model.",
     ]
     return "".join(f"<li>{item}</li>" for item in items)
 
 
 def _curve(name: str, curve: Curve | str, kind: str) -> str:
     if isinstance(curve, str):
-        return f'<figure class="{kind}"><figcaption><h3>{name}</h3><p class="left-out">Left out. {escape(curve)}</p></figcaption></figure>'
+        return f'<figure class="{kind}"><h3>{name}</h3><p class="left-out">Left out. {escape(curve)}</p></figure>'
+    numbers = table([curve.axis, f"{kind} share"], curve_rows(curve))
     level = "at each ε" if kind == "resilient" else "at each reach"
     return (
         f'<figure class="{kind}"><figcaption><h3>{name} {level}</h3></figcaption>{curve_svg(curve, name)}'
         f'<p class="note">{escape(_how_exact(curve))}</p>'
-        f"<details><summary>In numbers</summary>{table([curve.axis, f'{kind} share'], curve_rows(curve))}</details></figure>"
+        f"<details><summary>In numbers</summary>{numbers}</details></figure>"
     )
 
 
@@ -159,12 +160,12 @@ def _how_exact(curve: Curve) -> str:
     if curve.rows < curve.of_rows:
         error = 0.98 / curve.rows**0.5
         parts.append(
-            f"Computed on {curve.rows:,} of {curve.of_rows:,} rows, drawn at random: shares of all rows may differ by about "
-            f"{100 * error:.0f} percentage points."
+            f"Computed on {curve.rows:,} of {curve.of_rows:,} rows, drawn at random: shares of all rows may differ "
+            f"by about {100 * error:.0f} percentage points."
         )
     near = curve.rows - curve.exact_rows - curve.open_rows
     if curve.exact_rows == curve.rows:
-        parts.append("Exact steps: the level at which each row breaks is proved from both sides.")
+        parts.append("Exact steps: where each row breaks is proved from both sides, or that it holds to the end.")
     else:
         parts.append(f"The level at which a row breaks is exact for {curve.exact_rows:,} of {curve.rows:,} rows")
         if near:
@@ -204,11 +205,12 @@ def _feature_row(content: Content, one: Any, n: int) -> str:
         f'<span class="stack" aria-hidden="true"><i class="up" style="width:{100 * up / n:.2f}%"></i>'
         f'<i class="down" style="width:{100 * down / n:.2f}%"></i></span>'
     )
-    words_ = ", ".join(part for part in (f"{up} ↑" if up else "", f"{down} ↓" if down else "") if part)
+    ways = ", ".join(f"{n_way} {arrow}" for n_way, arrow in ((up, "↑"), (down, "↓")) if n_way)
     return (
-        f'<tr><th scope="row">{escape(content.names[f])}</th><td>{bar}<span class="count">{one.count} of {n} ({words_})</span></td>'
+        f'<tr><th scope="row">{escape(content.names[f])}</th>'
+        f'<td>{bar}<span class="count">{one.count} of {n} ({ways})</span></td>'
         f'<td class="n">{number(one.median)}</td><td class="n">{number(one.largest)}</td>'
-        f'<td class="n">{number(low)} to {number(high)}</td></tr>'
+        f'<td class="n">{f"± {number(high)}" if low == -high else f"{number(low)} to {number(high)}"}</td></tr>'
     )
 
 
@@ -217,20 +219,25 @@ def _slices_note(content: Content) -> str:
     if planes is None or not planes.slices:
         return "Left out: there was no time for them, or fewer than two features to show."
     note = (
-        f"Each picture is a plane through one row of the test set: two features vary, the others stay as in that row. It has "
-        f"{planes.resolution} × {planes.resolution} squares. A plain square is proved stable at every point in it; a hatched "
-        "one holds a point where an attack (on any feature, not only these two) flips the label. Colour is the label at the "
-        "square’s centre. "
+        "Each picture is a plane through one row of the test set: two features vary, the others stay as in that row. "
+        f"It has {_range([cut.resolution for cut in planes.slices.values()])} squares a side. A plain square is proved "
+        "stable at every point in it; a hatched one holds a point where an attack (on any feature, not only these two) "
+        "flips the label. Colour is the label at the square’s centre. "
     )
     n = len(content.result)
     shown = f"{len(planes.points):,} of {n:,} rows" if len(planes.points) < n else "All rows"
     note += (
-        f"{shown} of the test set are drawn where these two features are. Their other features differ, so their own verdict "
-        "may differ from that of the square under them."
+        f"{shown} of the test set are drawn where these two features are. Their other features differ, so their own "
+        "verdict may differ from that of the square under them."
     )
     if planes.missing:
         note += f" {planes.missing} more slices were left out because time was up."
     return note
+
+
+def _range(numbers: list[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _instances_note(instances: Instances, n: int) -> str:
@@ -238,7 +245,11 @@ def _instances_note(instances: Instances, n: int) -> str:
     if shown == n:
         return f"All {n:,} rows of the test set."
     unsafe = [i for i, (key, _, _) in enumerate(KINDS) if key not in ("robust", "resilient")]
-    missing = [f"{instances.counts[i] - instances.shown[i]:,} {KINDS[i][1].lower()}" for i in unsafe if instances.counts[i] > instances.shown[i]]
+    missing = [
+        f"{instances.counts[i] - instances.shown[i]:,} {KINDS[i][1].lower()}"
+        for i in unsafe
+        if instances.counts[i] > instances.shown[i]
+    ]
     note = f"{shown:,} of {n:,} rows, the broken ones first: this page holds no more, to stay small. "
     if missing:
         return note + f"Not here, and not safe: {', '.join(missing)}. The result’s JSON or CSV file has them all."
@@ -248,7 +259,8 @@ def _instances_note(instances: Instances, n: int) -> str:
 def _legend(instances: Instances) -> str:
     """The kinds of rows, with how many of each there are."""
     return "".join(
-        f'<div><dt><span class="badge {key}">{escape(name)}</span></dt><dd><b>{count:,}</b> {escape(meaning)}</dd></div>'
+        f'<div><dt><span class="badge {key}">{escape(name)}</span></dt>'
+        f"<dd><b>{count:,}</b> {escape(meaning)}</dd></div>"
         for (key, name, meaning), count in zip(KINDS, instances.counts, strict=True)
         if count
     )

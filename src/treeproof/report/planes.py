@@ -20,8 +20,8 @@ from treeproof.verdicts import Outcome, Verification
 from treeproof.witnesses import moved_features
 
 MOST_FEATURES = 5
-FINEST, COARSEST, PILOT = 96, 16, 8
-"""Squares per side: the most, the least, and those of the first try, which says how long a square takes."""
+RESOLUTIONS = (16, 32, 48, 64, 96)
+"""Squares per side. All slices are cut with the fewest first; that tells how many more there is time for."""
 SQUARE_TIMEOUT = 0.5
 MOST_POINTS = 400
 
@@ -37,7 +37,8 @@ class Planes:
     """By place in `through` and by both features, in the order of `features`."""
     points: list[list[Any]]
     """Rows to draw: `[row, label's index, kind, values of features…]`."""
-    resolution: int
+    start: tuple[int, int, int] | None
+    """The slice to show first: the one with most to see."""
     missing: int
     """How many slices were left out because time was up."""
 
@@ -66,11 +67,10 @@ def cut_planes(
 ) -> Planes:
     """All pairs of the features, through a broken row and through a safe one, until time is up."""
     began = time.monotonic()
+    end = began + seconds
     frames = {f: frame_of(ensemble, attacker, result.X, f) for f in features}
     through = _through(result)
     wanted = [(k, f, g) for f, g in combinations(features, 2) for k in range(len(through))]
-    slices: dict[tuple[int, int, int], Slice] = {}
-    resolution = PILOT
 
     def cut(key: tuple[int, int, int], squares: int, left: float) -> Slice:
         (low_f, high_f), (low_g, high_g) = frames[key[1]] or (0, 0), frames[key[2]] or (0, 0)
@@ -87,19 +87,20 @@ def cut_planes(
             n_jobs=n_jobs,
         )
 
-    if wanted:
-        cut(wanted[0], PILOT, seconds)
-        tried = time.monotonic()
-        cut(wanted[0], PILOT, seconds)  # the first one may have compiled something
-        per_square = (time.monotonic() - tried) / PILOT**2
-        affordable = np.sqrt(0.8 * max(0.0, began + seconds - time.monotonic()) / (per_square * len(wanted)))
-        resolution = int(np.clip(affordable // 8 * 8, COARSEST, FINEST))
+    slices: dict[tuple[int, int, int], Slice] = {}
     for key in wanted:
-        left = began + seconds - time.monotonic()
-        if left <= 0:
-            break
-        slices[key] = cut(key, resolution, left)
-    return Planes(features, through, slices, _points(ensemble, result, features), resolution, len(wanted) - len(slices))
+        if time.monotonic() < end:
+            slices[key] = cut(key, RESOLUTIONS[0], end - time.monotonic())
+    took, left = time.monotonic() - began, end - time.monotonic()
+    # A little more than it should take, since squares on a border are harder than others.
+    affordable = [n for n in RESOLUTIONS if 1.3 * took * (n / RESOLUTIONS[0]) ** 2 < left]
+    for key in slices if affordable and affordable[-1] > RESOLUTIONS[0] else ():
+        finer = cut(key, affordable[-1], end - time.monotonic()) if time.monotonic() < end else slices[key]
+        if (finer.status == Outcome.UNKNOWN).mean() <= (slices[key].status == Outcome.UNKNOWN).mean():
+            slices[key] = finer
+    start = max(slices, key=lambda key: _variety(slices[key])) if slices else None
+    points = _points(ensemble, result, features)
+    return Planes(features, through, slices, points, start, len(wanted) - len(slices))
 
 
 def pack(cut: Slice) -> dict[str, Any]:
@@ -109,12 +110,19 @@ def pack(cut: Slice) -> dict[str, Any]:
     lengths = np.diff(np.concatenate((starts, [len(codes)])))
     status = cut.status.ravel()
     return {
+        "n": cut.resolution,
         "low": list(cut.low),
         "high": list(cut.high),
         "runs": np.column_stack((codes[starts], lengths)).ravel().tolist(),
         "stable": int((status == Outcome.PROVED).sum()),
         "unstable": int((status == Outcome.REFUTED).sum()),
     }
+
+
+def _variety(cut: Slice) -> float:
+    """How even the shares of labels, and of stable and unstable squares, are."""
+    shares = [np.unique(values, return_counts=True)[1] / values.size for values in (cut.labels, cut.status)]
+    return float(sum(1 - (share**2).sum() for share in shares))
 
 
 def _through(result: Verification) -> list[int]:

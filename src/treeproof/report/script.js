@@ -4,6 +4,7 @@
   const byId = (id) => document.getElementById(id);
   const PAGE = 25;
   const FIRST_MOVES = 6;
+  const FIRST_STEPS = 2;
   const HUES = 8;
   const [PROVED, REFUTED, UNKNOWN] = [0, 1, 2];
 
@@ -72,26 +73,28 @@
       ` ${from} → ${to}`);
   };
 
+  // The first few, and a button for the rest.
+  const folded = (parts, first) => {
+    if (parts.length <= first + 1) return parts;
+    const hidden = parts.splice(first);
+    const more = make("button", { type: "button", class: "more" }, `and ${hidden.length} more`);
+    more.addEventListener("click", () => more.replaceWith(...hidden));
+    return [...parts, more, " "];
+  };
+
   const counterexample = (row) => {
     const cell = make("td");
     if (row.after === null) {
+      cell.className = "none";
       cell.append("–");
       return cell;
     }
-    const parts = [];
     if (row.steps.length) {
-      parts.push(make("span", { class: "move step" }, "at a neighbour:"));
-      parts.push(...row.steps.map((step) => moveText(step, "step")));
-      parts.push(make("span", { class: "move step" }, "attack:"));
+      const from = make("p", { class: "step" }, "from a neighbour: ");
+      from.append(...folded(row.steps.map((step) => moveText(step, "step")), FIRST_STEPS));
+      cell.append(from);
     }
-    parts.push(...row.moves.map((move) => moveText(move, "move")));
-    const hidden = parts.splice(FIRST_MOVES);
-    cell.append(...parts);
-    if (hidden.length > 1) {
-      const more = make("button", { type: "button", class: "more" }, `and ${hidden.length} more`);
-      more.addEventListener("click", () => more.replaceWith(...hidden));
-      cell.append(more, " ");
-    } else cell.append(...hidden);
+    cell.append(...folded(row.moves.map((move) => moveText(move, "move")), FIRST_MOVES));
     cell.append(make("span", { class: "move" }, "label becomes ", make("span", { class: "flip" }, row.after)));
     return cell;
   };
@@ -144,6 +147,8 @@
     byId("filters").addEventListener("reset", () => setTimeout(refresh));
     byId("previous").addEventListener("click", () => { view.page -= 1; showTable(); });
     byId("next").addEventListener("click", () => { view.page += 1; showTable(); });
+    // Paper has no buttons.
+    window.addEventListener("beforeprint", () => table.querySelectorAll(".more").forEach((more) => more.click()));
     showTable();
   };
 
@@ -257,7 +262,6 @@
 
   const showSlice = () => {
     const slices = data.slices;
-    const n = slices.resolution;
     const [x, y] = [Number(byId("slice-x").value), Number(byId("slice-y").value)];
     const through = Number(byId("slice-row").value);
     const picture = byId("slice-picture");
@@ -268,6 +272,7 @@
       byId("slice-note").textContent = "There was no time for this slice.";
       return;
     }
+    const n = cut.n;
     const shown = unpack(cut, n, !straight);
     const names = [data.names[x], data.names[y]];
     data.classes.forEach((_, k) => {
@@ -293,7 +298,7 @@
     if (vx !== null && vy !== null) picture.append(make("circle", { class: "through", cx: px(vx), cy: py(vy), r: 9 }));
     const share = (part) => `${((100 * part) / (n * n)).toFixed(1)} %`;
     const undecided = n * n - cut.stable - cut.unstable;
-    const note = `${share(cut.stable)} of the squares are proved stable, ${share(cut.unstable)} hold an unstable point` +
+    const note = `${n} × ${n} squares: ${share(cut.stable)} are proved stable, ${share(cut.unstable)} hold an unstable point` +
       (undecided ? `, ${share(undecided)} were not decided.` : ".");
     byId("slice-note").textContent = note;
     picture.setAttribute("aria-label", `Plane of ${names[0]} and ${names[1]} through row ${slices.through[through]}. ${note}`);
@@ -325,7 +330,8 @@
     const [x, y] = [byId("slice-x"), byId("slice-y")];
     for (const select of [x, y]) select.append(...slices.features.map((feature) => option(feature, data.names[feature])));
     byId("slice-row").append(...slices.through.map((row, k) => option(k, `row ${row} (${slices.kinds[k]})`)));
-    y.selectedIndex = 1;
+    byId("slice-row").value = slices.start[0];
+    [x.value, y.value] = slices.start.slice(1);
     const keepApart = (changed, other) => {
       if (changed.value === other.value) other.selectedIndex = changed.selectedIndex === 0 ? 1 : 0;
       showSlice();

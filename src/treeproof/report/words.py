@@ -73,8 +73,12 @@ def summary(result: Verification) -> str:
     if result.epsilons:
         fragile = int(((robust == Outcome.PROVED) & (result.resilience_by_epsilon[0] == Outcome.REFUTED)).sum())
         if fragile:
-            it = "it has a neighbour" if fragile == 1 else "they have a neighbour"
-            parts.append(f"{fragile:,} more {'is' if fragile == 1 else 'are'} robust only by luck of the sample: {it} that it can flip.")
+            are = (
+                "is robust only by luck of the sample: it"
+                if fragile == 1
+                else "are robust only by luck of the sample: each"
+            )
+            parts.append(f"{fragile:,} more {are} has a neighbour that the attacker can flip.")
     undecided = int((robust == Outcome.UNKNOWN).sum())
     if undecided:
         parts.append(f"{undecided:,} rows were not decided in time.")
