@@ -144,17 +144,28 @@ def _regions(ax: Any, labels: Any, status: Any, extent: tuple[float, float, floa
         labels, origin="lower", extent=extent, aspect="auto", cmap=hues, vmin=-0.5, vmax=n_classes - 0.5, alpha=0.35
     )
     n = len(labels)
-    if n < 2:
-        return
     xs, ys = np.linspace(*extent[:2], n + 1), np.linspace(*extent[2:], n + 1)
     for outcome, hatch in ((Outcome.REFUTED, "////"), (Outcome.UNKNOWN, "..")):
-        if (status == outcome).any():
-            there = np.ma.masked_where(status != outcome, np.zeros(status.shape))
-            ax.pcolor(xs, ys, there, hatch=hatch, alpha=0, edgecolor="black", linewidth=0)
+        _hatch(ax, status == outcome, xs, ys, hatch)
     middle_x, middle_y = (xs[:-1] + xs[1:]) / 2, (ys[:-1] + ys[1:]) / 2
-    for k in range(n_classes):
+    for k in range(n_classes if n > 1 else 0):
         if 0 < int((labels == k).sum()) < labels.size:
             ax.contour(middle_x, middle_y, (labels == k).astype(float), levels=[0.5], colors="black", linewidths=1)
+
+
+def _hatch(ax: Any, there: Any, xs: Any, ys: Any, hatch: str) -> None:
+    """Hatches the squares where `there` holds, exactly these: one outline per run along each line, in one path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    boxes = []
+    for i, line in enumerate(there):
+        ends = np.flatnonzero(np.diff(np.concatenate(([False], line, [False])).astype(np.int8)))
+        boxes += [((xs[a], ys[i]), (xs[b], ys[i + 1])) for a, b in zip(ends[::2], ends[1::2], strict=True)]
+    if boxes:
+        corners = [[(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)] for (x1, y1), (x2, y2) in boxes]
+        path = Path.make_compound_path(*(Path(corner, closed=True) for corner in corners))
+        ax.add_patch(PathPatch(path, facecolor="none", edgecolor="#00000090", hatch=hatch, linewidth=0))
 
 
 def _steps(ax: Any, levels: Any, shares: Any) -> None:

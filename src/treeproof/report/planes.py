@@ -20,8 +20,8 @@ from treeproof.verdicts import Outcome, Verification
 from treeproof.witnesses import moved_features
 
 MOST_FEATURES = 5
-RESOLUTIONS = (16, 32, 48, 64, 96)
-"""Squares per side. All slices are cut with the fewest first; that tells how many more there is time for."""
+RESOLUTIONS = (24, 64)
+"""Squares per side: all slices are cut with the fewest first, and then again while there is time."""
 SQUARE_TIMEOUT = 0.5
 MOST_POINTS = 400
 
@@ -66,8 +66,7 @@ def cut_planes(
     n_jobs: int | None,
 ) -> Planes:
     """All pairs of the features, through a broken row and through a safe one, until time is up."""
-    began = time.monotonic()
-    end = began + seconds
+    end = time.monotonic() + seconds
     frames = {f: frame_of(ensemble, attacker, result.X, f) for f in features}
     through = _through(result)
     wanted = [(k, f, g) for f, g in combinations(features, 2) for k in range(len(through))]
@@ -91,14 +90,15 @@ def cut_planes(
     for key in wanted:
         if time.monotonic() < end:
             slices[key] = cut(key, RESOLUTIONS[0], end - time.monotonic())
-    took, left = time.monotonic() - began, end - time.monotonic()
-    # A little more than it should take, since squares on a border are harder than others.
-    affordable = [n for n in RESOLUTIONS if 1.3 * took * (n / RESOLUTIONS[0]) ** 2 < left]
-    for key in slices if affordable and affordable[-1] > RESOLUTIONS[0] else ():
-        finer = cut(key, affordable[-1], end - time.monotonic()) if time.monotonic() < end else slices[key]
-        if (finer.status == Outcome.UNKNOWN).mean() <= (slices[key].status == Outcome.UNKNOWN).mean():
-            slices[key] = finer
-    start = max(slices, key=lambda key: _variety(slices[key])) if slices else None
+    # Those with most to see first: where time ends, the others stay coarse.
+    order = sorted(slices, key=lambda key: -_variety(slices[key]))
+    for resolution in RESOLUTIONS[1:]:
+        for key in order:
+            if time.monotonic() < end:
+                finer = cut(key, resolution, end - time.monotonic())
+                if not (finer.status == Outcome.UNKNOWN).any() or time.monotonic() < end:
+                    slices[key] = finer
+    start = order[0] if order else None
     points = _points(ensemble, result, features)
     return Planes(features, through, slices, points, start, len(wanted) - len(slices))
 
