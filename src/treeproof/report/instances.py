@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from treeproof.verdicts import Outcome, Verification
 
-MOST_INSTANCES = 5000
-MOST_LETTERS = 1_200_000
+MOST_INSTANCES = 20_000
+MOST_LETTERS = 2_000_000
 """Of the table's data in the page."""
 
 KINDS = (

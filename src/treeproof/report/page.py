@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
+from itertools import chain, islice
 from string import Template
 from typing import Any
+
+import numpy as np
 
 from treeproof.markup import escape, number, table
 from treeproof.report import words
@@ -17,7 +20,9 @@ from treeproof.report.planes import Planes, pack
 from treeproof.verdicts import Bounds, Verification
 from treeproof.witnesses import moved_features
 
-SHOWN_FEATURES = 12
+SHOWN_FEATURES, MOST_FEATURES, MOST_REACHES = 12, 200, 500
+MOST_LETTERS = 100_000
+"""Of the attacker's file."""
 
 
 def page(content: Content) -> str:
@@ -42,7 +47,7 @@ def page(content: Content) -> str:
         legend=_legend(content.instances),
         record=_record(content),
         reach=_reach(content),
-        attacker_json=escape(content.attacker.to_json()),
+        attacker_json=escape(_attacker_file(content)),
     )
 
 
@@ -60,13 +65,19 @@ def _data(content: Content) -> dict[str, Any]:
     """What the script shows: the table of instances and the slices."""
     instances, planes = content.instances, content.planes
     return {
-        "names": list(content.names),
+        "names": {str(f): content.names[f] for f in sorted(_shown_features(content))},
         "kinds": [list(kind) for kind in KINDS],
         "labels": instances.labels,
         "entries": _finite(instances.entries),
         "classes": [str(label) for label in content.ensemble.classes.tolist()],
         "slices": None if planes is None else _slice_data(planes, content.result),
     }
+
+
+def _shown_features(content: Content) -> set[int]:
+    """The features that the table and the slices speak of: a model may have many more."""
+    moved = {change[0] for entry in content.instances.entries for change in chain(*entry[5:])}
+    return moved | set(content.planes.features if content.planes is not None else ())
 
 
 def _slice_data(planes: Planes, result: Verification) -> dict[str, Any]:
@@ -177,7 +188,7 @@ def _how_exact(curve: Curve) -> str:
 
 
 def _features(content: Content) -> str:
-    moved = moved_features(content.result)
+    moved = moved_features(content.result)[:MOST_FEATURES]
     n = int(content.result.has_witness.sum())
     if not moved:
         return "<p>No counterexample was found, so no feature is moved.</p>"
@@ -274,14 +285,20 @@ def _record(content: Content) -> str:
 def _reach(content: Content) -> str:
     """The attacker feature by feature."""
     threat = content.threat
+    touched = np.flatnonzero((threat.low != 0) | (threat.high != 0))
     rows = [
         (content.names[f], number(float(threat.low[f])), number(float(threat.high[f])), _cost(content, f))
-        for f in range(content.ensemble.n_features)
-        if threat.low[f] != 0 or threat.high[f] != 0
+        for f in islice(touched.tolist(), MOST_REACHES)
     ]
     if not rows:
         return "<p>No feature can be touched.</p>"
-    return table(["feature", "down to", "up to", "cost"], rows)
+    rest = f"<p>… and {len(touched) - len(rows):,} more.</p>" if len(rows) < len(touched) else ""
+    return table(["feature", "lowest move", "highest move", "cost"], rows) + rest
+
+
+def _attacker_file(content: Content) -> str:
+    text = content.attacker.to_json()
+    return text if len(text) <= MOST_LETTERS else f"too long to show: {len(text):,} letters"
 
 
 def _cost(content: Content, f: int) -> str:
