@@ -269,7 +269,7 @@ def test_curves_that_make_no_sense_are_left_out_with_a_reason(attacker: tp.Attac
     assert "Left out. No neighbourhood (ε) was asked for" in text
 
 
-# --- every kind of question --------------------------------------------------------------------------------------------
+# --- every kind of question ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -40,7 +41,9 @@ def stump(threshold: float, n_features: int = 2) -> tp.Ensemble:
     st.floats(0.05, 0.95), st.sampled_from([0.0, 0.01, 0.1, 0.3]), st.sampled_from([0.0, 0.02, 0.2]), st.integers(1, 30)
 )
 def test_squares_of_a_stump_are_where_geometry_says(threshold: float, down: float, up: float, n: int) -> None:
-    cut = cut_slice(stump(threshold), tp.Attacker((-down, up)), [9.0, 9.0], (0, 1), (0.0, 0.0), (1.0, 1.0), resolution=n)
+    cut = cut_slice(
+        stump(threshold), tp.Attacker((-down, up)), [9.0, 9.0], (0, 1), (0.0, 0.0), (1.0, 1.0), resolution=n
+    )
     assert (cut.status == cut.status[0]).all(), "the second feature does not matter"
     for j in range(n):
         left, right = j / n, (j + 1) / n
@@ -85,7 +88,7 @@ def test_squares_leave_no_gap_and_end_where_asked() -> None:
     pitch = (high - low) / n
     half = Fraction(pitch / 2 * (1 + OVERLAP))
     centres = [Fraction(float(low + (j + 0.5) * pitch)) for j in range(n)]
-    assert all(b - a <= 2 * half for a, b in zip(centres, centres[1:], strict=False))
+    assert all(b - a <= 2 * half for a, b in pairwise(centres))
     assert centres[0] - half <= Fraction(low) and centres[-1] + half >= Fraction(high)
 
 

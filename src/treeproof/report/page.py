@@ -178,12 +178,12 @@ def _how_exact(curve: Curve) -> str:
     if curve.exact_rows == curve.rows:
         parts.append("Exact steps: where each row breaks is proved from both sides, or that it holds to the end.")
     else:
-        parts.append(f"The level at which a row breaks is exact for {curve.exact_rows:,} of {curve.rows:,} rows")
+        parts.append(f"{curve.exact_rows:,} of {curve.rows:,} rows break at an exact level, or hold to the end")
         if near:
-            parts[-1] += f", known up to {number(curve.gap)} for {near:,}"
+            parts[-1] += f"; {near:,} at one known up to {number(curve.gap)}"
         if curve.open_rows:
-            parts[-1] += f", and not found in time for {curve.open_rows:,}"
-        parts[-1] += "; the true curve lies in the band."
+            parts[-1] += f"; for {curve.open_rows:,} it was not found in time"
+        parts[-1] += ". The true curve lies in the band."
     return " ".join(parts)
 
 

@@ -142,7 +142,7 @@
       });
     }
     const refresh = () => { view.page = 0; showTable(); };
-    byId("filters").addEventListener("input", refresh);
+    for (const event of ["input", "change"]) byId("filters").addEventListener(event, refresh);
     byId("filters").addEventListener("submit", (event) => event.preventDefault());
     byId("filters").addEventListener("reset", () => setTimeout(refresh));
     byId("previous").addEventListener("click", () => { view.page -= 1; showTable(); });
