@@ -197,15 +197,28 @@ def test_choosing_features_and_rows_changes_the_slice(page: Any) -> None:
     assert "squares:" in find(page, "#slice-note").text
 
 
+def extent(page: Any) -> list[tuple[float, float]]:
+    """From where to where the decision boundary goes, across and up, as shares of the frame."""
+    box, frame = (
+        page.execute_script(f"const b = document.querySelector('#slice-picture .{name}').getBBox();"
+                            "return [b.x, b.y, b.width, b.height]")
+        for name in ("boundary", "frame")
+    )  # fmt: skip
+    left, top = (box[0] - frame[0]) / frame[2], (box[1] - frame[1]) / frame[3]
+    return [(left, left + box[2] / frame[2]), (1 - top - box[3] / frame[3], 1 - top)]
+
+
 def test_slices_turn_with_their_axes(page: Any) -> None:
-    """The area of unstable squares is the same when the two axes change places."""
+    """When the two axes change places, so do the ends of what is drawn."""
     script = "return [...document.querySelectorAll('#slice-picture .point, #slice-picture .cross')].length"
     choose(page, "#slice-x", "petal length")
     choose(page, "#slice-y", "petal width")
-    note, points = find(page, "#slice-note").text, page.execute_script(script)
+    note, points, before = find(page, "#slice-note").text, page.execute_script(script), extent(page)
     choose(page, "#slice-x", "petal width")
     choose(page, "#slice-y", "petal length")
     assert find(page, "#slice-note").text == note and page.execute_script(script) == points == 150
+    assert before[0] != pytest.approx(before[1], abs=0.02), "a square outline would tell nothing"
+    assert extent(page)[::-1] == [pytest.approx(ends, abs=0.01) for ends in before]
 
 
 def test_dark_and_light(page: Any) -> None:

@@ -84,10 +84,10 @@ class _Pairs:
                 shorter |= self._take_back(int(f), attack=False)
 
     def _take_back(self, f: int, attack: bool) -> bool:
-        """Undoes the attack on feature f, or the step to a neighbour in it, wherever the label still changes."""
-        attacked = _differ(self.neighbour[:, f], self.attacked[:, f])
-        # A step under an attack carries the attack, which need not reach as far from x itself.
-        tried = np.flatnonzero(attacked if attack else ~attacked & _differ(self.x[:, f], self.neighbour[:, f]))
+        """Undoes the attack on feature f, or the step in it and any attack on it, wherever the label still changes."""
+        # A step alone is not undone under an attack, which need not reach as far from x itself.
+        ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
+        tried = np.flatnonzero(_differ(ends[0][:, f], ends[1][:, f]))
         if not len(tried):
             return False
         near, far = self.neighbour[tried], self.attacked[tried]
