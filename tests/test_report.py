@@ -91,6 +91,7 @@ def test_measures_are_those_of_the_result(page: str, result: tp.Verification) ->
     for share in (result.accuracy, result.robustness.lower, result.resilience.lower):
         assert f"{100 * share:.1f} %" in text
     assert "Exact: every row was decided." in text
+    assert f"as verified: {100 * result.robustness.lower:.1f} %" in text
     assert "Undecided" in text and "rows were not decided in time" not in text
     assert tp.from_model(FOREST).origin in text and f"treeproof {tp.__version__}" in text
     assert "scikit-learn" in text and "numpy" in text
@@ -196,6 +197,8 @@ def test_large_results_stay_small_and_are_counted_honestly() -> None:
         if key not in ("robust", "resilient") and left_out:
             assert f"{left_out:,} {key}" in text
     assert f"Computed on {curves.MOST_ROWS:,} of {len(large):,} rows, drawn at random" in text
+    assert "as verified" not in text and text.count("in the sample: ") == 2
+    assert f"400 of {len(large):,} rows, with more that are not safe than their share, are drawn" in text
 
 
 def test_broken_rows_come_first_where_not_all_fit(result: tp.Verification, monkeypatch: pytest.MonkeyPatch) -> None:

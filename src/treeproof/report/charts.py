@@ -51,12 +51,13 @@ def curve_svg(curve: Curve, name: str) -> str:
         parts.append(f'<path class="band" d="{_line([*upper, *reversed(lower)])}Z"/>')
         parts.append(f'<path class="edge" d="{_line(upper)}"/>')
     x, share = frame.x(curve.asked), curve.at(curve.asked)[0]
+    # Of a sample it is not the share that was verified on all rows.
+    said = "as verified" if curve.rows == curve.of_rows else "in the sample"
     parts.append(f'<path class="line" d="{_line(lower)}"/>')
     parts.append(f'<path class="asked" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/>')
     parts.append(f'<circle class="dot" cx="{x}" cy="{frame.y(share)}" r="4"/>')
-    parts.append(
-        f'<text class="name" x="{x + 7}" y="{TOP + 10}">as verified: {escape(_range(*curve.at(curve.asked)))}</text>'
-    )
+    words = f"{said}: {_range(*curve.at(curve.asked))}"
+    parts.append(f'<text class="name" x="{x + 7}" y="{TOP + 10}">{escape(words)}</text>')
     return "".join([*parts, "</svg>"])
 
 

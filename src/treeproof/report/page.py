@@ -236,9 +236,11 @@ def _slices_note(content: Content) -> str:
         "flips the label. Colour is the label at the square’s centre. "
     )
     n = len(content.result)
-    shown = f"{len(planes.points):,} of {n:,} rows" if len(planes.points) < n else "All rows"
+    shown = "All rows of the test set are"
+    if len(planes.points) < n:
+        shown = f"{len(planes.points):,} of {n:,} rows, with more that are not safe than their share, are"
     note += (
-        f"{shown} of the test set are drawn where these two features are. Their other features differ, so their own "
+        f"{shown} drawn where these two features are. Their other features differ, so their own "
         "verdict may differ from that of the square under them."
     )
     if planes.missing:
