@@ -22,6 +22,7 @@ from tests.strategies import pick
 from tests.test_radii import TINY, exact_radius, largest_root, least_cost, least_scale
 from treeproof.ensemble import Ensemble
 from treeproof.hunt.lowest import PATIENT, QUICK, lowest_levels
+from treeproof.hunt.question import Broken
 from treeproof.hunt.resilience import Resilience, highest_below
 from treeproof.hunt.robustness import IntervalRobustness, LpRobustness
 from treeproof.importers import EnsembleBuilder
@@ -337,3 +338,27 @@ def test_hard_rows_are_nan_in_about_the_time_given() -> None:
     got = robustness_radius(clf, X, labels, tp.Attacker.lp(2, 1.0), timeout=0.05)
     assert np.isnan(got).any() and not np.isinf(got).any()
     assert time.monotonic() - began < 30.0
+
+
+def test_a_deadline_ends_a_hunt_that_would_try_again_for_ever() -> None:
+    """Below a level that was found, tries that say nothing are repeated with more patience, without end."""
+
+    class Foggy(IntervalRobustness):
+        tries = 0
+
+        def hints(self) -> Any:
+            return np.array([[1.0, 2.0, 3.0]])
+
+        def around(self, rows: Any, values: Any) -> Any:
+            self.tries += 1
+            assert self.tries < 1000, "the hunt goes on after its deadline"
+            if values == [3.0]:
+                return [Broken(Fraction(3), self.X[0], self.X[0])]
+            time.sleep(0.01)
+            return [Outcome.UNKNOWN]
+
+    ensemble = two_thresholds()
+    limits = Limits(deadline=time.monotonic() + 0.2)
+    question = Foggy(ensemble, tp.Attacker.linf(1.0).bind(ensemble), np.zeros((1, 2)), limits)
+    assert math.isnan(lowest_levels(question)[0][0])
+    assert question.tries > 3

@@ -31,13 +31,17 @@ def test_public_names_are_pinned() -> None:
         "analyze",
         "from_model",
         "load_model",
+        "plots",
+        "report_html",
         "resilience_curve",
         "resilience_radius",
         "resilience_scorer",
         "robust_accuracy_scorer",
         "robustness_radius",
         "save_model",
+        "shorten_witnesses",
         "verify",
+        "write_report",
     ]
     for name in tp.__all__:
         assert hasattr(tp, name)

@@ -422,3 +422,24 @@ def test_ctrl_c_ends_the_search_and_is_raised(monkeypatch: pytest.MonkeyPatch) -
     finally:
         signal.signal(signal.SIGINT, before)
     assert ends
+
+
+@pytest.mark.parametrize("function", [robustness_radius, resilience_radius])
+def test_a_limit_for_all_rows_leaves_the_rest_open_and_the_others_exact(function: Any, forest: Any) -> None:
+    clf, X, y = forest
+    X, y = X[:40], y[:40]
+    none = function(clf, X, y, tp.Attacker.linf(0.05), max_seconds=0)
+    assert np.array_equal(np.isnan(none), none != -math.inf)
+    began = time.monotonic()
+    some = function(clf, X, y, tp.Attacker.linf(0.05), max_seconds=1.5)
+    assert time.monotonic() - began < 15
+    known = ~np.isnan(some)
+    assert (function(clf, X[known], y[known], tp.Attacker.linf(0.05)) == some[known]).all()
+    with pytest.raises(tp.InvalidInput, match="max_seconds must be at least 0"):
+        function(clf, X, y, tp.Attacker.linf(0.05), max_seconds=-1)
+
+
+def test_a_curve_counts_what_a_limit_left_open(forest: Any) -> None:
+    clf, X, y = forest
+    curve = resilience_curve(clf, X[:10], y[:10], tp.Attacker.linf(0.05), max_seconds=0)
+    assert curve.undecided == int((clf.predict(X[:10]) == y[:10]).sum()) and curve(0.0) == 0.0

@@ -321,3 +321,28 @@ def test_sources_that_are_no_result_files_are_refused(tmp_path: Path) -> None:
     for source in (5, None, "", b"{}", "a\0b"):
         with pytest.raises(tp.InvalidInput, match="a path is expected, got"):
             Verification.from_json(source)  # type: ignore[arg-type]
+
+
+# --- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def test_notebooks_show_measures_and_first_witnesses() -> None:
+    shown = result(epsilons=[0.15, {"age": 0.2}])._repr_html_()
+    assert "<td>75.0 %</td><td>exact</td>" in shown and "resilience, ε = 0.15" in shown
+    assert "resilience, ε per feature" in shown and "age 0.45 → 0.5" in shown
+    many = dataclasses.replace(result(), has_witness=np.ones(4, dtype=bool))
+    assert many._repr_html_().count("<tr>") == 4 + 1 + 4
+
+
+def test_notebooks_say_what_is_undecided_and_how_many_witnesses_there_are() -> None:
+    open_rows = result(timeout=0, max_seconds=0)._repr_html_()
+    assert "0 % to 75.0 %" in open_rows and "75.0 % undecided" in open_rows and "counterexample" not in open_rows
+    rows = [[0.45, 0.1]] * 7
+    seven = tp.verify(stump(), rows, [0] * 7, tp.Attacker.linf(0.1))._repr_html_()
+    assert "7 counterexamples, the first:" in seven and seven.count('<th scope="row">') == 2 + 5
+
+
+def test_notebooks_run_no_name_as_code() -> None:
+    nasty = "<script>alert(1)</script>"
+    shown = result(classes=(nasty, "b"), names=(nasty, "income"))._repr_html_()
+    assert "<script" not in shown and "&lt;script&gt;" in shown

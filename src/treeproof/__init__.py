@@ -14,9 +14,12 @@ from treeproof.symbolic import Analysis, SymbolicAttack, analyze
 from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
+from treeproof.witnesses import shorten_witnesses
 
 if TYPE_CHECKING:
+    from treeproof import plots
     from treeproof.guard import GuardedClassifier
+    from treeproof.report import report_html, write_report
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
@@ -26,9 +29,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Classes of scikit-learn's kind need scikit-learn itself, which takes long to import: on first use only.
+# On first use only: classes of scikit-learn's kind need scikit-learn itself, which takes long to import.
 _ON_FIRST_USE = {
     "GuardedClassifier": "treeproof.guard",
+    "report_html": "treeproof.report",
+    "write_report": "treeproof.report",
     "RobustForestClassifier": "treeproof.training",
     "RobustTreeClassifier": "treeproof.training",
     "resilience_scorer": "treeproof.training",
@@ -57,21 +62,27 @@ __all__ = [
     "analyze",
     "from_model",
     "load_model",
+    "plots",
+    "report_html",
     "resilience_curve",
     "resilience_radius",
     "resilience_scorer",
     "robust_accuracy_scorer",
     "robustness_radius",
     "save_model",
+    "shorten_witnesses",
     "verify",
+    "write_report",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return importlib.import_module("treeproof.plots")
     if name in _ON_FIRST_USE:
         return getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_FIRST_USE})
+    return sorted({*globals(), *_ON_FIRST_USE, "plots"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +35,7 @@ def robustness_radius(
     *,
     n_jobs: int | None = None,
     timeout: float | None = None,
+    max_seconds: float | None = None,
     progress: bool = False,
     voting: Any = None,
 ) -> FloatArray:
@@ -45,7 +47,7 @@ def robustness_radius(
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
     -inf is a row with a wrong label, inf one that no scale breaks, and nan one where a single search took more than
-    `timeout` seconds. `n_jobs` as in `verify`.
+    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -55,7 +57,7 @@ def robustness_radius(
     """
     asked = TestSet.of(model, X, y, attacker, voting)
     _refuse_away(asked.threat, asked.ensemble)
-    levels = exact_radii(asked, _robustness, n_jobs=n_jobs, timeout=timeout, progress=progress)
+    levels = exact_radii(asked, _robustness, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     power, radius = asked.threat.power, Fraction(asked.threat.radius)
     if power is None:
         return _as_doubles(levels, double_at_most)
@@ -70,6 +72,7 @@ def resilience_radius(
     *,
     n_jobs: int | None = None,
     timeout: float | None = None,
+    max_seconds: float | None = None,
     progress: bool = False,
     voting: Any = None,
 ) -> FloatArray:
@@ -88,7 +91,7 @@ def resilience_radius(
     [0.375, 0.125, -inf]
     """
     asked = TestSet.of(model, X, y, attacker, voting)
-    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, progress=progress)
+    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     return _as_doubles(levels, double_at_most)
 
 
@@ -126,6 +129,7 @@ def resilience_curve(
     *,
     n_jobs: int | None = None,
     timeout: float | None = None,
+    max_seconds: float | None = None,
     progress: bool = False,
     voting: Any = None,
 ) -> ResilienceCurve:
@@ -141,7 +145,7 @@ def resilience_curve(
     asked = TestSet.of(model, X, y, attacker, voting)
     if not len(asked.X):
         raise InvalidInput("X has no rows; a share of none is undefined")
-    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, progress=progress)
+    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     firsts = _as_doubles(levels, double_at_least)
     finite = firsts[np.isfinite(firsts)]
     epsilons = np.unique(np.concatenate(([0.0], finite)))
@@ -206,11 +210,13 @@ def exact_radii(
     *,
     n_jobs: int | None = None,
     timeout: float | None = None,
+    max_seconds: float | None = None,
     progress: bool = False,
 ) -> list[Level]:
     """The exact radius of every row, `work` says which; counterexamples are replayed on the source model."""
     check_jobs(n_jobs)
-    limits = Limits(as_seconds(timeout, "timeout"))
+    in_all = as_seconds(max_seconds, "max_seconds")
+    limits = Limits(as_seconds(timeout, "timeout"), None if in_all is None else time.monotonic() + in_all)
     groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
     tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
     found: list[Found] = []

@@ -19,11 +19,15 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, write_whole
 from treeproof.intervals import FloatArray
+from treeproof.markup import change, escape, percent, table
 from treeproof.per_feature import PerFeature, as_number
 from treeproof.threat import Attacker
 
 FORMAT = "treeproof-verification"
 VERSION = 1
+
+FIRST_WITNESSES, MOST_MOVES, LONGEST_ATTACKER = 5, 4, 120
+"""What a notebook shows: rows, moves of each, and letters of the attacker."""
 
 
 class Outcome(enum.IntEnum):
@@ -323,6 +327,35 @@ class Verification:
             parts.append("interrupted")
         return f"Verification({', '.join(parts)})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the measures, and the first counterexamples."""
+        measures = [("accuracy", percent(self.accuracy), "exact"), ("robustness", *_in_words(self.robustness))]
+        for epsilon, outcomes in zip(self.epsilons, self.resilience_by_epsilon, strict=True):
+            what = f"resilience, ε = {epsilon:g}" if isinstance(epsilon, (int, float)) else "resilience, ε per feature"
+            measures.append((what, *_in_words(Bounds.of(outcomes))))
+        of_what = (
+            f"{len(self)} rows{', interrupted' if self.interrupted else ''}: {self.model}, {_cut(repr(self.attacker))}"
+        )
+        parts = [
+            f"<p><b>Verification</b> of {escape(of_what)}</p>",
+            table(["measure", "share of rows", ""], measures),
+        ]
+        rows = np.flatnonzero(self.has_witness)
+        if len(rows):
+            first = rows[:FIRST_WITNESSES].tolist()
+            parts.append(f"<p>{len(rows)} counterexamples{', the first:' if len(first) < len(rows) else ':'}</p>")
+            parts.append(table(["row", "label", "attack", "label after"], [self._witness_in_cells(i) for i in first]))
+        return "".join(parts)
+
+    def _witness_in_cells(self, row: int) -> tuple[object, ...]:
+        witness = self.witness(row)
+        assert witness is not None
+        names = self.feature_names or tuple(f"feature {f}" for f in range(self.X.shape[1]))
+        moves = [f"{names[f]} {change(*ends)}" for f, ends in witness.moved.items()]
+        left_out = len(moves) - MOST_MOVES
+        shown = ", ".join(moves[:MOST_MOVES]) + (f" and {left_out} more" if left_out > 0 else "")
+        return row, witness.label, shown, witness.attacked_label
+
 
 # What a file holds besides scalars; rows are (n, n_features) doubles.
 _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
@@ -430,3 +463,13 @@ def _rows_from_json(values: Any, name: str, n: int, width: int) -> FloatArray:
 
 def _short(bounds: Bounds) -> str:
     return f"{bounds.lower:.3f}" if bounds.exact else f"{bounds.lower:.3f} to {bounds.upper:.3f}"
+
+
+def _in_words(bounds: Bounds) -> tuple[str, str]:
+    if bounds.exact:
+        return percent(bounds.lower), "exact"
+    return f"{percent(bounds.lower)} to {percent(bounds.upper)}", f"{percent(bounds.upper - bounds.lower)} undecided"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_ATTACKER else f"{text[:LONGEST_ATTACKER]}…"

@@ -36,7 +36,7 @@ def demo(out: str) -> None:
     screen.say("A random forest of 100 trees tells malignant tumours (0) from benign ones (1), by 30 measurements.")
     screen.say("An attacker, or noise, may move every measurement by 5 % of its spread. Which diagnoses still hold?")
     screen.announce_compilation()
-    result = tp.verify(tp.from_model(forest), X_test, y_test, attacker, epsilon=epsilon, n_jobs=-1)
+    result = tp.verify(forest, X_test, y_test, attacker, epsilon=epsilon, n_jobs=-1)
     _measures("the forest", result)
     row = next(i for i in range(len(result)) if result.has_witness[i] and result.correct[i])
     witness = result.witness(row)
@@ -50,9 +50,10 @@ def demo(out: str) -> None:
     )
     _robust(tp, X_train, y_train, X_test, y_test, attacker, epsilon)
     _map(tp, X_train, y_train, X_test, np.asarray(spread))
-    if not hasattr(tp, "write_report"):
-        return
-    path = tp.write_report(out, forest, X_test, y_test, attacker, result, title="Breast cancer, forest of 100 trees")
+    path = tp.write_report(
+        out, forest, X_test, y_test, attacker, result, title="Breast cancer, 100 trees", feature_names=names,
+        max_seconds=10, n_jobs=-1,
+    )  # fmt: skip
     screen.say(f"The whole story, with pictures: {Path(path).resolve()}")
     screen.say(f"({time.perf_counter() - began:.0f} s)")
 

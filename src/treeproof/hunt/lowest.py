@@ -115,7 +115,7 @@ def lowest_levels(question: Question) -> Found:
     neighbour, attacked = question.X.copy(), question.X.copy()
     hunts = {row: _Hunt.along(hints, question.costs_add_up) for row, hints in enumerate(question.hints())}
     timeout = question.local.limits.timeout
-    while hunts:
+    while hunts and not question.local.limits.is_over():
         values = {row: hunt.next_value(timeout) for row, hunt in hunts.items()}
         _try(question, hunts, {row: value for row, value in values.items() if value is not None})
         for row, answer in _decide(question, hunts, [row for row, value in values.items() if value is None]):

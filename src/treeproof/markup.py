@@ -1,0 +1,64 @@
+"""Small pieces of HTML for notebooks and reports; whatever comes from users is escaped."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+
+
+def escape(value: object) -> str:
+    """The value as text that is harmless anywhere in HTML, attributes included.
+
+    >>> escape("<script>")
+    '&lt;script&gt;'
+    """
+    return html.escape(str(value), quote=True)
+
+
+def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A table of escaped cells; the first column names its row.
+
+    >>> table(["who"], [["A & B"]]).split("<tbody>")[1]
+    '<tr><th scope="row">A &amp; B</th></tr></tbody></table>'
+    """
+    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>'
+        for first, *rest in rows
+    )
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def percent(share: float) -> str:
+    """A share with one decimal, and never 0 or 100 % unless it is exactly that.
+
+    >>> percent(0.25), percent(1.0), percent(0.99999), percent(1e-9)
+    ('25.0 %', '100 %', '> 99.9 %', '< 0.1 %')
+    """
+    if math.isnan(share):
+        return "–"
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    if share > 0.9995:
+        return "> 99.9 %"
+    return "< 0.1 %" if share < 0.0005 else f"{100 * share:.1f} %"
+
+
+def number(value: float) -> str:
+    """A double for people: six digits, which may be fewer than it has.
+
+    >>> number(0.1 + 0.2), number(1234567.0), number(2.0)
+    ('0.3', '1.23457e+06', '2')
+    """
+    return "missing" if math.isnan(value) else f"{value:.6g}"
+
+
+def change(before: float, after: float) -> str:
+    """A move with six digits, or with all of them where six look the same.
+
+    >>> change(1.0, 2.5), change(1.0, 1.0000000000000002)
+    ('1 → 2.5', '1.0 → 1.0000000000000002')
+    """
+    short = number(before), number(after)
+    return " → ".join(short) if short[0] != short[1] else f"{before!r} → {after!r}"
