@@ -39,7 +39,6 @@ def test_public_names_are_pinned() -> None:
         "robust_accuracy_scorer",
         "robustness_radius",
         "save_model",
-        "shorten_witnesses",
         "verify",
         "write_report",
     ]

@@ -14,7 +14,6 @@ from treeproof.symbolic import Analysis, SymbolicAttack, analyze
 from treeproof.threat import Attacker
 from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
 from treeproof.verify import verify
-from treeproof.witnesses import shorten_witnesses
 
 if TYPE_CHECKING:
     from treeproof import plots
@@ -70,7 +69,6 @@ __all__ = [
     "robust_accuracy_scorer",
     "robustness_radius",
     "save_model",
-    "shorten_witnesses",
     "verify",
     "write_report",
 ]

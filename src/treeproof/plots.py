@@ -66,10 +66,7 @@ def robustness_against_reach(radii: npt.ArrayLike, *, unit: float = 1.0, ax: Any
 
 
 def moved_features(result: Verification, *, top: int = 12, ax: Any = None) -> Any:
-    """In how many counterexamples each feature is moved, and up or down; the `top` most moved ones.
-
-    `tp.shorten_witnesses(model, result)` first leaves out moves that do nothing.
-    """
+    """In how many counterexamples each feature is moved, and up or down; the `top` most moved ones."""
     ax = _axes(ax)
     moved = _moved_features(result)[:top]
     names = result.feature_names or tuple(f"feature {f}" for f in range(result.X.shape[1]))

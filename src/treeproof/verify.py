@@ -20,6 +20,7 @@ from treeproof.local import Limits, Local
 from treeproof.map_file import fingerprint
 from treeproof.threat import Attacker, Threat, bind_epsilon
 from treeproof.verdicts import Outcome, Verification, Witness, plain_epsilon
+from treeproof.witnesses import shorten
 from treeproof.workers import in_groups, progress_bar, run_tasks
 
 
@@ -165,6 +166,16 @@ def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
                 resilience[j, proved] = Outcome.PROVED
             if (task.epsilons[j] >= task.epsilons[k]).all():
                 resilience[j, found] = Outcome.REFUTED
+    broken = level > -2
+    neighbour[broken], attacked[broken] = shorten(ensemble, task.X[broken], neighbour[broken], attacked[broken])
+    # A neighbour that was not needed: the row itself can be attacked, which its own search had no time to find.
+    itself = (level >= 0) & ((neighbour == task.X) | np.isnan(task.X)).all(axis=1)
+    if (stability[itself] == Outcome.PROVED).any():
+        row = int(task.rows[itself & (stability == Outcome.PROVED)][0])
+        raise SoundnessError(
+            f"row {row}: the search proved it stable and then found an attack on it; please report this"
+        )
+    stability[itself], resilience[:, itself], level[itself] = Outcome.REFUTED, Outcome.REFUTED, -1
     answer = _Answer(task.rows, stability, resilience, level, neighbour, attacked, local.boxes)
     _check_reach(ensemble, task, answer)
     return answer

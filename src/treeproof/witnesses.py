@@ -2,58 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.ensemble import Ensemble
-from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.importers import as_ensemble
 from treeproof.intervals import FloatArray
 from treeproof.verdicts import Verification
-from treeproof.verify import labels_of
 
 
-def shorten_witnesses(model: Any, result: Verification, *, voting: Any = None) -> Verification:
-    """The same result with counterexamples that move no feature in vain.
+def shorten(
+    ensemble: Ensemble, x: FloatArray, neighbour: FloatArray, attacked: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Counterexamples (n, n_features) that move no feature in vain: neighbours and attacked rows.
 
     The search returns the first counterexample that it meets, which may move features that do not matter. Here moves
     are taken back one by one as long as the label still changes; what is left needs all of its moves. Taking back a
-    move is always within the attacker's reach. The rest of the result is as it was.
-
-    >>> import treeproof as tp
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> clf = RandomForestClassifier(10, max_depth=3, random_state=0).fit(X, y)
-    >>> result = tp.verify(clf, X, y, tp.Attacker.linf(0.4))
-    >>> short = shorten_witnesses(clf, result)
-    >>> sum(len(v.witness.moved) for v in short.verdicts if v.witness) < sum(
-    ...     len(v.witness.moved) for v in result.verdicts if v.witness)
-    True
+    move is always within the attacker's reach.
     """
-    ensemble = as_ensemble(model, voting=voting)
-    rows = np.flatnonzero(result.has_witness)
-    if not len(rows):
-        return result
-    pairs = _Pairs(ensemble, result.X[rows], result.neighbour[rows].copy(), result.attacked[rows].copy())
-    if not pairs.have_labels(result.neighbour_label[rows], result.attacked_label[rows]):
-        raise InvalidInput("the result is not of this model: it predicts other labels for the counterexamples")
-    pairs.shorten()
-    neighbour, attacked = result.neighbour.copy(), result.attacked.copy()
-    neighbour[rows], attacked[rows] = pairs.neighbour, pairs.attacked
-    labels = labels_of(ensemble, pairs.neighbour), labels_of(ensemble, pairs.attacked)
-    if (labels[0] == labels[1]).any():
-        row = int(rows[np.argmax(labels[0] == labels[1])])
-        raise SoundnessError(f"row {row}: the shortened counterexample keeps the label; please report this")
-    neighbour_label, attacked_label = result.neighbour_label.copy(), result.attacked_label.copy()
-    neighbour_label[rows], attacked_label[rows] = (ensemble.predict(z) for z in (pairs.neighbour, pairs.attacked))
-    return dataclasses.replace(
-        result, neighbour=neighbour, attacked=attacked, neighbour_label=neighbour_label, attacked_label=attacked_label
-    )
+    pairs = _Pairs(ensemble, x, neighbour.copy(), attacked.copy())
+    if len(x):
+        pairs.shorten()
+    return pairs.neighbour, pairs.attacked
 
 
 @dataclass(eq=False)
@@ -65,16 +36,10 @@ class _Pairs:
     neighbour: FloatArray
     attacked: FloatArray
 
-    def have_labels(self, neighbour: npt.NDArray[Any], attacked: npt.NDArray[Any]) -> bool:
-        if self.x.shape[1] != self.ensemble.n_features:
-            return False
-        predicted = self.ensemble.predict(self.neighbour), self.ensemble.predict(self.attacked)
-        return bool((predicted[0] == neighbour).all() and (predicted[1] == attacked).all())
-
     def shorten(self) -> None:
-        """Takes moves back until every one that is left is needed; the ones that few need go first."""
-        moved = _differ(self.neighbour, self.attacked).sum(axis=0)
-        order = np.argsort(moved, kind="stable")
+        """Takes moves back until every one that is left is needed; features that few trees test go first."""
+        tested = self.ensemble.feature[self.ensemble.feature >= 0]
+        order = np.argsort(np.bincount(tested, minlength=self.x.shape[1]), kind="stable")
         shorter = True
         while shorter:
             shorter = False
@@ -116,7 +81,7 @@ class MovedFeature:
 def moved_features(result: Verification) -> list[MovedFeature]:
     """Which features the counterexamples of a result move, those that most of them move first.
 
-    Of the attack only, not of the step to a neighbour; `shorten_witnesses` first leaves out moves that do nothing.
+    Of the attack only, not of the step to a neighbour.
     """
     near, far = result.neighbour[result.has_witness], result.attacked[result.has_witness]
     found = []

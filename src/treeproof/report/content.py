@@ -24,7 +24,6 @@ from treeproof.report.instances import Instances, choose
 from treeproof.report.planes import Planes, choose_features, cut_planes
 from treeproof.threat import Attacker, Threat
 from treeproof.verdicts import Verification
-from treeproof.witnesses import shorten_witnesses
 
 SHARE_OF_CURVE = 0.3
 """Of the time, for each of the two curves."""
@@ -64,13 +63,12 @@ def gather(
     n_jobs: int | None,
     voting: Any,
 ) -> Content:
-    """Computes what the result does not hold yet: shorter counterexamples, curves and slices."""
+    """Computes what the result does not hold yet: curves and slices."""
     began = time.monotonic()
     asked = TestSet.of(model, X, y, attacker, voting)
     ensemble = asked.ensemble
     _check_same(asked, result)
     names = _names(ensemble, feature_names)
-    result = shorten_witnesses(ensemble, result)
     wanted = choose_features(ensemble, attacker, result, features, names)
 
     def left(share: float) -> float:
