@@ -317,6 +317,17 @@ def test_ctrl_c_saves_what_was_decided_and_resume_goes_on(tmp_path: Path) -> Non
     np.testing.assert_array_equal(whole.stability[known], part.stability[known])
 
 
+def test_the_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "demo", "--out", tmp_path / "demo.html")
+    assert code == 0, err
+    shares = [float(share) for share in re.findall(r"(?:accurate|robust|resilient) (0\.\d+)", out)]
+    assert len(shares) == 6
+    for accuracy, robustness, resilience in (shares[:3], shares[3:]):
+        assert accuracy >= robustness >= resilience > 0.8
+    assert "instead of" in out and "boxes" in out and str(tmp_path / "demo.html") in out
+    assert 10_000 < (tmp_path / "demo.html").stat().st_size < 3_000_000
+
+
 def test_help_is_quick() -> None:
     best = min(_seconds("--help") for _ in range(3))
     plain = min(_seconds("-c", "import numpy, click", module=False) for _ in range(3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -129,3 +131,16 @@ def test_depths_and_sizes() -> None:
     assert ensemble.depths.tolist() == [tree.get_depth() for tree in forest.estimators_]
     assert ensemble.n_nodes == sum(tree.tree_.node_count for tree in forest.estimators_)
     assert "7 trees" in repr(ensemble)
+
+
+def test_a_copy_of_another_process_is_of_the_same_types() -> None:
+    """Kernels are compiled per type, and a frozen array is a type of its own."""
+    here = tp.from_model(MODEL)
+    here.predict(FRAME)
+    there = pickle.loads(pickle.dumps(here))
+    for name in ("feature", "threshold", "left", "right", "nan_left", "leaf", "roots", "leaf_scores", "base"):
+        before, after = getattr(here, name), getattr(there, name)
+        assert not before.flags.writeable and not after.flags.writeable
+        np.testing.assert_array_equal(before, after)
+    assert "grid" not in vars(there)
+    assert there.predict(FRAME).tolist() == here.predict(FRAME).tolist()

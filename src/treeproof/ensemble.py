@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -88,6 +88,17 @@ class Ensemble:
     """What the model was: library and class, for people to read."""
     source: Any = field(default=None)
     """Predicts labels as the library does, if it is at hand: the ground truth that witnesses are replayed on."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the fields is computed again.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickle forgets that arrays are frozen, and kernels would be compiled once more for those that are not.
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
 
     @property
     def n_trees(self) -> int:
