@@ -282,6 +282,8 @@ def start(*arguments: Any, **more: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "treeproof", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
+        # Whoever started the tests may have told them to ignore Ctrl-C, as a shell does for work in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 

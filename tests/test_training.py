@@ -296,7 +296,7 @@ def test_a_forest_shows_its_progress(capsys: pytest.CaptureFixture[str]) -> None
     X, y = blobs(2)
     RobustForestClassifier(tp.Attacker.linf(0.1), n_estimators=3, max_depth=1, progress=True).fit(X, y)
     shown = capsys.readouterr()
-    assert "growing trees" in shown.err and "3/3" in shown.err
+    assert "growing trees" in shown.err and "3 of 3" in shown.err
     assert shown.out == ""
 
 
