@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests import oracles
 from tests.adapters import as_attacker
 from tests.oracles import OracleAttacker
 from tests.strategies import attackers, neighbourhoods, points, tiny_ensembles
+from treeproof import partition
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.stability_map import StabilityMap, Status
@@ -206,9 +209,24 @@ def test_stopped_maps_are_sound_and_go_on_to_the_end() -> None:
     assert not small.complete
 
 
-def test_ctrl_c_leaves_a_sound_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    from treeproof import partition
+def test_ctrl_c_keeps_what_the_task_under_way_has_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All the work in one task, so that nothing is left if that task is thrown away."""
+    clf, _, _ = forest(60, 8)
+    monkeypatch.setattr(partition, "FIRST_TASK_BOXES", 10**9)
+    monkeypatch.setattr(partition, "TASK_BOXES", 10**9)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    alarm = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        alarm.start()
+        smap = StabilityMap.build(clf, tp.Attacker((-0.03, 0.0), budget=1), n_jobs=1, voting="hard")
+    finally:
+        alarm.cancel()
+        signal.signal(signal.SIGINT, before)
+    assert smap.interrupted and not smap.complete
+    assert smap.counts[Status.STABLE] + smap.counts[Status.UNSTABLE] > 100
 
+
+def test_ctrl_c_leaves_a_sound_map(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, _, _ = forest(9, 4)
     attacker = tp.Attacker((-0.05, 0.05), budget=1)
     calls = []

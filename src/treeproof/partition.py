@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from treeproof.intervals import FloatArray
 from treeproof.local import Limits, Local, cell_ends, compiled
 from treeproof.threat import Threat
 from treeproof.verdicts import Outcome
+from treeproof.workers import wait_for
 
 Int32Array = npt.NDArray[np.int32]
 
@@ -39,8 +40,11 @@ TASK_BOXES = 100_000
 FIRST_TASK_BOXES = 20_000
 SMALL_TASK_BOXES = 1_000
 """Boxes that one task visits at most: all at once where the end is in sight, few where order matters."""
-TASKS_PER_WORKER = 4
+TASKS_PER_WORKER = 8
 MOST_NODES = 2**31 - 2**20
+
+Task: TypeAlias = tuple[int, Int32Array, Int32Array, int]
+"""Node, box, points inside, how many parts may be visited."""
 
 
 class _Fine(NamedTuple):
@@ -419,8 +423,12 @@ class Partition:
         max_bytes: int,
         advance: Callable[[Partition], None],
     ) -> bool:
-        """Works until nothing waits or a limit is met; returns whether Ctrl-C ended it."""
-        from joblib import Parallel, delayed, effective_n_jobs
+        """Works until nothing waits or a limit is met; returns whether Ctrl-C ended it.
+
+        joblib throws away the tasks under way when it is interrupted, so a thread of ours waits for them: after Ctrl-C
+        they stop early and still deliver what they cut.
+        """
+        from joblib import Parallel, effective_n_jobs
 
         stop = np.zeros(1, dtype=np.int64)
         timer = None
@@ -430,30 +438,47 @@ class Partition:
             timer.start()
         workers = effective_n_jobs(n_jobs)
         bounded = deadline is not None or max_boxes is not None or len(self.points) > 0
-        try:
-            with Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1) as parallel:
-                while self.waiting and not stop[0] and self.n_bytes < max_bytes and self.n_nodes < MOST_NODES:
-                    tasks = self._next(workers, bounded, max_boxes)
-                    if not tasks:
-                        break
-                    if len(tasks) == 1:
-                        pieces = [cut_up(self.problem, *tasks[0][1:], stop)]
-                    else:
-                        pieces = parallel(delayed(cut_up)(self.problem, *task[1:], stop) for task in tasks)
-                    for task, piece in zip(tasks, pieces, strict=True):
-                        self.take(task[0], piece)
-                    advance(self)
-        except KeyboardInterrupt:
-            stop[0] = 1
-            return True
-        finally:
-            if timer is not None:
-                timer.cancel()
-        return False
+        # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1)
+        failure: list[BaseException] = []
+        done, closed, taking = threading.Event(), threading.Event(), threading.Lock()
 
-    def _next(
-        self, workers: int, bounded: bool, max_boxes: int | None
-    ) -> list[tuple[int, Int32Array, Int32Array, int]]:
+        def work() -> None:
+            try:
+                with parallel:
+                    while self.waiting and not stop[0] and self.n_bytes < max_bytes and self.n_nodes < MOST_NODES:
+                        tasks = self._next(workers, bounded, max_boxes)
+                        pieces = self._cut_all(tasks, parallel, stop)
+                        with taking:
+                            if not tasks or closed.is_set():
+                                break
+                            for task, piece in zip(tasks, pieces, strict=True):
+                                self.take(task[0], piece)
+                        advance(self)
+            except BaseException as error:
+                failure.append(error)
+            finally:
+                done.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        interrupted = wait_for(done, lambda: stop.fill(1))
+        with taking:
+            closed.set()
+        if timer is not None:
+            timer.cancel()
+        # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
+        if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
+            raise failure[0]
+        return interrupted or bool(failure)
+
+    def _cut_all(self, tasks: list[Task], parallel: Any, stop: npt.NDArray[np.int64]) -> list[Any]:
+        from joblib import delayed
+
+        if len(tasks) == 1:
+            return [cut_up(self.problem, *tasks[0][1:], stop)]
+        return list(parallel(delayed(cut_up)(self.problem, *task[1:], stop) for task in tasks)) if tasks else []
+
+    def _next(self, workers: int, bounded: bool, max_boxes: int | None) -> list[Task]:
         """The next boxes to cut: (node, box, points inside, how many parts may be visited)."""
         n = min(len(self.waiting), workers * TASKS_PER_WORKER)
         if bounded:
@@ -461,7 +486,7 @@ class Partition:
         elif self.visited == 0:  # what is done before workers could be asked needs none
             limit = min(FIRST_TASK_BOXES, TASK_BOXES)
         else:
-            limit = int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
+            limit = int(np.clip(self.visited // workers, SMALL_TASK_BOXES, TASK_BOXES))
         if max_boxes is not None:
             left = max_boxes - self.n_boxes  # a visit adds one box at most
             n = min(n, left)

@@ -116,7 +116,7 @@ def run_tasks(
             done.set()
 
     threading.Thread(target=run, daemon=True).start()
-    interrupted = _wait(done, limits)
+    interrupted = wait_for(done, limits.cancelled.set)
     with taking:
         closed.set()
     # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
@@ -129,8 +129,8 @@ def _work(work: Callable[[Ensemble, Any], Any], carried: Carried, task: Any) -> 
     return work(carried.ensemble, task)
 
 
-def _wait(done: threading.Event, limits: Limits) -> bool:
-    """Waits for the work to end; returns whether Ctrl-C came before that. A second one is not waited for.
+def wait_for(done: threading.Event, cancel: Callable[[], Any]) -> bool:
+    """Waits for work to end; returns whether Ctrl-C came before that, which cancels it. A second one is not waited for.
 
     An event, because an interrupted `Thread.join` takes a running thread for ended (seen on Python 3.11).
     """
@@ -141,7 +141,7 @@ def _wait(done: threading.Event, limits: Limits) -> bool:
                 pass
             return since is not None
         except KeyboardInterrupt:  # noqa: PERF203 (one turn per Ctrl-C)
-            limits.cancelled.set()
+            cancel()
             if since is not None:
                 return True
             since = time.monotonic()
