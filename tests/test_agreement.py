@@ -46,7 +46,7 @@ def test_symbolic_within_map_and_local_equal_to_it(part: int) -> None:
         proved = analysis.is_stable(rows)
         assert (status[proved & known] == Status.STABLE).all()
         assert (local[proved] == tp.Outcome.PROVED).all()
-        # An interval that excludes 0 may be narrower than the steps between doubles: then symbolic attacks are too many.
+        # An interval that excludes 0 may be narrower than the steps between doubles: symbolic attacks are too many.
         if analysis.converged and smap.grid.sure.all() and all(low <= 0 <= high for low, high in plain.intervals):
             assert (proved == (status == Status.STABLE)).all()
 

@@ -437,7 +437,7 @@ class Partition:
             timer.daemon = True
             timer.start()
         workers = effective_n_jobs(n_jobs)
-        bounded = deadline is not None or max_boxes is not None or len(self.points) > 0
+        in_order = max_boxes is not None or len(self.points) > 0
         # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1)
         failure: list[BaseException] = []
@@ -447,7 +447,7 @@ class Partition:
             try:
                 with parallel:
                     while self.waiting and not stop[0] and self.n_bytes < max_bytes and self.n_nodes < MOST_NODES:
-                        tasks = self._next(workers, bounded, max_boxes)
+                        tasks = self._next(workers, in_order, deadline is not None, max_boxes)
                         pieces = self._cut_all(tasks, parallel, stop)
                         with taking:
                             if not tasks or closed.is_set():
@@ -478,11 +478,13 @@ class Partition:
             return [cut_up(self.problem, *tasks[0][1:], stop)]
         return list(parallel(delayed(cut_up)(self.problem, *task[1:], stop) for task in tasks)) if tasks else []
 
-    def _next(self, workers: int, bounded: bool, max_boxes: int | None) -> list[Task]:
+    def _next(self, workers: int, in_order: bool, limited: bool, max_boxes: int | None) -> list[Task]:
         """The next boxes to cut: (node, box, points inside, how many parts may be visited)."""
         n = min(len(self.waiting), workers * TASKS_PER_WORKER)
-        if bounded:
+        if in_order:
             limit = SMALL_TASK_BOXES
+        elif limited:  # small enough at first for the largest boxes to come first, if there is little time
+            limit = int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
         elif self.visited == 0:  # what is done before workers could be asked needs none
             limit = min(FIRST_TASK_BOXES, TASK_BOXES)
         else:
