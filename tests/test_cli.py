@@ -110,6 +110,26 @@ def test_relative_sizes_are_fractions_of_the_range(
     np.testing.assert_array_equal(written.resilience_by_epsilon[0], truth.resilience_by_epsilon[0])
 
 
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_neighbourhood_by_name(
+    relative: bool, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(folder / "test.csv")[COLUMNS]
+    size = (frame.max() - frame.min()) if relative else pd.Series(1.0, COLUMNS)
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.05"]
+    code, out, err = run(
+        capsys, *question, "--epsilon", "mean radius=0.02,worst area=0.1", "--json", tmp_path / "r.json",
+        *(["--relative"] if relative else []),
+    )  # fmt: skip
+    assert code == 0, err
+    attacker = tp.Attacker([(-0.05 * s, 0.05 * s) for s in size])
+    epsilon = {"mean radius": 0.02 * size["mean radius"], "worst area": 0.1 * size["worst area"]}
+    truth = expected(folder, attacker, epsilon=epsilon)
+    written = tp.Verification.from_json(tmp_path / "r.json")
+    np.testing.assert_array_equal(written.resilience_by_epsilon[0], truth.resilience_by_epsilon[0])
+    assert "resilient, ε = mean radius=0.02,worst area=0.1" in out
+
+
 def test_a_gate_for_ci(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = [
         "verify",
@@ -217,6 +237,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("pickle", ["verify", "model.pkl", "test.csv", "--delta", "1"], "allow.pickle"),
     ("corrupt model", ["verify", "corrupt.json", "test.csv", "--delta", "1"], "corrupt.json"),
     ("epsilon", [*VERIFY, "--delta", "1", "--epsilon", "-1"], "--epsilon must be at least 0, got -1"),
+    ("epsilon by an unknown name", [*VERIFY, "--delta", "1", "--epsilon", "age=1"], "no feature 'age'"),
     ("empty", ["verify", "model.json", "empty.csv", "--label", "y", "--delta", "1"], "empty.csv holds no rows"),
     ("unknown option", [*VERIFY, "--detla", "1"], "--detla"),
     ("a folder", ["verify", "model.json", ".", "--delta", "1"], "none of the data files"),

@@ -217,21 +217,31 @@ class Neighbourhood:
     value: Any
 
 
-def neighbourhoods(text: str | None, relative: bool, X: npt.NDArray[np.float64]) -> list[Neighbourhood]:
-    """The ε of --epsilon: numbers with commas in between."""
+def neighbourhoods(
+    text: str | None, relative: bool, X: npt.NDArray[np.float64], ensemble: Ensemble
+) -> list[Neighbourhood]:
+    """The ε of --epsilon: numbers with commas in between, or one neighbourhood as name=number,…"""
     if text is None:
         return []
-    out: list[Neighbourhood] = []
-    for part in listed(text):
-        size = _number(part, "--epsilon")
-        if not size >= 0:
-            raise InvalidInput(f"--epsilon must be at least 0, got {part}")
-        if part in [one.text for one in out]:
-            raise InvalidInput(f"--epsilon names {part} twice")
-        out.append(Neighbourhood(part, tuple((size * ranges(X)).tolist()) if relative else size))
-    if not out:
+    parts = [text] if "=" in text else list(listed(text))
+    if not parts:
         raise InvalidInput(f"--epsilon must be a number, or several with commas in between; got {text!r}")
-    return out
+    if len(set(parts)) != len(parts):
+        raise InvalidInput(f"--epsilon names a number twice: {text}")
+    return [Neighbourhood(part, _neighbourhood(part, relative, X, ensemble)) for part in parts]
+
+
+def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64], ensemble: Ensemble) -> Any:
+    size = number_or_by_name(text, "--epsilon")
+    for one in size.values() if isinstance(size, dict) else [size]:
+        if not one >= 0:
+            raise InvalidInput(f"--epsilon must be at least 0, got {text}")
+    if not relative:
+        return size
+    if not isinstance(size, dict):
+        return tuple((size * ranges(X)).tolist())
+    wide = ranges(X)
+    return {name: one * float(wide[ensemble.feature_index(name)]) for name, one in size.items()}
 
 
 def read_rows(data: str, label: str, drop: str, ensemble: Ensemble) -> tuple[Table, npt.NDArray[Any]]:

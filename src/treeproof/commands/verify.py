@@ -31,7 +31,7 @@ WITNESSES = 3
 @model_options
 @data_options
 @attacker_options
-@click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience; without it only robustness.")
+@click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=E,…")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
 @click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
 @click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
@@ -79,7 +79,7 @@ def verify(
     table, X = read_rows(data, label, drop, ensemble)
     y = table.labels(label, ensemble)
     attacker = choice.attacker(ensemble, X)
-    around = neighbourhoods(epsilon, choice.relative, X)
+    around = neighbourhoods(epsilon, choice.relative, X, ensemble)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
     screen.say(f"model      {ensemble}")
     screen.say(f"data       {data}: {len(X)} rows")
