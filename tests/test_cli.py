@@ -234,7 +234,7 @@ WRONG: list[tuple[str, list[str], str]] = [
         "row 1, column 'mean radius': 'big'",
     ),
     ("width", ["verify", "model.json", "narrow.csv", "--label", "y", "--delta", "1"], "no column 'worst concavity'"),
-    ("pickle", ["verify", "model.pkl", "test.csv", "--delta", "1"], "allow.pickle"),
+    ("pickle", ["verify", "model.pkl", "test.csv", "--delta", "1"], "--allow-pickle"),
     ("corrupt model", ["verify", "corrupt.json", "test.csv", "--delta", "1"], "corrupt.json"),
     ("epsilon", [*VERIFY, "--delta", "1", "--epsilon", "-1"], "--epsilon must be at least 0, got -1"),
     ("epsilon by an unknown name", [*VERIFY, "--delta", "1", "--epsilon", "age=1"], "no feature 'age'"),
@@ -252,7 +252,10 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("classes", [*VERIFY, "--delta", "1", "--classes", "a,b,c"], "must name the model's 2 classes"),
     ("unknown command", ["verfy"], "verfy"),
     ("attacker file", [*VERIFY, "--attacker", "test.csv"], "test.csv is not JSON"),
-    ("unwritable", [*VERIFY, "--delta", "1", "--json", "no/r.json"], "cannot write no"),
+    ("unwritable", [*VERIFY, "--delta", "1", "--json", "no/r.json"], "cannot write no/r.json: no is no folder"),
+    ("a folder to write", [*VERIFY, "--delta", "1", "--csv", "."], "cannot write .: it is a folder"),
+    ("jobs", [*VERIFY, "--delta", "1", "--jobs", "0"], "--jobs must be a number of workers, or -1 for all, got 0"),
+    ("ranges alone", [*VERIFY, "--delta", "1", "--ranges", "test.csv"], "--ranges goes with --relative"),
     ("map of a ball", ["map", "model.json", "--norm", "2", "--radius", "1", "--out", "m.tpm"], "interval"),
     (
         "train on text",
@@ -281,6 +284,77 @@ def test_wrong_input_ends_with_one_line_and_2(
     said = [line for line in err.splitlines() if line.startswith("treeproof: ")]
     assert code == 2 and len(said) == 1 and "Traceback" not in err
     assert re.search(message, said[0]), said[0]
+
+
+def test_fractions_can_be_of_other_data(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one_row = pd.read_csv(folder / "test.csv")[:1]
+    one_row.to_csv(tmp_path / "one.csv", index=False)
+    question = ["verify", folder / "model.json", tmp_path / "one.csv", "--label", "y", "--delta", "0.05", "--relative"]
+    code, _, err = run(capsys, *question)
+    assert code == 2 and "no feature varies" in err and "--ranges" in err
+    code, _, err = run(capsys, *question, "--ranges", folder / "train.csv", "--json", tmp_path / "r.json")
+    assert code == 0, err
+    train = pd.read_csv(folder / "train.csv")[COLUMNS]
+    size = (train.max() - train.min()).tolist()
+    assert tp.Verification.from_json(tmp_path / "r.json").attacker == tp.Attacker([(-0.05 * s, 0.05 * s) for s in size])
+
+
+def test_a_guard_never_takes_ranges_from_the_rows_it_labels(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = [
+        "guard", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.02", "--relative", "--out",
+        tmp_path / "o.csv",
+    ]  # fmt: skip
+    code, _, err = run(capsys, *question)
+    assert code == 2 and "--ranges FILE" in err
+    assert run(capsys, *question, "--ranges", folder / "train.csv")[0] == 0
+
+
+def test_numbers_on_the_screen_do_what_they_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shown moves are rounded; the rounded numbers still turn the label."""
+    _, out, _ = run(capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5")
+    ensemble, X = tp.load_model(folder / "model.json"), pd.read_csv(folder / "test.csv")[COLUMNS].to_numpy()
+    shown = re.findall(r"broken     row (\d+): (.*) turns (\d) into (\d)", out)
+    assert shown
+    for row, moves, before, after in shown:
+        x = X[int(row)].copy()
+        for name, _, to in re.findall(r"([a-z ]+?) (-?[\d.e+-]+) → (-?[\d.e+-]+)", moves.replace(", ", ",")):
+            x[COLUMNS.index(name.strip(" ,"))] = float(to)
+        assert (str(ensemble.predict([X[int(row)]])[0]), str(ensemble.predict([x])[0])) == (before, after)
+
+
+def test_check_refuses_the_result_of_another_model(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["--label", "y", "--delta", "0.5", "--json", tmp_path / "r.json"]
+    run(capsys, "verify", folder / "model.json", folder / "test.csv", *question)
+    run(
+        capsys, "train", folder / "train.csv", "--label", "y", "--delta", "0.5", "--trees", "1", "--out", tmp_path / "o"
+    )
+    code, _, err = run(capsys, "check", tmp_path / "o", tmp_path / "r.json", "--sample", "1")
+    assert code == 2 and "is about another model" in err
+
+
+def test_resume_says_what_it_takes_over(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "r.json"
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5", "--json", file]
+    _, out, _ = run(capsys, *question, "--resume")
+    assert f"there is no {file} yet" in out
+    _, out, _ = run(capsys, *question, "--resume")
+    assert "80 of 80 rows taken over" in out
+
+
+def test_neighbourhoods_keep_the_names_they_were_given(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(
+        capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.02", "--relative",
+        "--epsilon", "0.005,0.01", "--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json",
+    )  # fmt: skip
+    assert "resilient, ε = 0.005 of the range" in out
+    assert "resilience at 0.01 of the range" in pd.read_csv(tmp_path / "r.csv").columns
+    assert "at ε = 0.01 of the range" in repr(tp.Verification.from_json(tmp_path / "r.json"))
 
 
 def test_a_pickle_is_read_when_it_is_allowed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,6 +67,25 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(0)
 
 
+IN_OPTIONS = {
+    "pass allow_pickle=True": "say --allow-pickle",
+    "allow_pickle=True": "--allow-pickle",
+    "; None means no limit": "",
+    ", or None for no limit": "",
+    ", -1 for all, or None": ", or -1 for all",
+    "n_jobs": "--jobs",
+    "max_seconds": "--max-seconds",
+    "max_boxes": "--max-boxes",
+    "n_estimators": "--trees",
+    "max_depth": "--depth",
+    "for L0 use Attacker.l0": "for L0 use --l0",
+    "use treeproof.verify, which takes it, or an attacker with intervals": "use treeproof verify, or --delta",
+}
+"""What the library's messages call things, and what they are called here."""
+
+
 def _stop(message: str) -> NoReturn:
+    for name, option in IN_OPTIONS.items():
+        message = message.replace(name, option)
     click.echo(f"treeproof: {' '.join(message.split())}", err=True)
     sys.exit(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 
 def escape(value: object) -> str:
@@ -55,10 +56,19 @@ def number(value: float) -> str:
 
 
 def change(before: float, after: float) -> str:
-    """A move with six digits, or with all of them where six look the same.
+    """A move in six digits, both ends rounded away from each other.
 
-    >>> change(1.0, 2.5), change(1.0, 1.0000000000000002)
-    ('1 → 2.5', '1.0 → 1.0000000000000002')
+    Moves often end right behind a threshold, and a number rounded to the nearest could lie in front of it.
+
+    >>> change(1.0, 2.5), change(1.6, 1.6500000000000001), change(770.0, 734.9999694824219), change(0.3, 0.1 + 0.2)
+    ('1 → 2.5', '1.6 → 1.65001', '770 → 734.999', '0.3 → 0.300001')
     """
-    short = number(before), number(after)
-    return " → ".join(short) if short[0] != short[1] else f"{before!r} → {after!r}"
+    rising = after > before
+    return f"{_rounded(before, up=not rising)} → {_rounded(after, up=rising)}"
+
+
+def _rounded(value: float, up: bool) -> str:
+    if not math.isfinite(value):
+        return number(value)
+    digits = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return number(float(digits.create_decimal(repr(float(value)))))

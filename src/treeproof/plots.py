@@ -134,6 +134,7 @@ def slice(
 
 
 def _regions(ax: Any, labels: Any, status: Any, extent: tuple[float, float, float, float], n_classes: int) -> None:
+    from matplotlib.collections import LineCollection
     from matplotlib.colors import ListedColormap
 
     hues = ListedColormap([HUES[k % len(HUES)] for k in range(n_classes)])
@@ -144,10 +145,10 @@ def _regions(ax: Any, labels: Any, status: Any, extent: tuple[float, float, floa
     xs, ys = np.linspace(*extent[:2], n + 1), np.linspace(*extent[2:], n + 1)
     for outcome, hatch in ((Outcome.REFUTED, "////"), (Outcome.UNKNOWN, "..")):
         _hatch(ax, status == outcome, xs, ys, hatch)
-    middle_x, middle_y = (xs[:-1] + xs[1:]) / 2, (ys[:-1] + ys[1:]) / 2
-    for k in range(n_classes if n > 1 else 0):
-        if 0 < int((labels == k).sum()) < labels.size:
-            ax.contour(middle_x, middle_y, (labels == k).astype(float), levels=[0.5], colors="black", linewidths=1)
+    # Between squares of different labels: trees have no slanted boundaries.
+    upright = [[(xs[j + 1], ys[i]), (xs[j + 1], ys[i + 1])] for i, j in np.argwhere(labels[:, 1:] != labels[:, :-1])]
+    level = [[(xs[j], ys[i + 1]), (xs[j + 1], ys[i + 1])] for i, j in np.argwhere(labels[1:] != labels[:-1])]
+    ax.add_collection(LineCollection(upright + level, colors="black", linewidths=1))
 
 
 def _hatch(ax: Any, there: Any, xs: Any, ys: Any, hatch: str) -> None:

@@ -137,6 +137,8 @@ class Verification:
     boxes: int = field(default=0)
     fingerprint: str = ""
     """Tells models that predict differently apart."""
+    epsilon_names: tuple[str, ...] | None = None
+    """What to call the neighbourhoods, where their numbers do not tell people enough."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -222,15 +224,22 @@ class Verification:
             "stability": [str(Outcome(int(o))) for o in self.stability],
             "robustness": [str(Outcome(int(o))) for o in self.robustness_outcomes],
         }
-        for name, outcomes in zip(self._epsilon_names(), self.resilience_by_epsilon, strict=True):
-            title = "resilience" if len(self.epsilons) == 1 else f"resilience at {name}"
+        for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
+            title = "resilience" if len(self.epsilons) == 1 else f"resilience at {name.removeprefix('ε = ')}"
             columns[title] = [str(Outcome(int(o))) for o in outcomes]
         columns["moved"] = [self._moved(i) for i in range(len(self))]
         return columns
 
-    def _epsilon_names(self) -> list[str]:
-        """Short names of the neighbourhoods: the number, or the place of one that has many numbers."""
-        return [str(one) if isinstance(one, (int, float)) else f"ε{k + 1}" for k, one in enumerate(self.epsilons)]
+    @property
+    def names_of_epsilons(self) -> list[str]:
+        """Short names of the neighbourhoods: those given, the number, or the place of one that has many numbers."""
+        if self.epsilon_names is not None:
+            return [f"ε = {name}" for name in self.epsilon_names]
+        many = [k for k, epsilon in enumerate(self.epsilons) if not isinstance(epsilon, (int, float))]
+        return [
+            f"ε = {epsilon}" if k not in many else "ε per feature" if len(many) == 1 else f"ε{k + 1} per feature"
+            for k, epsilon in enumerate(self.epsilons)
+        ]
 
     def _moved(self, row: int) -> str:
         """The witness's moves in words: `income 3.0 → 2.5`."""
@@ -258,6 +267,7 @@ class Verification:
             "interrupted": self.interrupted,
             "boxes": self.boxes,
             "epsilons": [_epsilon_to_json(epsilon) for epsilon in self.epsilons],
+            "epsilon_names": None if self.epsilon_names is None else list(self.epsilon_names),
             "label_dtype": np.result_type(*labels.values()).str,
             **{name: [_plain_label(label) for label in array.tolist()] for name, array in labels.items()},
             "stability": self.stability.tolist(),
@@ -305,6 +315,9 @@ class Verification:
         n = len(_list(content["y"], "y", (str, bool, int, float)))
         epsilons = tuple(_epsilon_from_json(epsilon) for epsilon in _list(content["epsilons"], "epsilons", (dict,)))
         resilience = _list(content["resilience"], "resilience", (list,), len(epsilons))
+        called = content["epsilon_names"]
+        if called is not None:
+            called = tuple(_list(called, "epsilon_names", (str,), len(epsilons)))
         dtype = np.dtype(content["label_dtype"])
         arrays: dict[str, Any] = {name: _rows_from_json(content[name], name, n, width) for name in _ROWS}
         arrays |= {name: _labels_from_json(content[name], name, n, dtype) for name in _LABELS}
@@ -313,6 +326,7 @@ class Verification:
             stability=_outcomes_from_json(content["stability"], "stability", n),
             resilience_by_epsilon=tuple(_outcomes_from_json(row, "resilience", n) for row in resilience),
             epsilons=epsilons,
+            epsilon_names=called,
             has_witness=np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_),
             feature_names=None if names is None else tuple(names),
             **{name: content[name] for name in ("seconds", "interrupted", "boxes", "model", "fingerprint")},
@@ -321,8 +335,8 @@ class Verification:
 
     def __repr__(self) -> str:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {_short(self.robustness)}"]
-        for name, outcomes in zip(self._epsilon_names(), self.resilience_by_epsilon, strict=True):
-            parts.append(f"resilience {_short(Bounds.of(outcomes))} at {name if name[0] == 'ε' else f'ε = {name}'}")
+        for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
+            parts.append(f"resilience {_short(Bounds.of(outcomes))} at {name}")
         if self.interrupted:
             parts.append("interrupted")
         return f"Verification({', '.join(parts)})"
@@ -330,9 +344,8 @@ class Verification:
     def _repr_html_(self) -> str:
         """What a notebook shows: the measures, and the first counterexamples."""
         measures = [("accuracy", percent(self.accuracy), "exact"), ("robustness", *_in_words(self.robustness))]
-        for epsilon, outcomes in zip(self.epsilons, self.resilience_by_epsilon, strict=True):
-            what = f"resilience, ε = {epsilon:g}" if isinstance(epsilon, (int, float)) else "resilience, ε per feature"
-            measures.append((what, *_in_words(Bounds.of(outcomes))))
+        for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
+            measures.append((f"resilience, {name}", *_in_words(Bounds.of(outcomes))))
         of_what = (
             f"{len(self)} rows{', interrupted' if self.interrupted else ''}: {self.model}, {_cut(repr(self.attacker))}"
         )
@@ -340,10 +353,10 @@ class Verification:
             f"<p><b>Verification</b> of {escape(of_what)}</p>",
             table(["measure", "share of rows", ""], measures),
         ]
-        rows = np.flatnonzero(self.has_witness)
+        rows = np.flatnonzero(self.has_witness & self.correct)
         if len(rows):
             first = rows[:FIRST_WITNESSES].tolist()
-            parts.append(f"<p>{len(rows)} counterexamples{', the first:' if len(first) < len(rows) else ':'}</p>")
+            parts.append(f"<p>{len(rows)} rows are broken{', the first:' if len(first) < len(rows) else ':'}</p>")
             parts.append(table(["row", "label", "attack", "label after"], [self._witness_in_cells(i) for i in first]))
         return "".join(parts)
 
@@ -354,7 +367,8 @@ class Verification:
         moves = [f"{names[f]} {change(*ends)}" for f, ends in witness.moved.items()]
         left_out = len(moves) - MOST_MOVES
         shown = ", ".join(moves[:MOST_MOVES]) + (f" and {left_out} more" if left_out > 0 else "")
-        return row, witness.label, shown, witness.attacked_label
+        near = "" if np.array_equal(witness.x, witness.neighbour, equal_nan=True) else " near it"
+        return f"{row}{near}", witness.label, shown, witness.attacked_label
 
 
 # What a file holds besides scalars; rows are (n, n_features) doubles.
@@ -371,7 +385,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "label_dtype": (str,),
 }
 _FIELDS = {
-    *("format", "version", "feature_names", "epsilons", "stability", "resilience", "has_witness"),
+    *("format", "version", "feature_names", "epsilons", "epsilon_names", "stability", "resilience", "has_witness"),
     *_SCALARS,
     *_LABELS,
     *_ROWS,

@@ -9,6 +9,7 @@ import click
 from treeproof.commands import screen
 from treeproof.commands.question import load, model_options
 from treeproof.errors import InvalidInput
+from treeproof.map_file import fingerprint
 
 
 @click.command()
@@ -39,6 +40,8 @@ def check(evidence: str, sample: int | None, seed: int, **model: Any) -> None:
         raise InvalidInput(
             f"{evidence} has rows of {result.X.shape[1]} features, the model takes {ensemble.n_features}"
         )
+    if result.fingerprint != fingerprint(ensemble).hex():
+        raise InvalidInput(f"{evidence} is about another model, or about the same one with other --voting or --classes")
     counts = plain.check_verification(ensemble, result, sample, seed)
     rows = len(result) if sample is None else min(sample, len(result))
     screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))

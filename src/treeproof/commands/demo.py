@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treeproof.commands import screen
+from treeproof.markup import change
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,9 +106,8 @@ def _example(forest: Any, result: Verification, setting: Setting) -> str:
     f = max(moved, key=lambda f: abs(moved[f][1] - moved[f][0]) / setting.spread[f])
     before, after = forest.predict([witness.neighbour])[0], forest.predict([witness.attacked])[0]
     return (
-        f"For example row {row}: move {len(moved)} measurements a little ({setting.names[f]} "
-        f"{screen.number(moved[f][0])} → {screen.number(moved[f][1])} is the largest move), and the forest says "
-        f"{after} instead of {before}."
+        f"For example row {row}: move {len(moved)} measurements a little ({setting.names[f]} {change(*moved[f])} is "
+        f"the largest move), and the forest says {after} instead of {before}."
     )
 
 

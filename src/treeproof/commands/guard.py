@@ -13,6 +13,7 @@ from treeproof.commands import screen
 from treeproof.commands.question import (
     AttackerChoice,
     attacker_options,
+    check_writable,
     data_options,
     load,
     model_options,
@@ -22,6 +23,7 @@ from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
 
 if TYPE_CHECKING:
+    from treeproof import Attacker, Ensemble
     from treeproof.tables import Table
 
 ABSTAIN = "abstain"
@@ -54,11 +56,12 @@ def guard(
     """Predict the rows of DATA, and abstain wherever the attacker could change the answer.
 
     \b
-    treeproof guard model.json new.csv --delta 0.05 --out labelled.csv
+    treeproof guard model.json new.csv --delta 0.05 --relative --ranges train.csv --out labelled.csv
     treeproof guard model.json new.csv --map model.tpm --out labelled.csv
     """
     import treeproof as tp
 
+    check_writable(out)
     ensemble = load(model, voting, classes, allow_pickle)
     table, X = read_rows(data, label, drop, ensemble)
     if column in table.columns:
@@ -66,7 +69,7 @@ def guard(
     smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
     if smap is not None and any(attack.values()):
         raise InvalidInput("a map holds its attacker; leave --delta and the like out, or --map")
-    attacker = AttackerChoice(**attack).attacker(ensemble, X) if smap is None else smap.attacker
+    attacker = _attacker(AttackerChoice(**attack), label, drop, ensemble) if smap is None else smap.attacker
     screen.announce_compilation()
     guarded = tp.GuardedClassifier(
         ensemble,
@@ -88,6 +91,13 @@ def guard(
         if proved.any():
             screen.say(f"           {right[proved].mean():.3f} of the answers; no attack can turn one into another")
     screen.say(f"wrote      {out}")
+
+
+def _attacker(choice: AttackerChoice, label: str, drop: str, ensemble: Ensemble) -> Attacker:
+    """Never from the ranges of the rows to label: a promise must not depend on which rows come together."""
+    if choice.relative and choice.ranges is None:
+        raise InvalidInput("--relative needs --ranges FILE here, data whose ranges the fractions are of: training data")
+    return choice.attacker(ensemble, choice.reference(label, drop, ensemble, None))
 
 
 def _with_column(table: Table, name: str, values: list[str]) -> str:

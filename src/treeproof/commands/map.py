@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from treeproof.commands import screen
-from treeproof.commands.question import AttackerChoice, attacker_options, load, model_options, read_rows
+from treeproof.commands.question import AttackerChoice, attacker_options, check_writable, load, model_options, read_rows
 
 
 @click.command(name="map")
@@ -44,9 +44,11 @@ def map_command(
     """
     import treeproof as tp
 
+    check_writable(out)
     ensemble = load(model, voting, classes, allow_pickle)
     rows = None if data is None else read_rows(data, label, drop, ensemble)[1]
-    attacker = AttackerChoice(**attack).attacker(ensemble, rows)
+    choice = AttackerChoice(**attack)
+    attacker = choice.attacker(ensemble, choice.reference(label, drop, ensemble, rows))
     smap = tp.StabilityMap.build(
         ensemble,
         attacker,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -62,6 +64,7 @@ def attacker_options(command: F) -> F:
         click.option("--radius", type=float, metavar="R", help="The radius of --norm."),
         click.option("--only", default="", metavar="COL,…", help="The only features that the attacker can touch."),
         click.option("--relative", is_flag=True, help="D and ε are fractions of each feature's range in the data."),
+        click.option("--ranges", metavar="FILE", help="With --relative: the data whose ranges are meant, if not DATA."),
     )(command)
 
 
@@ -101,6 +104,15 @@ class AttackerChoice:
     radius: float | None
     only: str
     relative: bool
+    ranges: str | None
+
+    def reference(
+        self, label: str, drop: str, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
+    ) -> npt.NDArray[np.float64] | None:
+        """The rows whose ranges --relative means: those of --ranges, else X."""
+        if self.ranges is not None and not self.relative:
+            raise InvalidInput("--ranges goes with --relative")
+        return X if self.ranges is None else read_rows(self.ranges, label, drop, ensemble)[1]
 
     def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
         """The attacker on this model; with --relative, of these rows' ranges."""
@@ -189,7 +201,10 @@ def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     if X is None:
         raise InvalidInput("--relative needs data to take the ranges from")
     known = np.where(np.isnan(X), -np.inf, X).max(axis=0), np.where(np.isnan(X), np.inf, X).min(axis=0)
-    return np.where(known[0] >= known[1], known[0] - known[1], 0.0)
+    size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
+    if not (size > 0).any():
+        raise InvalidInput("no feature varies in the data, so fractions of ranges are 0; give more rows with --ranges")
+    return size
 
 
 def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64]) -> Attacker:
@@ -203,7 +218,7 @@ def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64])
     domain = list(zip(threat.domain_low.tolist(), threat.domain_high.tolist(), strict=True))
     return tp.Attacker(
         intervals,
-        costs=threat.cost.tolist(),
+        costs=threat.cost.tolist() if len(set(threat.cost.tolist())) > 1 else int(threat.cost[0]),
         budget=attacker.budget,
         domain=None if attacker.domain is None else domain,
     )
@@ -218,7 +233,7 @@ class Neighbourhood:
 
 
 def neighbourhoods(
-    text: str | None, relative: bool, X: npt.NDArray[np.float64], ensemble: Ensemble
+    text: str | None, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble
 ) -> list[Neighbourhood]:
     """The ε of --epsilon: numbers with commas in between, or one neighbourhood as name=number,…"""
     if text is None:
@@ -231,7 +246,7 @@ def neighbourhoods(
     return [Neighbourhood(part, _neighbourhood(part, relative, X, ensemble)) for part in parts]
 
 
-def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64], ensemble: Ensemble) -> Any:
+def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble) -> Any:
     size = number_or_by_name(text, "--epsilon")
     for one in size.values() if isinstance(size, dict) else [size]:
         if not one >= 0:
@@ -242,6 +257,22 @@ def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64], ensemb
         return tuple((size * ranges(X)).tolist())
     wide = ranges(X)
     return {name: one * float(wide[ensemble.feature_index(name)]) for name, one in size.items()}
+
+
+def check_writable(*paths: str | None) -> None:
+    """Refuses files that cannot be written before any work is done for them."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = Path(path).parent
+        if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise InvalidInput(f"cannot write {path}: {'it is' if Path(path).is_dir() else folder} {_why_not(path)}")
+
+
+def _why_not(path: str) -> str:
+    if Path(path).is_dir():
+        return "a folder"
+    return "cannot be written to" if Path(path).parent.is_dir() else "is no folder"
 
 
 def read_rows(data: str, label: str, drop: str, ensemble: Ensemble) -> tuple[Table, npt.NDArray[Any]]:

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from treeproof.markup import change
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -86,7 +88,7 @@ def in_words(result: Verification, row: int, most: int = 4) -> str:
     witness = result.witness(row)
     assert witness is not None
     names = feature_names(result)
-    moves = [f"{names[f]} {number(a)} → {number(b)}" for f, (a, b) in witness.moved.items()]
+    moves = [f"{names[f]} {change(before, after)}" for f, (before, after) in witness.moved.items()]
     shown = ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
     where = "" if (witness.x == witness.neighbour).all() else " near it"
     return f"row {row}{where}: {shown} turns {witness.label} into {witness.attacked_label}"

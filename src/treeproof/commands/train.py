@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from treeproof.commands import screen
-from treeproof.commands.question import AttackerChoice, attacker_options, data_options, listed, ranges
+from treeproof.commands.question import AttackerChoice, attacker_options, check_writable, data_options, listed, ranges
+from treeproof.errors import InvalidInput
 
 
 @click.command()
@@ -43,10 +44,13 @@ def train(
     import treeproof as tp
     from treeproof.tables import read_table
 
+    check_writable(out)
     table = read_table(data)
     y = table.labels(label)
     X, names = table.features((label, *listed(drop)))
     choice = AttackerChoice(**attack)
+    if choice.ranges is not None:
+        raise InvalidInput("train takes the ranges of its own data; leave --ranges out")
     attacker = choice.by_place(names, X)
     around = None if epsilon is None else (epsilon * ranges(X)).tolist() if choice.relative else epsilon
     forest = tp.RobustForestClassifier(

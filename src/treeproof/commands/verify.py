@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ import click
 from treeproof.commands import screen
 from treeproof.commands.question import (
     AttackerChoice,
-    Neighbourhood,
     attacker_options,
+    check_writable,
     data_options,
     load,
     model_options,
@@ -74,12 +75,14 @@ def verify(
     for name, share in (("robustness", fail_under_robustness), ("resilience", fail_under_resilience)):
         if share is not None and not 0 <= share <= 1:
             raise InvalidInput(f"--fail-under-{name} is a share of the rows between 0 and 1, got {share}")
+    check_writable(report, json_file, csv_file)
     ensemble = load(model, voting, classes, allow_pickle)
     choice = AttackerChoice(**attack)
     table, X = read_rows(data, label, drop, ensemble)
     y = table.labels(label, ensemble)
-    attacker = choice.attacker(ensemble, X)
-    around = neighbourhoods(epsilon, choice.relative, X, ensemble)
+    reference = choice.reference(label, drop, ensemble, X)
+    attacker = choice.attacker(ensemble, reference)
+    around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
     screen.say(f"model      {ensemble}")
     screen.say(f"data       {data}: {len(X)} rows")
@@ -95,9 +98,10 @@ def verify(
         max_seconds=max_seconds,
         n_jobs=jobs,
         progress=screen.wants_progress(),
-        resume=tp.Verification.from_json(kept) if resume and kept.exists() else None,
+        resume=_earlier(kept) if resume else None,
     )
-    show(result, around)
+    result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
+    show(result)
     if json_file or result.interrupted:
         result.to_json(kept)
         screen.say(f"wrote      {kept}")
@@ -109,7 +113,20 @@ def verify(
     if result.interrupted:
         screen.say(f"stopped    go on with the same command and --resume{'' if json_file else f' --json {kept}'}")
         raise KeyboardInterrupt
-    _gate(result, around, fail_under_robustness, fail_under_resilience)
+    _gate(result, fail_under_robustness, fail_under_resilience)
+
+
+def _earlier(file: Path) -> Verification | None:
+    """The result to go on from, if there is one."""
+    import treeproof as tp
+
+    if not file.exists():
+        screen.say(f"resume     there is no {file} yet: everything is verified")
+        return None
+    earlier = tp.Verification.from_json(file)
+    known = int((earlier.stability != tp.Outcome.UNKNOWN).sum())
+    screen.say(f"resume     {known} of {len(earlier)} rows taken over from {file}, unchecked (treeproof check does)")
+    return earlier
 
 
 def _relative(choice: AttackerChoice) -> str:
@@ -119,7 +136,7 @@ def _relative(choice: AttackerChoice) -> str:
     return f"{what} of each feature's range{side}{few}"
 
 
-def show(result: Verification, around: list[Neighbourhood]) -> None:
+def show(result: Verification) -> None:
     """The measures, the weakest features and the first counterexamples."""
     from treeproof import Bounds
 
@@ -128,8 +145,8 @@ def show(result: Verification, around: list[Neighbourhood]) -> None:
         ("accurate", f"{result.accuracy:.3f}", int(result.correct.sum()), "the model is right")
     ]
     lines.append(_line("robust", result.robustness, n, "… and stays right under every attack"))
-    for one, outcomes in zip(around, result.resilience_by_epsilon, strict=True):
-        lines.append(_line(f"resilient, ε = {one.text}", Bounds.of(outcomes), n, "… and so does everything near it"))
+    for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
+        lines.append(_line(f"resilient, {name}", Bounds.of(outcomes), n, "… and so does everything near it"))
     screen.say()
     screen.table(f"{n} rows, {result.seconds:.2f} s", ("", "share", "rows", ""), lines)
     weakest = _weakest(result)
@@ -166,15 +183,13 @@ def _weakest(result: Verification, most: int = 5) -> list[tuple[str, int, str, s
     return out
 
 
-def _gate(
-    result: Verification, around: list[Neighbourhood], robustness: float | None, resilience: float | None
-) -> None:
+def _gate(result: Verification, robustness: float | None, resilience: float | None) -> None:
     from treeproof import Bounds
 
     measures = [("robustness", robustness, result.robustness)]
     measures += [
-        (f"resilience at ε = {one.text}", resilience, Bounds.of(outcomes))
-        for one, outcomes in zip(around, result.resilience_by_epsilon, strict=True)
+        (f"resilience at {name}", resilience, Bounds.of(outcomes))
+        for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True)
     ]
     failed = [(name, least, share) for name, least, share in measures if least is not None and not share.lower >= least]
     for name, least, share in failed:

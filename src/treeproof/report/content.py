@@ -117,7 +117,7 @@ def _record(asked: TestSet, result: Verification, seconds: float) -> list[tuple[
     """Model, attacker, data and versions, for the record."""
     ensemble, n = asked.ensemble, len(result)
     classes = ", ".join(str(label) for label in ensemble.classes.tolist()[:20])
-    epsilons = "; ".join(words.epsilon_in_words(epsilon) for epsilon in result.epsilons) or "none"
+    epsilons = "; ".join(result.names_of_epsilons) or "none"
     searched = f"{result.seconds:.2f} s, {result.boxes:,} boxes searched"
     return [
         ("Model", ensemble.origin),

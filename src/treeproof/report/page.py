@@ -113,10 +113,10 @@ def _measures(result: Verification) -> list[str]:
         _card("robust", "Robustness", result.robustness, len(result),
               "rows get the right label, and keep it under every attack.", words.decided(result.robustness)),
     ]  # fmt: skip
-    for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
+    for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
         bounds = Bounds.of(outcomes)
         cards.append(
-            _card("resilient", f"Resilience, {words.epsilon_in_words(epsilon)}", bounds, len(result),
+            _card("resilient", f"Resilience, {name}", bounds, len(result),
                   "rows are robust, and everything within ε of them is stable too: they would have passed had the "
                   "test set been sampled a little differently.", words.decided(bounds))
         )  # fmt: skip

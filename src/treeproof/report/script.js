@@ -19,8 +19,17 @@
   const option = (value, text) => make("option", { value }, text);
   const short = (value) => (value === null ? "missing" : String(Number(value.toPrecision(6))));
   const whole = (value) => (value === null ? "missing" : String(value));
+  // Rounded up or down: moves often end right behind a threshold, and the nearest number could lie in front of it.
+  const rounded = (value, up) => {
+    const near = Number(value.toPrecision(6));
+    if (near === value || near > value === up) return String(near);
+    const unit = 10 ** (Math.floor(Math.log10(Math.abs(value))) - 5);
+    return String(Number((near + (up ? unit : -unit)).toPrecision(6)));
+  };
   const change = (before, after) =>
-    short(before) === short(after) ? [whole(before), whole(after)] : [short(before), short(after)];
+    before === null || after === null
+      ? [short(before), short(after)]
+      : [rounded(before, after < before), rounded(after, after > before)];
 
   // --- the table of rows ---------------------------------------------------------------------------------------
 

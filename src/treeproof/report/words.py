@@ -55,11 +55,6 @@ def _how_many(threat: Threat, touchable: np.ndarray) -> str:
     return f", for costs of {costs.min()} to {costs.max()} each and a budget of {threat.budget} in all"
 
 
-def epsilon_in_words(epsilon: object) -> str:
-    """A neighbourhood, short."""
-    return f"ε = {epsilon:g}" if isinstance(epsilon, (int, float)) else "ε per feature"
-
-
 def summary(result: Verification) -> str:
     """The first sentences of the report."""
     n, correct = len(result), int(result.correct.sum())
