@@ -74,6 +74,12 @@ def test_labels_are_those_of_the_model_however_they_are_written(tmp_path: Path) 
         table.labels("y", model())
 
 
+def test_a_row_without_a_label(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b,y\n0,0,1\n0,0,\n")
+    with pytest.raises(tp.InvalidInput, match=r"row 1, column 'y': there is no label"):
+        read_table(tmp_path / "d.csv").labels("y", model())
+
+
 def test_missing_values_become_nan(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a,b\n1,\nNA,2\n?,3\n")
     rows = read_table(tmp_path / "d.csv").rows(model())
@@ -98,6 +104,7 @@ def test_long_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monke
         ("empty.csv", b"", "holds no rows"),
         ("head.csv", b"a,b\n", "holds no rows"),
         ("ragged.csv", b"a,b\n1,2\n3\n", "line 3: 1 values in a table of 2 columns"),
+        ("semicolons.csv", b"a;b\n1;2\n", "separated by semicolons or tabs; save it with commas"),
         ("twice.csv", b"a,a\n1,2\n", "two columns 'a'"),
         ("binary.csv", b"\xff\xfe\x00\x01", "not a text file in UTF-8"),
         ("nul.csv", b"a,b\n1,\0\n", "CSV|not a number"),

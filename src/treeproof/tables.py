@@ -87,6 +87,8 @@ class Table:
         out = []
         for row, value in enumerate(values.tolist()):
             label = known.get(value, known.get(_as_written(value)))
+            if label is None and (value is None or str(value).strip().lower() in MISSING):
+                raise InvalidInput(f"{self.source}, row {row}, column {column!r}: there is no label")
             if label is None:
                 raise InvalidInput(
                     f"{self.source}, row {row}, column {column!r}: the model does not know the label {value!r}; "
@@ -170,6 +172,8 @@ def _read_csv(file: Path) -> Table:
         raise InvalidInput(f"{file} is not a text file in UTF-8") from None
     except csv.Error as error:
         raise InvalidInput(f"{file} is not a CSV file: {error}") from None
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        raise InvalidInput(f"{file} seems to be separated by semicolons or tabs; save it with commas, or tabs as .tsv")
     if len(set(header)) != len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InvalidInput(f"{file} has two columns {twice!r}")

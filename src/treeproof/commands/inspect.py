@@ -35,7 +35,9 @@ def inspect(all_features: bool, **model: Any) -> None:
         ("missing values", "taken" if ensemble.handles_missing else "refused"),
         ("numbers", f"from {screen.number(float(low.min()))} to {screen.number(float(high.max()))}"),
     ]
-    screen.table("model", ("", ""), [(name, value) for name, value in lines])
+    for name, value in lines:
+        screen.say(f"{name:16}{value}")
+    screen.say()
     counts = np.bincount(ensemble.feature[inner], minlength=ensemble.n_features)
     order = np.argsort(-counts, kind="stable")[: None if all_features else 10]
     rows = []
@@ -45,6 +47,8 @@ def inspect(all_features: bool, **model: Any) -> None:
             ends = (screen.number(float(cuts[0])), screen.number(float(cuts[-1]))) if len(cuts) else ("", "")
             rows.append((_name(ensemble, int(f)), int(counts[f]), len(cuts), *ends))
     screen.table("features by tests", ("feature", "tests", "thresholds", "lowest", "highest"), rows)
+    if len(rows) < int((counts > 0).sum()):
+        screen.say(f"and {int((counts > 0).sum()) - len(rows)} more features; --features shows all")
 
 
 def _name(ensemble: Any, f: int) -> str:

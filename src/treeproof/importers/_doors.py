@@ -13,6 +13,7 @@ from typing import Any, Literal
 from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import as_path
+from treeproof.importers._refusals import WrongVoting
 
 Voting = Literal["soft", "hard"]
 
@@ -172,6 +173,8 @@ def _reading(file: Path, kind: str) -> Iterator[None]:
         yield
     except UnsupportedModel as error:
         raise UnsupportedModel(_one_line(f"{file}: {error}")) from None
+    except WrongVoting as error:
+        raise WrongVoting(_one_line(f"{file}: {error}")) from None
     except InvalidInput as error:
         raise InvalidInput(_one_line(f"{file} is not a valid {kind}: {error}")) from None
     except _STUMBLES as error:

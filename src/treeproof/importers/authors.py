@@ -16,12 +16,13 @@ from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers._builder import EnsembleBuilder
 from treeproof.importers._doors import Voting
+from treeproof.importers._refusals import WrongVoting
 
 
 def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     """The hard-voting ensemble of such a file."""
     if voting == "soft":
-        raise InvalidInput("its leaves hold labels, not probabilities: voting is always 'hard'")
+        raise WrongVoting("its leaves hold labels, not probabilities: voting is always 'hard'")
     content = json.loads(data)
     if len(content) != 3:
         raise InvalidInput(f"expected [n_features, labels, trees], got a list of {len(content)} entries")
