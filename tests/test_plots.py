@@ -133,3 +133,14 @@ def test_matplotlib_is_imported_by_the_first_picture_and_its_lack_is_told() -> N
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.strip() == "pictures need matplotlib; pip install treeproof[plots]"
+
+
+def test_a_slice_has_a_legend_and_no_slanted_boundary() -> None:
+    from matplotlib.collections import LineCollection
+
+    ax = tp.plots.slice(FOREST, tp.Attacker.linf(0.2), X, (2, 3), row=60, resolution=20)
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "an attack breaks it" in shown and any(text.startswith("label ") for text in shown)
+    (boundary,) = (one for one in ax.collections if isinstance(one, LineCollection))
+    ends = np.array(boundary.get_segments())
+    assert len(ends) and ((ends[:, 0, 0] == ends[:, 1, 0]) | (ends[:, 0, 1] == ends[:, 1, 1])).all()

@@ -130,7 +130,21 @@ def slice(
     ax.scatter(rows[row, first], rows[row, second], s=120, facecolors="none", edgecolors="black", zorder=4)
     names = ensemble.feature_names or tuple(f"feature {f}" for f in range(ensemble.n_features))
     ax.set(xlabel=_plain(names[first]), ylabel=_plain(names[second]), xlim=(low_1, high_1), ylim=(low_2, high_2))
+    _legend(ax, [ensemble.classes[k] for k in np.unique(cut.labels)], np.unique(cut.labels), cut.status)
     return ax
+
+
+def _legend(ax: Any, labels: list[Any], classes: Any, status: Any) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(facecolor=HUES[k % len(HUES)], alpha=0.35, label=_plain(f"label {label}"))
+        for k, label in zip(classes, labels, strict=True)
+    ]
+    for outcome, hatch, meaning in ((Outcome.REFUTED, "////", "an attack breaks it"), (Outcome.UNKNOWN, "..", "open")):
+        if (status == outcome).any():
+            handles.append(Patch(facecolor="none", edgecolor="#00000090", hatch=hatch, label=meaning))
+    ax.legend(handles=handles, fontsize="small", loc="best")
 
 
 def _regions(ax: Any, labels: Any, status: Any, extent: tuple[float, float, float, float], n_classes: int) -> None:
