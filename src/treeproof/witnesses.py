@@ -52,7 +52,11 @@ class _Pairs:
         """Undoes the attack on feature f, or the step in it and any attack on it, wherever the label still changes."""
         # A step alone is not undone under an attack, which need not reach as far from x itself.
         ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
-        tried = np.flatnonzero(_differ(ends[0][:, f], ends[1][:, f]))
+        there = _differ(ends[0][:, f], ends[1][:, f])
+        if attack and there.any():
+            # The only move is needed: without it nothing happens.
+            there[there] = _differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > 1
+        tried = np.flatnonzero(there)
         if not len(tried):
             return False
         near, far = self.neighbour[tried], self.attacked[tried]
