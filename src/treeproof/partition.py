@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from treeproof.intervals import FloatArray
 from treeproof.local import Limits, Local, cell_ends, compiled
 from treeproof.threat import Threat
 from treeproof.verdicts import Outcome
-from treeproof.workers import wait_for
+from treeproof.workers import Door, run_aside
 
 Int32Array = npt.NDArray[np.int32]
 
@@ -425,8 +425,7 @@ class Partition:
     ) -> bool:
         """Works until nothing waits or a limit is met; returns whether Ctrl-C ended it.
 
-        joblib throws away the tasks under way when it is interrupted, so a thread of ours waits for them: after Ctrl-C
-        they stop early and still deliver what they cut.
+        After Ctrl-C the tasks under way stop early and still deliver what they cut.
         """
         from joblib import Parallel, effective_n_jobs
 
@@ -440,36 +439,25 @@ class Partition:
         in_order = max_boxes is not None or len(self.points) > 0
         # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1)
-        failure: list[BaseException] = []
-        done, closed, taking = threading.Event(), threading.Event(), threading.Lock()
 
-        def work() -> None:
-            try:
-                with parallel:
-                    while self.waiting and not stop[0] and self.n_bytes < max_bytes and self.n_nodes < MOST_NODES:
-                        tasks = self._next(workers, in_order, deadline is not None, max_boxes)
-                        pieces = self._cut_all(tasks, parallel, stop)
-                        with taking:
-                            if not tasks or closed.is_set():
-                                break
-                            for task, piece in zip(tasks, pieces, strict=True):
-                                self.take(task[0], piece)
-                        advance(self)
-            except BaseException as error:
-                failure.append(error)
-            finally:
-                done.set()
+        def work(door: Door) -> None:
+            with parallel:
+                while self.waiting and not stop[0] and self.n_bytes < max_bytes and self.n_nodes < MOST_NODES:
+                    tasks = self._next(workers, in_order, deadline is not None, max_boxes)
+                    pieces = self._cut_all(tasks, parallel, stop)
+                    if not tasks or not door.let_in(partial(self._take_all, tasks, pieces)):
+                        break
+                    advance(self)
 
-        threading.Thread(target=work, daemon=True).start()
-        interrupted = wait_for(done, lambda: stop.fill(1))
-        with taking:
-            closed.set()
-        if timer is not None:
-            timer.cancel()
-        # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
-        if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
-            raise failure[0]
-        return interrupted or bool(failure)
+        try:
+            return run_aside(work, lambda: stop.fill(1))
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _take_all(self, tasks: list[Task], pieces: list[Any]) -> None:
+        for task, piece in zip(tasks, pieces, strict=True):
+            self.take(task[0], piece)
 
     def _cut_all(self, tasks: list[Task], parallel: Any, stop: npt.NDArray[np.int64]) -> list[Any]:
         from joblib import delayed

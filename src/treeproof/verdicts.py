@@ -91,6 +91,11 @@ class Witness:
     """The label after the attack."""
 
     @property
+    def is_nearby(self) -> bool:
+        """Whether the attack starts at a neighbour, not at the row itself."""
+        return not np.array_equal(self.x, self.neighbour, equal_nan=True)
+
+    @property
     def moved(self) -> dict[int, tuple[float, float]]:
         """Per feature that the attacker changed, its value before and after."""
         same = (self.neighbour == self.attacked) | (np.isnan(self.neighbour) & np.isnan(self.attacked))
@@ -334,9 +339,9 @@ class Verification:
         )
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {_short(self.robustness)}"]
+        parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
-            parts.append(f"resilience {_short(Bounds.of(outcomes))} at {name}")
+            parts.append(f"resilience {short(Bounds.of(outcomes))} at {name}")
         if self.interrupted:
             parts.append("interrupted")
         return f"Verification({', '.join(parts)})"
@@ -367,8 +372,7 @@ class Verification:
         moves = [f"{names[f]} {change(*ends)}" for f, ends in witness.moved.items()]
         left_out = len(moves) - MOST_MOVES
         shown = ", ".join(moves[:MOST_MOVES]) + (f" and {left_out} more" if left_out > 0 else "")
-        near = "" if np.array_equal(witness.x, witness.neighbour, equal_nan=True) else " near it"
-        return f"{row}{near}", witness.label, shown, witness.attacked_label
+        return f"{row}{' near it' if witness.is_nearby else ''}", witness.label, shown, witness.attacked_label
 
 
 # What a file holds besides scalars; rows are (n, n_features) doubles.
@@ -475,7 +479,8 @@ def _rows_from_json(values: Any, name: str, n: int, width: int) -> FloatArray:
     return rows
 
 
-def _short(bounds: Bounds) -> str:
+def short(bounds: Bounds) -> str:
+    """`0.912`, or `0.900 to 0.930` where rows are open."""
     return f"{bounds.lower:.3f}" if bounds.exact else f"{bounds.lower:.3f} to {bounds.upper:.3f}"
 
 

@@ -82,12 +82,13 @@ class MovedFeature:
     largest: float
 
 
-def moved_features(result: Verification) -> list[MovedFeature]:
+def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = None) -> list[MovedFeature]:
     """Which features the counterexamples of a result move, those that most of them move first.
 
-    Of the attack only, not of the step to a neighbour.
+    Of the attack only, not of the step to a neighbour. With `rows` (n,), only the counterexamples of these.
     """
-    near, far = result.neighbour[result.has_witness], result.attacked[result.has_witness]
+    counted = result.has_witness if rows is None else result.has_witness & rows
+    near, far = result.neighbour[counted], result.attacked[counted]
     found = []
     for f in range(result.X.shape[1]):
         moves = (far[:, f] - near[:, f])[_differ(near[:, f], far[:, f])]

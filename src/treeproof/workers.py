@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,33 +92,61 @@ def run_tasks(
 ) -> bool:
     """Hands the answer to every task to `take`, in order; returns whether Ctrl-C ended it early.
 
-    joblib throws away the tasks under way when it is interrupted, so a thread of ours waits for its answers: after
-    Ctrl-C these tasks stop early and still deliver what they decided. `take` is not called any more afterwards.
+    After Ctrl-C the tasks under way stop early and still deliver what they decided. `take` is not called any more
+    afterwards.
     """
     from joblib import Parallel, delayed
 
     # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", batch_size=1)
     carried = Carried(ensemble)
+
+    def run(door: Door) -> None:
+        left = (delayed(_work)(work, carried, task) for task in tasks if not limits.cancelled.is_set())
+        for answer in parallel(left):
+            door.let_in(partial(take, answer))
+
+    return run_aside(run, limits.cancelled.set)
+
+
+class Door:
+    """Lets results in until nobody waits for them any more."""
+
+    def __init__(self) -> None:
+        self._closed, self._lock = False, threading.Lock()
+
+    def let_in(self, take: Callable[[], None]) -> bool:
+        """Calls `take` if the door is open; whether it was."""
+        with self._lock:
+            if not self._closed:
+                take()
+            return not self._closed
+
+    def close(self) -> None:
+        """Waits for what is coming in, and lets nothing in afterwards."""
+        with self._lock:
+            self._closed = True
+
+
+def run_aside(work: Callable[[Door], None], cancel: Callable[[], Any]) -> bool:
+    """Runs work that uses joblib in a thread of ours; returns whether Ctrl-C, which cancels it, ended it early.
+
+    joblib throws away the tasks under way when it is interrupted; in a thread of ours it is not.
+    """
     failure: list[BaseException] = []
-    done, closed, taking = threading.Event(), threading.Event(), threading.Lock()
+    done, door = threading.Event(), Door()
 
     def run() -> None:
         try:
-            left = (delayed(_work)(work, carried, task) for task in tasks if not limits.cancelled.is_set())
-            for answer in parallel(left):
-                with taking:
-                    if not closed.is_set():
-                        take(answer)
+            work(door)
         except BaseException as error:
             failure.append(error)
         finally:
             done.set()
 
     threading.Thread(target=run, daemon=True).start()
-    interrupted = wait_for(done, limits.cancelled.set)
-    with taking:
-        closed.set()
+    interrupted = _wait_for(done, cancel)
+    door.close()
     # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
     if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
         raise failure[0]
@@ -129,7 +157,7 @@ def _work(work: Callable[[Ensemble, Any], Any], carried: Carried, task: Any) -> 
     return work(carried.ensemble, task)
 
 
-def wait_for(done: threading.Event, cancel: Callable[[], Any]) -> bool:
+def _wait_for(done: threading.Event, cancel: Callable[[], Any]) -> bool:
     """Waits for work to end; returns whether Ctrl-C came before that, which cancels it. A second one is not waited for.
 
     An event, because an interrupted `Thread.join` takes a running thread for ended (seen on Python 3.11).

@@ -13,6 +13,7 @@ import click
 
 from treeproof.commands import screen
 from treeproof.markup import change
+from treeproof.verdicts import short
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,8 +92,8 @@ def _verified(model: Any, setting: Setting) -> Verification:
 def _measures(name: str, result: Verification) -> str:
     assert result.resilience is not None
     return (
-        f"  {name:12} accurate {result.accuracy:.3f} ≥ robust {screen.measure(result.robustness)} ≥ resilient "
-        f"{screen.measure(result.resilience)}   (robust: no attack turns it wrong; resilient: nor anything within 2 % "
+        f"  {name:12} accurate {result.accuracy:.3f} ≥ robust {short(result.robustness)} ≥ resilient "
+        f"{short(result.resilience)}   (robust: no attack turns it wrong; resilient: nor anything within 2 % "
         "of it)"
     )
 

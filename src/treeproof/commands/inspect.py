@@ -8,6 +8,7 @@ import click
 
 from treeproof.commands import screen
 from treeproof.commands.question import load, model_options
+from treeproof.markup import number
 
 
 @click.command()
@@ -31,9 +32,9 @@ def inspect(all_features: bool, **model: Any) -> None:
         ("thresholds", f"{int((ensemble.grid.n_cells - 1).sum())} different ones"),
         ("classes", ", ".join(map(str, ensemble.classes.tolist()))),
         ("scores", f"{ensemble.n_scores} per row in {rule.precision}, decided by {rule.decision.name.lower()}"),
-        ("base score", ", ".join(screen.number(float(b)) for b in ensemble.base)),
+        ("base score", ", ".join(number(float(b)) for b in ensemble.base)),
         ("missing values", "taken" if ensemble.handles_missing else "refused"),
-        ("numbers", f"from {screen.number(float(low.min()))} to {screen.number(float(high.max()))}"),
+        ("numbers", f"from {number(float(low.min()))} to {number(float(high.max()))}"),
     ]
     for name, value in lines:
         screen.say(f"{name:16}{value}")
@@ -44,7 +45,7 @@ def inspect(all_features: bool, **model: Any) -> None:
     for f in order:
         cuts = ensemble.grid.cuts_of(int(f))
         if len(cuts) or all_features:
-            ends = (screen.number(float(cuts[0])), screen.number(float(cuts[-1]))) if len(cuts) else ("", "")
+            ends = (number(float(cuts[0])), number(float(cuts[-1]))) if len(cuts) else ("", "")
             rows.append((_name(ensemble, int(f)), int(counts[f]), len(cuts), *ends))
     screen.table("features by tests", ("feature", "tests", "thresholds", "lowest", "highest"), rows)
     if len(rows) < int((counts > 0).sum()):

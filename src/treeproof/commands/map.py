@@ -56,7 +56,7 @@ def map_command(
         max_seconds=max_seconds,
         max_boxes=max_boxes,
         n_jobs=jobs,
-        progress=screen.wants_progress(),
+        progress=True,
         resume=tp.StabilityMap.load(out, ensemble, attacker) if resume and Path(out).exists() else None,
     )
     smap.save(out)

@@ -14,7 +14,7 @@ from treeproof.markup import change
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from treeproof import Bounds, Verification
+    from treeproof import Verification
 
 
 WIDE = 160
@@ -32,11 +32,6 @@ def console() -> Console:
 def say(text: str = "") -> None:
     """One line, without markup."""
     console().print(text, markup=False)
-
-
-def wants_progress() -> bool:
-    """Progress goes to stderr, as a bar on a terminal and as plain lines otherwise."""
-    return True
 
 
 def announce_compilation() -> None:
@@ -66,18 +61,6 @@ def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> No
     console().print(out)
 
 
-def measure(bounds: Bounds) -> str:
-    """`0.912`, or `0.900 to 0.930` where rows are open."""
-    if bounds.exact:
-        return f"{bounds.lower:.3f}"
-    return f"{bounds.lower:.3f} to {bounds.upper:.3f}"
-
-
-def number(value: float) -> str:
-    """A number in as few digits as tell it."""
-    return f"{value:.6g}"
-
-
 def feature_names(result: Verification) -> list[str]:
     """Names of features, or their numbers."""
     return list(result.feature_names or (f"feature {f}" for f in range(result.X.shape[1])))
@@ -90,5 +73,5 @@ def in_words(result: Verification, row: int, most: int = 4) -> str:
     names = feature_names(result)
     moves = [f"{names[f]} {change(before, after)}" for f, (before, after) in witness.moved.items()]
     shown = ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
-    where = "" if (witness.x == witness.neighbour).all() else " near it"
+    where = " near it" if witness.is_nearby else ""
     return f"row {row}{where}: {shown} turns {witness.label} into {witness.attacked_label}"

@@ -61,7 +61,7 @@ def train(
         epsilon=around,
         random_state=seed,
         n_jobs=jobs,
-        progress=screen.wants_progress(),
+        progress=True,
     ).fit(X, y)
     ensemble = replace(tp.from_model(forest), feature_names=tuple(names) if table.named else None)
     tp.save_model(ensemble, out)

@@ -20,6 +20,9 @@ from treeproof.commands.question import (
     read_rows,
 )
 from treeproof.errors import InvalidInput
+from treeproof.markup import number
+from treeproof.verdicts import short
+from treeproof.witnesses import moved_features
 
 if TYPE_CHECKING:
     from treeproof import Verification
@@ -97,7 +100,7 @@ def verify(
         timeout=timeout,
         max_seconds=max_seconds,
         n_jobs=jobs,
-        progress=screen.wants_progress(),
+        progress=True,
         resume=_earlier(kept) if resume else None,
     )
     result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
@@ -163,24 +166,17 @@ def show(result: Verification) -> None:
 
 def _line(name: str, bounds: Any, n: int, meaning: str) -> tuple[str, str, int | str, str]:
     if bounds.exact:
-        return name, screen.measure(bounds), round(bounds.lower * n) if n else 0, meaning
+        return name, short(bounds), round(bounds.lower * n) if n else 0, meaning
     undecided = bounds.upper - bounds.lower
-    return name, screen.measure(bounds), f"{undecided:.1%} undecided", meaning
+    return name, short(bounds), f"{undecided:.1%} undecided", meaning
 
 
 def _weakest(result: Verification, most: int = 5) -> list[tuple[str, int, str, str]]:
-    import numpy as np
-
-    rows = result.has_witness & result.correct
-    moves = np.abs(result.attacked[rows] - result.neighbour[rows])
-    moved = moves > 0
     names = screen.feature_names(result)
-    out = []
-    for f in np.argsort(-moved.sum(axis=0), kind="stable")[:most]:
-        if moved[:, f].any():
-            sizes = moves[moved[:, f], f]
-            out.append((names[f], int(moved[:, f].sum()), screen.number(np.median(sizes)), screen.number(sizes.max())))
-    return out
+    return [
+        (names[one.feature], one.count, number(one.median), number(one.largest))
+        for one in moved_features(result, result.correct)[:most]
+    ]
 
 
 def _gate(result: Verification, robustness: float | None, resilience: float | None) -> None:
@@ -193,6 +189,6 @@ def _gate(result: Verification, robustness: float | None, resilience: float | No
     ]
     failed = [(name, least, share) for name, least, share in measures if least is not None and not share.lower >= least]
     for name, least, share in failed:
-        screen.say(f"FAILED     {name} {screen.measure(share)} is not proved to be at least {least}")
+        screen.say(f"FAILED     {name} {short(share)} is not proved to be at least {least}")
     if failed:
         raise SystemExit(1)
