@@ -6,10 +6,12 @@ import functools
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
+import treeproof as tp
 from treeproof import datasets
 
 needs_golden = pytest.mark.skipif(
@@ -23,3 +25,22 @@ split = functools.cache(datasets.split)
 def published(name: str) -> Any:
     """A JSON file of the golden folder."""
     return json.loads(Path(os.environ["TREEPROOF_GOLDEN"], name).read_text())
+
+
+class StandardRow(NamedTuple):
+    """A row of the paper's results: its published numbers, and the standard model and attacker they are about."""
+
+    line: dict[str, Any]
+    data: datasets.Split
+    forest: RandomForestClassifier
+    attacker: tp.Attacker
+
+
+def standard_row(row: int) -> StandardRow:
+    """The model of one of the 18 rows, trained by the paper's recipe."""
+    table = published("paper/tables.json")
+    line = table["table_results"][row]
+    data = split(line["dataset"])
+    forest = RandomForestClassifier(line["trees"], max_depth=line["depth"], random_state=7)
+    forest.fit(data.X_train, data.y_train)
+    return StandardRow(line, data, forest, tp.Attacker((-table["perturbation"][line["dataset"]], 0.0), budget=1))

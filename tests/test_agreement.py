@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from tests.golden import needs_golden, published, split
+from tests.golden import needs_golden, standard_row
 from tests.strategies import points
 from tests.test_stability_map import blurred, cell_corners, drawn, in_domain
 from treeproof.stability_map import StabilityMap, Status
@@ -56,12 +55,8 @@ def test_symbolic_within_map_and_local_equal_to_it(part: int) -> None:
 @needs_golden
 @pytest.mark.parametrize("row", range(18))
 def test_engines_agree_on_the_standard_models(row: int) -> None:
-    table = published("paper/tables.json")
-    line = table["table_results"][row]
-    data = split(line["dataset"])
-    forest = RandomForestClassifier(line["trees"], max_depth=line["depth"], random_state=7)
-    model = tp.from_model(forest.fit(data.X_train, data.y_train), voting="hard")
-    attacker = tp.Attacker((-table["perturbation"][line["dataset"]], 0.0), budget=1)
+    _, data, forest, attacker = standard_row(row)
+    model = tp.from_model(forest, voting="hard")
     smap = StabilityMap.build(model, attacker, n_jobs=1)
     assert smap.complete
     rng = np.random.default_rng(row)

@@ -6,22 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from tests.golden import needs_golden, published, split
+from tests.golden import needs_golden, published, split, standard_row
 
 pytestmark = needs_golden
 
 
 @pytest.mark.parametrize("row", range(18))
 def test_standard_models_of_the_paper(row: int) -> None:
-    table = published("paper/tables.json")
-    line = table["table_results"][row]
-    data = split(line["dataset"])
-    forest = RandomForestClassifier(line["trees"], max_depth=line["depth"], random_state=7)
-    forest.fit(data.X_train, data.y_train)
-    attacker = tp.Attacker((-table["perturbation"][line["dataset"]], 0.0), budget=1)
+    line, data, forest, attacker = standard_row(row)
     result = tp.verify(forest, data.X_test, data.y_test, attacker, epsilon=line["epsilon"], voting="hard")
     assert len(result) == line["test_instances"]
     paper, measured = line["standard"], line["standard_measured"]

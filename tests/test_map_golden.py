@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from tests.golden import needs_golden, published, split
+from tests.golden import needs_golden, standard_row
 from treeproof.stability_map import StabilityMap
 
 pytestmark = needs_golden
@@ -14,12 +13,8 @@ pytestmark = needs_golden
 
 @pytest.mark.parametrize("row", range(18))
 def test_maps_of_the_standard_models_agree_with_verify(row: int) -> None:
-    table = published("paper/tables.json")
-    line = table["table_results"][row]
-    data = split(line["dataset"])
-    forest = RandomForestClassifier(line["trees"], max_depth=line["depth"], random_state=7)
-    model = tp.from_model(forest.fit(data.X_train, data.y_train), voting="hard")
-    attacker = tp.Attacker((-table["perturbation"][line["dataset"]], 0.0), budget=1)
+    line, data, forest, attacker = standard_row(row)
+    model = tp.from_model(forest, voting="hard")
     smap = StabilityMap.build(model, attacker)
     assert smap.complete
     result = tp.verify(model, data.X_test, data.y_test, attacker, epsilon=line["epsilon"])

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from tests.golden import needs_golden, published, split
+from tests.golden import needs_golden, split, standard_row
 from treeproof.ensemble import Ensemble
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.symbolic import SymbolicAttack, analyze_tree, annotate
@@ -115,12 +114,7 @@ def test_the_analysis_of_the_example_lists_the_same_attacks() -> None:
 @needs_golden
 @pytest.mark.parametrize("row", range(18))
 def test_estimates_lie_between_the_papers_and_the_exact_ones(row: int) -> None:
-    table = published("paper/tables.json")
-    line = table["table_results"][row]
-    data = split(line["dataset"])
-    forest = RandomForestClassifier(line["trees"], max_depth=line["depth"], random_state=7)
-    forest.fit(data.X_train, data.y_train)
-    attacker = tp.Attacker((-table["perturbation"][line["dataset"]], 0.0), budget=1)
+    line, data, forest, attacker = standard_row(row)
     analysis = tp.analyze(forest, attacker, max_iterations=400, voting="hard")
     r_hat = analysis.robustness(data.X_test, data.y_test)
     resilience_hat = analysis.resilience(data.X_test, data.y_test, line["epsilon"])
