@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from treeproof import datasets
+from treeproof.paper import datasets
 
 SECONDS = 10.0
 """Per instance, for us and for peers."""

@@ -17,8 +17,9 @@ from sklearn.model_selection import train_test_split
 
 import treeproof as tp
 from benchmarks.cases import Data, digits, forest, keel
-from treeproof.local import Limits, Local
-from treeproof.verdicts import Outcome
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits
+from treeproof.verification.local import Local
 
 ROWS = 20
 TREES, DEPTH = 100, 10

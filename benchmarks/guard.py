@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 import treeproof as tp
 from benchmarks.cases import breast_cancer
 from benchmarks.map import LEFT, forest
-from tests.golden import split
+from tests.support.golden import split
 
 
 def rate(ask: Callable[[Any], Any], rows: Any) -> float:

@@ -20,8 +20,9 @@ import numpy as np
 import treeproof as tp
 from benchmarks import growth, memory, paper
 from benchmarks.cases import CASES, SECONDS, Case
-from treeproof.local import Limits, Local
-from treeproof.verdicts import Outcome
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits
+from treeproof.verification.local import Local
 
 
 def ours(ensemble: tp.Ensemble, X: np.ndarray, delta: float) -> tuple[np.ndarray, float, int]:

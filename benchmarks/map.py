@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 
 import treeproof as tp
 from benchmarks.cases import breast_cancer
-from tests.golden import split
+from tests.support.golden import split
 
 LEFT = tp.Attacker((-0.03, 0.0), budget=1)
 # From the design notes: the authors' C++ (2 threads, same kind of machine), and the paper's own machine (20 threads).

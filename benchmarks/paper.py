@@ -14,7 +14,7 @@ from pathlib import Path
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from treeproof import datasets
+from treeproof.paper import datasets
 
 
 def main() -> None:

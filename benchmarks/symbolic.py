@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from tests.golden import split
+from tests.support.golden import split
 
 REPEATS = 3
 ROWS = 1_000_000

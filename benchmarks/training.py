@@ -22,7 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
-from tests.golden import published, split
+from tests.support.golden import published, split
 
 CRITERIA = ("treant", "groot")
 VARIANTS = [(criterion, near) for near in (False, True) for criterion in CRITERIA]

@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
-from tests.adapters import as_attacker
-from tests.fast_oracle import FastOracle, TooManyPairs
-from tests.random_blocks import Block, Point, block
-from treeproof.check import is_witness
-from treeproof.local import Limits, Local
-from treeproof.verdicts import Outcome, Witness
+from tests.support.adapters import as_attacker
+from tests.support.fast_oracle import FastOracle, TooManyPairs
+from tests.support.random_blocks import Block, Point, block
+from treeproof.check.evidence import is_witness
+from treeproof.results.verdicts import Outcome, Witness
+from treeproof.run.limits import Limits
+from treeproof.verification.local import Local
 
 SECONDS = 60.0
 """More than any of these rows needs by a factor of thousands: an open row is a mismatch."""

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
-from tests.golden import needs_golden, standard_row
-from tests.strategies import points
-from tests.test_stability_map import blurred, cell_corners, drawn, in_domain
-from treeproof.stability_map import StabilityMap, Status
+from tests.maps.test_stability_map import blurred, cell_corners, drawn, in_domain
+from tests.support.golden import needs_golden, standard_row
+from tests.support.strategies import points
+from treeproof.maps.stability_map import StabilityMap
+from treeproof.results.verdicts import Status
 
 
 def rows_beside_cuts(smap: StabilityMap, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import treeproof as tp
-from treeproof.cli import main
+from treeproof.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -93,7 +93,7 @@ def _words(line: str) -> str:
 
 
 def test_every_command_has_its_place_on_the_page() -> None:
-    from treeproof.cli import COMMANDS
+    from treeproof.cli.main import COMMANDS
 
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
     for name in COMMANDS:

@@ -23,12 +23,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
-from tests import oracles
-from tests.adapters import as_attacker
-from tests.oracles import OracleAttacker, Span
-from tests.strategies import Case, cases, points
-from treeproof.ensemble import Ensemble
+from tests.support import oracles
+from tests.support.adapters import as_attacker
+from tests.support.oracles import OracleAttacker, Span
+from tests.support.strategies import Case, cases, points
 from treeproof.guard import GuardedClassifier
+from treeproof.model.ensemble import Ensemble
 
 ATTACKER = tp.Attacker.linf(0.05)
 

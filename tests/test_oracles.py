@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests import oracles
-from tests.oracles import OracleAttacker, Span
-from tests.strategies import Case, cases, tiny_ensembles
-from treeproof.ensemble import Decision, Ensemble, ScoreRule
+from tests.support import oracles
+from tests.support.oracles import OracleAttacker, Span
+from tests.support.strategies import Case, cases, tiny_ensembles
 from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
 
 INF = math.inf
 QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)

@@ -29,6 +29,7 @@ def test_public_names_are_pinned() -> None:
         "Verification",
         "Witness",
         "analyze",
+        "check",
         "from_model",
         "load_model",
         "plots",

@@ -5,39 +5,64 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from treeproof.ensemble import Ensemble
-from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
-from treeproof.importers import from_model, load_model, save_model
-from treeproof.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
-from treeproof.stability_map import StabilityMap, Status
-from treeproof.symbolic import Analysis, SymbolicAttack, analyze
-from treeproof.threat import Attacker
-from treeproof.verdicts import Bounds, Outcome, Verdict, Verification, Witness
-from treeproof.verify import verify
-
 if TYPE_CHECKING:
-    from treeproof import plots
+    from treeproof import check
+    from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
     from treeproof.guard import GuardedClassifier
-    from treeproof.report import report_html, write_report
+    from treeproof.importers import from_model, load_model, save_model
+    from treeproof.maps.stability_map import StabilityMap
+    from treeproof.model.ensemble import Ensemble
+    from treeproof.present import plots
+    from treeproof.present.report import report_html, write_report
+    from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
+    from treeproof.results.verification import Verification
+    from treeproof.symbolic import Analysis, SymbolicAttack, analyze
+    from treeproof.threat.attacker import Attacker
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
         resilience_scorer,
         robust_accuracy_scorer,
     )
+    from treeproof.verification.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
+    from treeproof.verification.verify import verify
 
 __version__ = "0.1.0"
 
-# On first use only: classes of scikit-learn's kind need scikit-learn itself, which takes long to import.
-_ON_FIRST_USE = {
-    "GuardedClassifier": "treeproof.guard",
-    "report_html": "treeproof.report",
-    "write_report": "treeproof.report",
-    "RobustForestClassifier": "treeproof.training",
-    "RobustTreeClassifier": "treeproof.training",
-    "resilience_scorer": "treeproof.training",
-    "robust_accuracy_scorer": "treeproof.training",
+# Every public name and the module it lives in; imported on first use, so that `import treeproof` costs nothing.
+_HOMES = {
+    "Analysis": "symbolic",
+    "Attacker": "threat.attacker",
+    "Bounds": "results.verdicts",
+    "Ensemble": "model.ensemble",
+    "GuardedClassifier": "guard",
+    "InvalidInput": "errors",
+    "Outcome": "results.verdicts",
+    "ResilienceCurve": "verification.radii",
+    "RobustForestClassifier": "training",
+    "RobustTreeClassifier": "training",
+    "SoundnessError": "errors",
+    "StabilityMap": "maps.stability_map",
+    "Status": "results.verdicts",
+    "SymbolicAttack": "symbolic",
+    "UnsupportedModel": "errors",
+    "Verdict": "results.verdicts",
+    "Verification": "results.verification",
+    "Witness": "results.verdicts",
+    "analyze": "symbolic",
+    "from_model": "importers",
+    "load_model": "importers",
+    "report_html": "present.report",
+    "resilience_curve": "verification.radii",
+    "resilience_radius": "verification.radii",
+    "resilience_scorer": "training",
+    "robust_accuracy_scorer": "training",
+    "robustness_radius": "verification.radii",
+    "save_model": "importers",
+    "verify": "verification.verify",
+    "write_report": "present.report",
 }
+_MODULES = {"check": "check", "plots": "present.plots"}
 
 __all__ = [
     "Analysis",
@@ -59,6 +84,7 @@ __all__ = [
     "Verification",
     "Witness",
     "analyze",
+    "check",
     "from_model",
     "load_model",
     "plots",
@@ -75,12 +101,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return importlib.import_module("treeproof.plots")
-    if name in _ON_FIRST_USE:
-        return getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"treeproof.{_HOMES[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"treeproof.{_MODULES[name]}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_FIRST_USE, "plots"})
+    return sorted({*globals(), *__all__})

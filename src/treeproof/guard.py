@@ -22,16 +22,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from treeproof.ensemble import Decision, Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
-from treeproof.inputs import as_seconds, check_attacker, check_jobs
-from treeproof.intervals import FloatArray
-from treeproof.local import Limits, Local
-from treeproof.stability_map import StabilityMap
-from treeproof.threat import Attacker, Threat
-from treeproof.verdicts import Outcome
-from treeproof.workers import in_groups, run_tasks
+from treeproof.maps.stability_map import StabilityMap
+from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits, as_seconds, check_jobs
+from treeproof.run.workers import in_groups, run_tasks
+from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.threat import Threat
+from treeproof.verification.local import Local
 
 BoolArray = npt.NDArray[np.bool_]
 

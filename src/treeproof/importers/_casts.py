@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.intervals import FloatArray, float32_at_most, last_double_rounding_to
+from treeproof.numbers.doubles import FloatArray, float32_at_most, last_double_rounding_to
 
 
 def float32_at_most_threshold(threshold: npt.ArrayLike) -> FloatArray:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import as_path
 from treeproof.importers._refusals import WrongVoting
+from treeproof.model.ensemble import Ensemble
 
 Voting = Literal["soft", "hard"]
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._builder import EnsembleBuilder
-from treeproof.intervals import FloatArray
+from treeproof.model.builder import EnsembleBuilder
+from treeproof.numbers.doubles import FloatArray
 
 MAX_NODES = 100_000
 """A rewritten tree has at most this many nodes: each extra piece of the number line copies a subtree."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
-from treeproof.importers._builder import EnsembleBuilder
 from treeproof.importers._doors import Voting
 from treeproof.importers._refusals import WrongVoting
+from treeproof.model.builder import EnsembleBuilder
+from treeproof.model.ensemble import Ensemble
 
 
 def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._builder import LEAF, EnsembleBuilder
 from treeproof.importers._casts import float32_at_most_threshold
 from treeproof.importers._refusals import refuse_voting
-from treeproof.intervals import LARGEST_FLOAT32, FloatArray
+from treeproof.model.builder import LEAF, EnsembleBuilder
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
 
 _ONE_SCORE = ("Logloss", "CrossEntropy", "Focal")
 _SCORE_PER_CLASS = ("MultiClass", "MultiClassOneVsAll")

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._builder import LEAF, EnsembleBuilder
 from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.intervals import LARGEST, FloatArray, from_ordinal, next_down, ordinal
+from treeproof.model.builder import LEAF, EnsembleBuilder
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, ordinal
 
 ZERO = float(np.float32(1e-35))
 """LightGBM takes numbers of at most this magnitude for 0."""
@@ -169,7 +169,7 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     )
     for number, tree in enumerate(file.trees):
         _add_tree(builder, tree, number, number % n_scores, n_scores)
-    return builder.build()
+    return replace(builder.build(), blanks_underscored=True)
 
 
 def _rule(header: _Section, n_scores: int, divisor: float) -> ScoreRule:

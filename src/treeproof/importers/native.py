@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, write_whole
-from treeproof.importers._builder import EnsembleBuilder
 from treeproof.importers._doors import Voting, as_ensemble
+from treeproof.model.builder import EnsembleBuilder
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
 
 FORMAT = "treeproof-ensemble"
 VERSION = 1
@@ -33,6 +34,7 @@ _TOP = (
     "base",
     "trees",
 )
+_OPTIONAL = ("blanks_underscored",)
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
@@ -66,12 +68,14 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
         raise InvalidInput(f"class label {ensemble.classes.max()} is too large to be saved")
     rule = ensemble.rule
     bounds = [*ensemble.roots.tolist(), ensemble.n_nodes]
+    spelling = {"blanks_underscored": True} if ensemble.blanks_underscored else {}
     return {
         "format": FORMAT,
         "version": VERSION,
         "origin": ensemble.origin,
         "n_features": ensemble.n_features,
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
+        **spelling,
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES[kind],
         "handles_missing": ensemble.handles_missing,
@@ -112,7 +116,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         raise InvalidInput(f"its format is {content.get('format')!r}, expected {FORMAT!r}")
     if type(content.get("version")) is not int or content["version"] != VERSION:
         raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads version {VERSION}")
-    _check_fields(content, _TOP, "the model")
+    _check_fields(content, _TOP, "the model", _OPTIONAL)
     builder = EnsembleBuilder(
         n_features=content["n_features"],
         classes=_classes(content),
@@ -133,14 +137,15 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
             nan_left=[_flag(value, f"tree {number}: nan_left") for value in tree["nan_left"]],
             scores=_scores_per_node(tree, builder.n_scores, number),
         )
-    return builder.build()
+    spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
+    return replace(builder.build(), blanks_underscored=spelling)
 
 
-def _check_fields(content: Any, known: tuple[str, ...], where: str) -> None:
+def _check_fields(content: Any, known: tuple[str, ...], where: str, optional: tuple[str, ...] = ()) -> None:
     if not isinstance(content, dict):
         raise InvalidInput(f"{where} must be an object, got {type(content).__name__}")
     for name in content:
-        if name not in known:
+        if name not in (*known, *optional):
             raise InvalidInput(f"{where} has an unknown field {name!r}")
     for name in known:
         if name not in content:

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._builder import LEAF, MOST_FEATURES, EnsembleBuilder
 from treeproof.importers._casts import float32_at_most_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.intervals import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
+from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.numbers.doubles import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
 
 # The numbers that ONNX gives to types of elements (TensorProto.DataType).
 _FLOAT, _INT32, _INT64, _STRING, _BOOL, _DOUBLE = 1, 6, 7, 8, 9, 11

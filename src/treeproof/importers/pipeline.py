@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import UnsupportedModel
 from treeproof.importers._doors import Voting, from_model
-from treeproof.intervals import LARGEST, FloatArray, from_ordinal, next_down, next_up, ordinal
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, next_up, ordinal
 
 SCALERS = ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._doors import Voting
+from treeproof.model.ensemble import Ensemble
 
 
 def import_model(model: Any, *, voting: Voting | None) -> Ensemble:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._builder import EnsembleBuilder
 from treeproof.importers._casts import float32_at_most_threshold
 from treeproof.importers._doors import Voting, from_model
-from treeproof.intervals import LARGEST, LARGEST_FLOAT32
+from treeproof.model.builder import EnsembleBuilder
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.numbers.doubles import LARGEST, LARGEST_FLOAT32
 
 Scores = npt.NDArray[np.float64]
 

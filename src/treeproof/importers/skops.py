@@ -6,9 +6,9 @@ import zipfile
 import zlib
 from typing import Any
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._doors import Voting, from_model
+from treeproof.model.ensemble import Ensemble
 
 # Types that skops does not trust by itself and that hold nothing but numbers. A forged `Tree` could make
 # scikit-learn read outside its arrays; the builder checks every node before anybody predicts with it.

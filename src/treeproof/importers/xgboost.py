@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import _ubjson
-from treeproof.importers._builder import LEAF, MOST_FEATURES, EnsembleBuilder
 from treeproof.importers._casts import float32_below_threshold
 from treeproof.importers._doors import is_ubjson
 from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.intervals import LARGEST_FLOAT32
+from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.numbers.doubles import LARGEST_FLOAT32
 
 Float32Array = npt.NDArray[np.float32]
 

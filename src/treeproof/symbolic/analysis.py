@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
-from treeproof.inputs import as_seconds, check_attacker
-from treeproof.intervals import FloatArray
-from treeproof.per_feature import as_number
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.per_feature import as_number
+from treeproof.numbers.doubles import FloatArray
+from treeproof.run.limits import as_seconds
+from treeproof.run.progress import progress_line
 from treeproof.symbolic.attacks import SymbolicAttack, costs_of, ends_of, symbolic_attacks
 from treeproof.symbolic.compiled import Boxes, Compiled
 from treeproof.symbolic.history import History, Tracker
@@ -34,9 +35,8 @@ from treeproof.symbolic.lanes import (
     unique_rows,
 )
 from treeproof.symbolic.region import Region
-from treeproof.threat import Attacker, bind_epsilon
-from treeproof.verdicts import plain_epsilon
-from treeproof.workers import progress_line
+from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 
 ROUND = 10
 """Iterations that every lane does before the next look at all of them."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from treeproof.intervals import FloatArray
+from treeproof.numbers.doubles import FloatArray
 from treeproof.symbolic.compiled import Boxes, Compiled
-from treeproof.symbolic.grid import NAN_CELL, FineGrid
+from treeproof.symbolic.shifted_grid import NAN_CELL, FineGrid
 
 
 @dataclass(frozen=True, slots=True)

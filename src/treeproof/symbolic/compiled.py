@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.ensemble import Ensemble
-from treeproof.intervals import FloatArray
-from treeproof.local import compiled as compiled_for_search
-from treeproof.symbolic.grid import NAN_CELL, FineGrid
-from treeproof.threat import Threat
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.symbolic.shifted_grid import NAN_CELL, FineGrid
+from treeproof.threat.threat import Threat
 
 LARGEST_TABLE = 64 * 2**20
 """Bytes of leaf tables above which trees are walked instead."""
@@ -40,11 +39,11 @@ class Compiled:
     @classmethod
     def build(cls, ensemble: Ensemble, threat: Threat, missing: bool) -> Compiled:
         """Puts thresholds, moves, leaf scores and tables together."""
-        from treeproof._kernels.refinement import Model
-        from treeproof._kernels.symbolic import Rules
+        from treeproof._kernels.symbolic.refinement import Model
+        from treeproof._kernels.symbolic.trees import Rules
 
         grid = FineGrid.build(ensemble, threat)
-        search_model, exact = compiled_for_search(ensemble)
+        search_model, exact = ensemble.compiled
         tests, split_at = _tests(ensemble, grid)
         forest, n_words = _forest(ensemble)
         leaves = _leaves(ensemble)
@@ -69,8 +68,7 @@ class Compiled:
             exact,
             split_at,
         )
-        away = (threat.low > 0) | (threat.high < 0)
-        rules = Rules(grid.start, grid.moves, threat.cost, np.int64(threat.budget), away)
+        rules = Rules(grid.start, grid.moves, threat.cost, np.int64(threat.budget), threat.away)
         cell_type = np.int16 if int(grid.last.max()) < 2**15 - 2 else np.int32
         return cls(
             ensemble,
@@ -100,7 +98,7 @@ class Compiled:
 
     def scratch(self) -> Any:
         """Room for one thread."""
-        from treeproof._kernels.refinement import Scratch
+        from treeproof._kernels.symbolic.refinement import Scratch
 
         n_trees, n_pairs, n_nodes = self.ensemble.n_trees, len(self.model.base_gap), self.ensemble.n_nodes
         return Scratch(
@@ -131,7 +129,7 @@ def _tests(ensemble: Ensemble, grid: FineGrid) -> tuple[npt.NDArray[np.int32], n
     The paper writes v + low and v + high, the same for intervals that are as long to both sides; for others only
     these three separate instances that can cross v from those that cannot.
     """
-    from treeproof._kernels.symbolic import BACK_HIGH, BACK_LOW
+    from treeproof._kernels.symbolic.trees import BACK_HIGH, BACK_LOW
 
     tests = np.zeros((ensemble.n_nodes, 7), dtype=np.int32)
     tests[:, 0], tests[:, 2], tests[:, 3] = ensemble.feature, ensemble.left, ensemble.right

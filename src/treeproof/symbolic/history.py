@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.intervals import FloatArray
+from treeproof.numbers.doubles import FloatArray
 from treeproof.symbolic.compiled import Boxes, Compiled
 from treeproof.symbolic.lanes import Lane
 from treeproof.symbolic.region import Region
-from treeproof.threat import bind_epsilon
-from treeproof.verdicts import plain_epsilon
+from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class Tracker:
         return [partial(self._update, i) for i in range(len(self._lanes))]
 
     def _update(self, i: int) -> None:
-        from treeproof._kernels.cover import still_covered
+        from treeproof._kernels.symbolic.cover import still_covered
 
         lane, rows = self._lanes[i], self._rows
         queue, n_ended = lane.queue, lane.n_ended
@@ -71,7 +70,7 @@ class Tracker:
 
     def note(self) -> None:
         """Writes down the estimates of this moment."""
-        from treeproof._kernels.cover import FREED
+        from treeproof._kernels.symbolic.cover import FREED
 
         free = ~self._lost
         for witness in self._witness:

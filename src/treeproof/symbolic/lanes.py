@@ -123,7 +123,7 @@ def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.N
 
 def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDArray[np.int32], Boxes] | None:
     """Nodes and attacks of one tree (Alg. 1), or None if there is no time or memory."""
-    from treeproof._kernels.symbolic import annotate
+    from treeproof._kernels.symbolic.trees import annotate
 
     top = compiled.everything()
 
@@ -139,7 +139,7 @@ def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDA
 
 def analyze_one(compiled: Compiled, tree: int, limits: Limits) -> Boxes | None:
     """The attacks under which one tree's prediction may change (Alg. 3), or None if there is no time or memory."""
-    from treeproof._kernels.symbolic import analyze_tree
+    from treeproof._kernels.symbolic.trees import analyze_tree
 
     annotated = annotate_one(compiled, tree, limits)
     if annotated is None:
@@ -159,7 +159,7 @@ def analyze_one(compiled: Compiled, tree: int, limits: Limits) -> Boxes | None:
 
 def _with_room(run: Callable[[int], tuple[int, Any]], n_bytes: int, limits: Limits) -> Any:
     """Runs with arrays of growing size until they suffice; what is filled of them, or None."""
-    from treeproof._kernels.symbolic import FULL
+    from treeproof._kernels.symbolic.trees import FULL
 
     size = 256
     while limits.take(COPIES * size * n_bytes):
@@ -202,7 +202,7 @@ class Lane:
         what: npt.NDArray[np.int64],
         undecided: npt.NDArray[np.int64],
     ) -> None:
-        from treeproof._kernels.refinement import FREE, N_SLOTS, Queue, push_all
+        from treeproof._kernels.symbolic.refinement import FREE, N_SLOTS, Queue, push_all
 
         self._compiled, self._limits, self._scratch = compiled, limits, compiled.scratch()
         n, n_trees = len(boxes), compiled.ensemble.n_trees
@@ -254,7 +254,7 @@ class Lane:
 
     def run(self, until: int) -> None:
         """Works until this iteration, or nothing is left, or a limit is reached."""
-        from treeproof._kernels.refinement import GROW, refine
+        from treeproof._kernels.symbolic.refinement import GROW, refine
 
         while not self.full and not self._limits.stop[0]:
             status = refine(
@@ -266,7 +266,7 @@ class Lane:
 
     def _grow(self) -> bool:
         """Makes room for one more iteration; false if that is too much memory."""
-        from treeproof._kernels.refinement import LEAST_SPLITS, MOST_PARTS, SHARE
+        from treeproof._kernels.symbolic.refinement import LEAST_SPLITS, MOST_PARTS, SHARE
 
         queue = self.queue
         picked = max(LEAST_SPLITS, self.n_open // SHARE)
@@ -305,7 +305,7 @@ def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
 
 def deal(compiled: Compiled, workers: Workers, boxes: Boxes, origin: npt.NDArray[np.int32]) -> tuple[Boxes, list[Lane]]:
     """Judges the first candidates: those that have ended already, and lanes for those to be split."""
-    from treeproof._kernels.refinement import ENDED, SPLIT_PRE, judge_all
+    from treeproof._kernels.symbolic.refinement import ENDED, SPLIT_PRE, judge_all
 
     # What there is no time to judge counts as undecided.
     what, undecided = np.full(len(boxes), SPLIT_PRE), np.zeros(len(boxes), dtype=np.int64)

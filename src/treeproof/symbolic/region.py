@@ -22,7 +22,7 @@ class Region:
 
     def __init__(self, boxes: npt.NDArray[Any]) -> None:
         """`boxes` (n, 2, n_features): the first and the last cell of each."""
-        from treeproof._kernels.cover import build
+        from treeproof._kernels.symbolic.cover import build
 
         low, high = np.ascontiguousarray(boxes[:, 0]), np.ascontiguousarray(boxes[:, 1])
         n = len(boxes)
@@ -39,7 +39,7 @@ class Region:
 
     def meets(self, low: npt.NDArray[Any], high: npt.NDArray[Any], n_threads: int = 1) -> npt.NDArray[np.bool_]:
         """Per row (m, n_features): whether the cells from `low` to `high` meet the region."""
-        from treeproof._kernels.cover import meets_any
+        from treeproof._kernels.symbolic.cover import meets_any
 
         cell_type = self._boxes[0].dtype
         low, high = np.ascontiguousarray(low, dtype=cell_type), np.ascontiguousarray(high, dtype=cell_type)

@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers import EnsembleBuilder
-from treeproof.intervals import FloatArray
-from treeproof.threat import Threat, bind_epsilon
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.threat import Threat
 from treeproof.training._grow import GrownTree, TrainingSet
 from treeproof.training._settings import blank_ensemble, bound_attacker
 

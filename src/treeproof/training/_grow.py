@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.importers import LEAF
-from treeproof.intervals import FloatArray, next_up
-from treeproof.threat import Threat
+from treeproof.numbers.doubles import FloatArray, next_up
+from treeproof.threat.threat import Threat
 
 IntArray = npt.NDArray[np.int64]
 

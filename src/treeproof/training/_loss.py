@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from treeproof.importers import LEAF
-from treeproof.intervals import FloatArray, next_up
-from treeproof.threat import Threat
+from treeproof.numbers.doubles import FloatArray, next_up
+from treeproof.threat.threat import Threat
 from treeproof.training._grow import GrownTree, TrainingSet
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from treeproof.ensemble import Ensemble
 from treeproof.errors import InvalidInput
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.inputs import check_attacker
-from treeproof.intervals import FloatArray
-from treeproof.threat import Threat
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.attacker import check_attacker
+from treeproof.threat.threat import Threat
 from treeproof.training._grow import Limits
 
 CRITERIA = ("treant", "groot")

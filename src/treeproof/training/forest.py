@@ -9,14 +9,15 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from treeproof.errors import InvalidInput
-from treeproof.inputs import check_jobs
-from treeproof.intervals import FloatArray
-from treeproof.threat import Attacker, Threat
+from treeproof.numbers.doubles import FloatArray
+from treeproof.run.limits import check_jobs
+from treeproof.run.progress import progress_bar
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.threat import Threat
 from treeproof.training._base import RobustClassifier
 from treeproof.training._grow import Limits, TrainingSet
 from treeproof.training._settings import check_whole, limits_of
 from treeproof.training.tree import RobustTreeClassifier
-from treeproof.workers import progress_bar
 
 
 class RobustForestClassifier(RobustClassifier):

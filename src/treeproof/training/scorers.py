@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
-from treeproof.inputs import check_attacker
-from treeproof.threat import Attacker
-from treeproof.verdicts import Outcome
-from treeproof.verify import verify
+from treeproof.results.verdicts import Outcome
+from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.verification.verify import verify
 
 
 @dataclass(frozen=True)

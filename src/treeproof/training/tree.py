@@ -9,8 +9,9 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from treeproof.importers import LEAF
-from treeproof.intervals import FloatArray
-from treeproof.threat import Attacker, Threat
+from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.threat import Threat
 from treeproof.training._base import RobustClassifier
 from treeproof.training._grow import Grower, GrownTree, Limits, TrainingSet
 from treeproof.training._loss import loss_under_attack

@@ -1,0 +1,80 @@
+"""Every row of a verification, proved again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treeproof.check.evidence import is_witness, predict_row
+from treeproof.check.prover import _Prover, _TooManyBoxes
+from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.importers import as_ensemble
+from treeproof.results.verdicts import Outcome
+from treeproof.results.verification import Verification
+from treeproof.threat.epsilon import bind_epsilon
+
+
+def check_verification(
+    model: Any, result: Verification, sample: int | None = None, seed: int = 0, most_boxes: int = 500
+) -> dict[str, int]:
+    """Checks every row of a result (or `sample` of them, at random) again: labels, counterexamples and proofs.
+
+    Raises SoundnessError with the first row that does not hold. Returns how many labels, counterexamples and proofs
+    were checked, and how many proofs were not: those that take more than `most_boxes` boxes, those for Lp attackers,
+    and those for rows with missing values.
+    """
+    ensemble, attacker = as_ensemble(model), result.attacker
+    if attacker is None:
+        raise InvalidInput("the result does not say which attacker it is about")
+    rows = np.arange(len(result))
+    if sample is not None and sample < len(rows):
+        rows = np.sort(np.random.default_rng(seed).choice(rows, size=sample, replace=False))
+    prover = _Prover(ensemble, attacker, most_boxes) if attacker.power is None else None
+    threat = attacker.bind(ensemble)
+    counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
+    for row in rows.tolist():
+        x = result.X[row]
+        _hold(predict_row(ensemble, x) == result.predicted[row], row, "is predicted otherwise")
+        counts["labels"] += 1
+        refuted, proved = _claims(result, row)
+        if result.has_witness[row] or refuted:
+            witness = result.witness(row)
+            holds = witness is not None and any(is_witness(ensemble, attacker, one, witness) for one in refuted)
+            _hold(holds, row, "has no counterexample that holds")
+            counts["counterexamples"] += 1
+        for epsilon in proved:
+            if prover is None or np.isnan(x).any():
+                counts["proofs not checked"] += 1
+                continue
+            near = threat.neighbourhood(x[None], bind_epsilon(epsilon, ensemble))
+            box = list(zip(near[0][0].tolist(), near[1][0].tolist(), strict=True))
+            try:
+                holds = prover.is_stable(box)
+            except _TooManyBoxes:
+                counts["proofs not checked"] += 1
+                continue
+            _hold(holds, row, f"is not stable within ε = {epsilon}")
+            counts["proofs"] += 1
+    return counts
+
+
+def _claims(result: Verification, row: int) -> tuple[list[Any], list[Any]]:
+    """The neighbourhoods of a row, 0 for itself, in which a result says that it is unstable, and stable."""
+    refuted, proved = [], []
+    if result.stability[row] == Outcome.REFUTED:
+        refuted.append(0.0)
+    elif result.stability[row] == Outcome.PROVED:
+        proved.append(0.0)
+    for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
+        if outcomes[row] == Outcome.PROVED:
+            _hold(bool(result.correct[row]), row, "is resilient and wrong at once")
+            proved.append(epsilon)
+        elif outcomes[row] == Outcome.REFUTED and result.correct[row]:
+            refuted.append(epsilon)
+    return refuted, proved
+
+
+def _hold(holds: bool, row: int, what: str) -> None:
+    if not holds:
+        raise SoundnessError(f"row {row} {what}")

@@ -1,0 +1,1 @@
+"""The command line: options, tables, and one file per command."""

@@ -1,0 +1,115 @@
+"""`treeproof guard`: labels for rows where the label is proved, "abstain" elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treeproof.cli import screen
+from treeproof.cli.options import (
+    AttackerChoice,
+    attacker_options,
+    check_writable,
+    data_options,
+    load,
+    model_options,
+    read_rows,
+)
+from treeproof.errors import InvalidInput
+from treeproof.files import write_whole
+
+if TYPE_CHECKING:
+    from treeproof import Attacker, Ensemble
+    from treeproof.cli.tables import Table
+
+ABSTAIN = "abstain"
+
+
+@click.command()
+@model_options
+@data_options
+@attacker_options
+@click.option("--map", "map_file", metavar="FILE", help="A map of the model, which holds its attacker.")
+@click.option("--out", required=True, metavar="FILE", help="The rows of DATA as CSV, with a column more.")
+@click.option("--column", default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
+@click.option("--timeout", type=float, metavar="S", help="Seconds per row before it abstains.")
+@click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
+def guard(
+    model: str,
+    voting: str | None,
+    classes: str | None,
+    allow_pickle: bool,
+    data: str,
+    label: str,
+    drop: str,
+    map_file: str | None,
+    out: str,
+    column: str,
+    timeout: float | None,
+    jobs: int,
+    **attack: Any,
+) -> None:
+    """Predict the rows of DATA, and abstain wherever the attacker could change the answer.
+
+    \b
+    treeproof guard model.json new.csv --delta 0.05 --relative --ranges train.csv --out labelled.csv
+    treeproof guard model.json new.csv --map model.tpm --out labelled.csv
+    """
+    import treeproof as tp
+
+    check_writable(out)
+    ensemble = load(model, voting, classes, allow_pickle)
+    table, X = read_rows(data, label, drop, ensemble)
+    if column in table.columns:
+        raise InvalidInput(f"{data} has a column {column!r} already; name another one with --column")
+    smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
+    if smap is not None and any(attack.values()):
+        raise InvalidInput("a map holds its attacker; leave --delta and the like out, or --map")
+    attacker = _attacker(AttackerChoice(**attack), label, drop, ensemble) if smap is None else smap.attacker
+    screen.announce_compilation()
+    guarded = tp.GuardedClassifier(
+        ensemble,
+        attacker,
+        mode="online" if smap is None else "map",
+        stability_map=smap,
+        timeout=timeout,
+        n_jobs=jobs,
+    ).fit()
+    proved = guarded.is_proved(X)
+    predicted = ensemble.predict(X)
+    answers = [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
+    write_whole(Path(out), _with_column(table, column, answers))
+    screen.say(f"attacker   {attacker!r}")
+    screen.say(f"answered   {int(proved.sum())} of {len(X)} rows, {proved.mean():.1%}; the others are {ABSTAIN!r}")
+    if label in table.columns:
+        right = predicted == table.labels(label, ensemble)
+        screen.say(f"accuracy   {right.mean():.3f} without the guard")
+        if proved.any():
+            screen.say(f"           {right[proved].mean():.3f} of the answers; no attack can turn one into another")
+    screen.say(f"wrote      {out}")
+
+
+def _attacker(choice: AttackerChoice, label: str, drop: str, ensemble: Ensemble) -> Attacker:
+    """Never from the ranges of the rows to label: a promise must not depend on which rows come together."""
+    if choice.relative and choice.ranges is None:
+        raise InvalidInput("--relative needs --ranges FILE here, data whose ranges the fractions are of: training data")
+    return choice.attacker(ensemble, choice.reference(label, drop, ensemble, None))
+
+
+def _with_column(table: Table, name: str, values: list[str]) -> str:
+    """The table as CSV text with one column more."""
+    text = io.StringIO(newline="")
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow([*table.columns, name])
+    columns = [[_plain(value) for value in column.tolist()] for column in table.columns.values()]
+    lines.writerows(zip(*columns, values, strict=True))
+    return text.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers as such; a float in as many digits as tell it."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

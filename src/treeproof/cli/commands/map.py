@@ -1,0 +1,77 @@
+"""`treeproof map`: the stable part of the whole feature space, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from treeproof.cli import screen
+from treeproof.cli.options import AttackerChoice, attacker_options, check_writable, load, model_options, read_rows
+
+
+@click.command(name="map")
+@model_options
+@attacker_options
+@click.option("--out", required=True, metavar="FILE", help="Where the map goes (.tpm).")
+@click.option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
+@click.option("--label", default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
+@click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are no features.")
+@click.option("--max-seconds", type=float, metavar="S", help="Stop after this time; the map is sound all the same.")
+@click.option("--max-boxes", type=int, metavar="N", help="Stop at this many boxes.")
+@click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
+@click.option("--resume", is_flag=True, help="Go on from the map in --out.")
+def map_command(
+    model: str,
+    voting: str | None,
+    classes: str | None,
+    allow_pickle: bool,
+    out: str,
+    data: str | None,
+    label: str,
+    drop: str,
+    max_seconds: float | None,
+    max_boxes: int | None,
+    jobs: int,
+    resume: bool,
+    **attack: Any,
+) -> None:
+    """Where is MODEL stable, whatever the attacker does and whatever the data? For small forests.
+
+    \b
+    treeproof map model.json --delta 0.03 --one-sided --budget 1 --out model.tpm --max-seconds 60
+    """
+    import treeproof as tp
+
+    check_writable(out)
+    ensemble = load(model, voting, classes, allow_pickle)
+    rows = None if data is None else read_rows(data, label, drop, ensemble)[1]
+    choice = AttackerChoice(**attack)
+    attacker = choice.attacker(ensemble, choice.reference(label, drop, ensemble, rows))
+    smap = tp.StabilityMap.build(
+        ensemble,
+        attacker,
+        order="volume" if rows is None else rows,
+        max_seconds=max_seconds,
+        max_boxes=max_boxes,
+        n_jobs=jobs,
+        progress=True,
+        resume=tp.StabilityMap.load(out, ensemble, attacker) if resume and Path(out).exists() else None,
+    )
+    smap.save(out)
+    screen.say(f"map        {smap}")
+    counts = smap.counts
+    share = None if rows is None else smap.shares(rows)
+    lines = [
+        (str(status), counts[status], *(() if share is None else (f"{share[status]:.3f}",))) for status in tp.Status
+    ]
+    screen.table("boxes", ("", "boxes") if share is None else ("", "boxes", "share of the rows"), lines)
+    if rows is not None:
+        for rule in smap.rules(top=3, domain=list(zip(rows.min(axis=0), rows.max(axis=0), strict=True))):
+            screen.say(f"stable     {rule}")
+    screen.say(f"wrote      {out}")
+    if not smap.complete:
+        screen.say("stopped    boxes are open; go on with the same command and --resume")
+    if smap.interrupted:
+        raise KeyboardInterrupt

@@ -1,0 +1,194 @@
+"""`treeproof verify`: which predictions of a data file hold, with a report and a gate for CI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treeproof.cli import screen
+from treeproof.cli.options import (
+    AttackerChoice,
+    attacker_options,
+    check_writable,
+    data_options,
+    load,
+    model_options,
+    neighbourhoods,
+    read_rows,
+)
+from treeproof.errors import InvalidInput
+from treeproof.results.markup import number
+from treeproof.results.verdicts import short
+from treeproof.verification.witnesses import moved_features
+
+if TYPE_CHECKING:
+    from treeproof import Verification
+
+WITNESSES = 3
+"""How many counterexamples are printed."""
+
+
+@click.command()
+@model_options
+@data_options
+@attacker_options
+@click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=E,…")
+@click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
+@click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
+@click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
+@click.option("--report", metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
+@click.option("--json", "json_file", metavar="FILE", help="Write every verdict and counterexample, exactly.")
+@click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
+@click.option("--resume", is_flag=True, help="Go on from what the --json file already holds.")
+@click.option("--fail-under-robustness", type=float, metavar="X", help="Exit with 1 unless at least X is proved.")
+@click.option("--fail-under-resilience", type=float, metavar="X", help="The same for resilience, at every ε given.")
+def verify(
+    model: str,
+    voting: str | None,
+    classes: str | None,
+    allow_pickle: bool,
+    data: str,
+    label: str,
+    drop: str,
+    epsilon: str | None,
+    timeout: float | None,
+    max_seconds: float | None,
+    jobs: int,
+    report: str | None,
+    json_file: str | None,
+    csv_file: str | None,
+    resume: bool,
+    fail_under_robustness: float | None,
+    fail_under_resilience: float | None,
+    **attack: Any,
+) -> None:
+    """Which predictions of MODEL on the rows of DATA hold, whatever the attacker does?
+
+    \b
+    treeproof verify model.json test.csv --label y --delta 0.05 --epsilon 0.01,0.02 --report report.html
+    treeproof verify model.onnx test.parquet --label y --attacker attacker.json --fail-under-robustness 0.9
+    """
+    import treeproof as tp
+
+    if fail_under_resilience is not None and epsilon is None:
+        raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
+    for name, share in (("robustness", fail_under_robustness), ("resilience", fail_under_resilience)):
+        if share is not None and not 0 <= share <= 1:
+            raise InvalidInput(f"--fail-under-{name} is a share of the rows between 0 and 1, got {share}")
+    check_writable(report, json_file, csv_file)
+    ensemble = load(model, voting, classes, allow_pickle)
+    choice = AttackerChoice(**attack)
+    table, X = read_rows(data, label, drop, ensemble)
+    y = table.labels(label, ensemble)
+    reference = choice.reference(label, drop, ensemble, X)
+    attacker = choice.attacker(ensemble, reference)
+    around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
+    kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
+    screen.say(f"model      {ensemble}")
+    screen.say(f"data       {data}: {len(X)} rows")
+    screen.say(f"attacker   {attacker!r}" if not choice.relative else f"attacker   {_relative(choice)}")
+    screen.announce_compilation()
+    result = tp.verify(
+        ensemble,
+        X,
+        y,
+        attacker,
+        epsilons=[one.value for one in around] or None,
+        timeout=timeout,
+        max_seconds=max_seconds,
+        n_jobs=jobs,
+        progress=True,
+        resume=_earlier(kept) if resume else None,
+    )
+    result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
+    show(result)
+    if json_file or result.interrupted:
+        result.to_json(kept)
+        screen.say(f"wrote      {kept}")
+    if csv_file:
+        result.to_csv(csv_file)
+        screen.say(f"wrote      {csv_file}")
+    if report:
+        screen.say(f"wrote      {tp.write_report(report, ensemble, X, y, attacker, result, n_jobs=jobs)}")
+    if result.interrupted:
+        screen.say(f"stopped    go on with the same command and --resume{'' if json_file else f' --json {kept}'}")
+        raise KeyboardInterrupt
+    _gate(result, fail_under_robustness, fail_under_resilience)
+
+
+def _earlier(file: Path) -> Verification | None:
+    """The result to go on from, if there is one."""
+    import treeproof as tp
+
+    if not file.exists():
+        screen.say(f"resume     there is no {file} yet: everything is verified")
+        return None
+    earlier = tp.Verification.from_json(file)
+    known = int((earlier.stability != tp.Outcome.UNKNOWN).sum())
+    screen.say(f"resume     {known} of {len(earlier)} rows taken over from {file}, unchecked (treeproof check does)")
+    return earlier
+
+
+def _relative(choice: AttackerChoice) -> str:
+    what = f"--delta {choice.delta}" if choice.delta is not None else str(choice.attacker_file)
+    side = ", downwards only" if choice.one_sided else ""
+    few = f", {choice.budget} at a time" if choice.budget is not None else ""
+    return f"{what} of each feature's range{side}{few}"
+
+
+def show(result: Verification) -> None:
+    """The measures, the weakest features and the first counterexamples."""
+    from treeproof import Bounds
+
+    n = len(result)
+    lines: list[tuple[Any, ...]] = [
+        ("accurate", f"{result.accuracy:.3f}", int(result.correct.sum()), "the model is right")
+    ]
+    lines.append(_line("robust", result.robustness, n, "… and stays right under every attack"))
+    for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
+        lines.append(_line(f"resilient, {name}", Bounds.of(outcomes), n, "… and so does everything near it"))
+    screen.say()
+    screen.table(f"{n} rows, {result.seconds:.2f} s", ("", "share", "rows", ""), lines)
+    weakest = _weakest(result)
+    if weakest:
+        screen.table(
+            "features that counterexamples move", ("feature", "counterexamples", "typical move", "largest"), weakest
+        )
+    broken = [row for row in range(n) if result.has_witness[row] and result.correct[row]]
+    for row in broken[:WITNESSES]:
+        screen.say(f"broken     {screen.in_words(result, row)}")
+    if len(broken) > WITNESSES:
+        screen.say(f"           and {len(broken) - WITNESSES} more rows")
+
+
+def _line(name: str, bounds: Any, n: int, meaning: str) -> tuple[str, str, int | str, str]:
+    if bounds.exact:
+        return name, short(bounds), round(bounds.lower * n) if n else 0, meaning
+    undecided = bounds.upper - bounds.lower
+    return name, short(bounds), f"{undecided:.1%} undecided", meaning
+
+
+def _weakest(result: Verification, most: int = 5) -> list[tuple[str, int, str, str]]:
+    names = screen.feature_names(result)
+    return [
+        (names[one.feature], one.count, number(one.median), number(one.largest))
+        for one in moved_features(result, result.correct)[:most]
+    ]
+
+
+def _gate(result: Verification, robustness: float | None, resilience: float | None) -> None:
+    from treeproof import Bounds
+
+    measures = [("robustness", robustness, result.robustness)]
+    measures += [
+        (f"resilience at {name}", resilience, Bounds.of(outcomes))
+        for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True)
+    ]
+    failed = [(name, least, share) for name, least, share in measures if least is not None and not share.lower >= least]
+    for name, least, share in failed:
+        screen.say(f"FAILED     {name} {short(share)} is not proved to be at least {least}")
+    if failed:
+        raise SystemExit(1)

@@ -1,0 +1,284 @@
+"""What several commands ask for: a model, data, an attacker and neighbourhoods, as options and as objects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from treeproof.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from treeproof import Attacker, Ensemble
+    from treeproof.cli.tables import Table
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def model_options(command: F) -> F:
+    """MODEL and how to read it."""
+    return _chain(
+        click.argument("model"),
+        click.option(
+            "--voting", type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's."
+        ),
+        click.option("--classes", metavar="A,B,…", help="Names for the model's classes, in its order."),
+        click.option("--allow-pickle", is_flag=True, help="Read a pickle. It can run any code: only if you trust it."),
+    )(command)
+
+
+def data_options(command: F) -> F:
+    """DATA and which of its columns are what."""
+    return _chain(
+        click.argument("data"),
+        click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
+        click.option("--drop", default="", metavar="COL,…", help="Columns that are neither features nor the label."),
+    )(command)
+
+
+def attacker_options(command: F) -> F:
+    """Who may change the input: one of --delta, --attacker, --l0 or --norm."""
+    return _chain(
+        click.option("--delta", metavar="D", help="Moves features by up to D: one number, or name=D,name=D,…"),
+        click.option("--one-sided", is_flag=True, help="With --delta: may only lower values, as in the paper."),
+        click.option("--budget", type=int, metavar="N", help="With --delta: moves at most N features at a time."),
+        click.option("--attacker", "attacker_file", metavar="FILE", help="An attacker as JSON (Attacker.to_json)."),
+        click.option("--l0", type=int, metavar="K", help="Rewrites at most K features to anything."),
+        click.option("--norm", type=float, metavar="P", help="Moves within --radius in the Lp norm: 1, 2, … or inf."),
+        click.option("--radius", type=float, metavar="R", help="The radius of --norm."),
+        click.option("--only", default="", metavar="COL,…", help="The only features that the attacker can touch."),
+        click.option("--relative", is_flag=True, help="D and ε are fractions of each feature's range in the data."),
+        click.option("--ranges", metavar="FILE", help="With --relative: the data whose ranges are meant, if not DATA."),
+    )(command)
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The entries of a list with commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def load(model: str, voting: Any, classes: str | None, allow_pickle: bool) -> Ensemble:
+    """The model of a file, with its classes renamed if wanted."""
+    import numpy as np
+
+    import treeproof as tp
+
+    ensemble = tp.load_model(model, voting=voting, allow_pickle=allow_pickle)
+    if classes is None:
+        return ensemble
+    names = listed(classes)
+    if len(names) != ensemble.n_classes or len(set(names)) != len(names):
+        raise InvalidInput(
+            f"--classes {classes!r} must name the model's {ensemble.n_classes} classes "
+            f"({', '.join(map(str, ensemble.classes.tolist()))}), each once, in that order"
+        )
+    return replace(ensemble, classes=np.array(names), source=None)
+
+
+@dataclass(frozen=True)
+class AttackerChoice:
+    """The options that describe an attacker, as given."""
+
+    delta: str | None
+    one_sided: bool
+    budget: int | None
+    attacker_file: str | None
+    l0: int | None
+    norm: float | None
+    radius: float | None
+    only: str
+    relative: bool
+    ranges: str | None
+
+    def reference(
+        self, label: str, drop: str, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
+    ) -> npt.NDArray[np.float64] | None:
+        """The rows whose ranges --relative means: those of --ranges, else X."""
+        if self.ranges is not None and not self.relative:
+            raise InvalidInput("--ranges goes with --relative")
+        return X if self.ranges is None else read_rows(self.ranges, label, drop, ensemble)[1]
+
+    def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
+        """The attacker on this model; with --relative, of these rows' ranges."""
+        import treeproof as tp
+
+        ways = {
+            "--delta": self.delta,
+            "--attacker": self.attacker_file,
+            "--l0": self.l0,
+            "--norm": self.norm,
+        }
+        given = [name for name, value in ways.items() if value is not None]
+        if len(given) != 1:
+            said = f"got {' and '.join(given)}" if given else "none was given"
+            raise InvalidInput(f"say what the attacker can do with one of {', '.join(ways)}; {said}")
+        if self.delta is None and (self.one_sided or self.budget is not None):
+            raise InvalidInput(f"--one-sided and --budget go with --delta, not with {given[0]}")
+        if (self.norm is None) != (self.radius is None):
+            raise InvalidInput("--norm and --radius go together, for instance --norm 2 --radius 0.1")
+        features = listed(self.only) or None
+        if self.attacker_file is not None:
+            if features is not None:
+                raise InvalidInput("--only goes with --delta, --l0 and --norm; an attacker file names its own features")
+            attacker = tp.Attacker.from_json(self.attacker_file)
+        elif self.l0 is not None:
+            return tp.Attacker.l0(self.l0, features=features)
+        elif self.norm is not None and self.radius is not None:
+            if self.relative:
+                raise InvalidInput("--relative needs a reach per feature: use --delta, or a radius in the data's units")
+            return tp.Attacker.lp(self.norm, self.radius, features=features)
+        else:
+            attacker = self._interval_attacker(features)
+        return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
+
+    def by_place(self, names: list[str], X: npt.NDArray[np.float64]) -> Attacker:
+        """The attacker on columns of these names that are no model yet: features by place, not by name."""
+        import numpy as np
+
+        from treeproof.importers import LEAF, EnsembleBuilder
+
+        builder = EnsembleBuilder(n_features=len(names), classes=[0, 1], feature_names=names)
+        builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=[[1, 0]])
+        blank = builder.build()
+        attacker = self.attacker(blank, X)
+        return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
+
+    def _interval_attacker(self, features: tuple[str, ...] | None) -> Attacker:
+        import treeproof as tp
+
+        assert self.delta is not None
+        reach = number_or_by_name(self.delta, "--delta")
+        if features is not None:
+            if isinstance(reach, dict):
+                raise InvalidInput("--delta by name says which features can be touched; leave out --only")
+            reach = dict.fromkeys(features, reach)
+
+        def interval(size: float) -> tuple[float, float]:
+            if not size >= 0:
+                raise InvalidInput(f"--delta must be at least 0, got {size}")
+            return (-size, 0.0 if self.one_sided else size)
+
+        if isinstance(reach, dict):
+            return tp.Attacker({name: interval(size) for name, size in reach.items()}, budget=self.budget)
+        return tp.Attacker(interval(reach), budget=self.budget)
+
+
+def number_or_by_name(text: str, option: str) -> float | dict[str, float]:
+    """`0.03`, or `age=2,income=500`."""
+    if "=" not in text:
+        return _number(text, option)
+    pairs = [part.partition("=") for part in listed(text)]
+    return {name.strip(): _number(value, option) for name, _, value in pairs}
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{option} must be a number, or name=number,…; got {text!r}") from None
+
+
+def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+    """Per feature the highest value less the lowest."""
+    import numpy as np
+
+    if X is None:
+        raise InvalidInput("--relative needs data to take the ranges from")
+    known = np.where(np.isnan(X), -np.inf, X).max(axis=0), np.where(np.isnan(X), np.inf, X).min(axis=0)
+    size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
+    if not (size > 0).any():
+        raise InvalidInput("no feature varies in the data, so fractions of ranges are 0; give more rows with --ranges")
+    return size
+
+
+def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64]) -> Attacker:
+    """The attacker with every interval multiplied by its feature's range."""
+    import treeproof as tp
+
+    if attacker.power is not None:
+        raise InvalidInput("--relative needs a reach per feature, and the attacker in the file has a radius")
+    threat = attacker.bind(ensemble)
+    intervals = [(float(low * r), float(high * r)) for low, high, r in zip(threat.low, threat.high, by, strict=True)]
+    domain = list(zip(threat.domain_low.tolist(), threat.domain_high.tolist(), strict=True))
+    return tp.Attacker(
+        intervals,
+        costs=threat.cost.tolist() if len(set(threat.cost.tolist())) > 1 else int(threat.cost[0]),
+        budget=attacker.budget,
+        domain=None if attacker.domain is None else domain,
+    )
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """One ε as the user wrote it, and as `verify` takes it."""
+
+    text: str
+    value: Any
+
+
+def neighbourhoods(
+    text: str | None, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble
+) -> list[Neighbourhood]:
+    """The ε of --epsilon: numbers with commas in between, or one neighbourhood as name=number,…"""
+    if text is None:
+        return []
+    parts = [text] if "=" in text else list(listed(text))
+    if not parts:
+        raise InvalidInput(f"--epsilon must be a number, or several with commas in between; got {text!r}")
+    if len(set(parts)) != len(parts):
+        raise InvalidInput(f"--epsilon names a number twice: {text}")
+    return [Neighbourhood(part, _neighbourhood(part, relative, X, ensemble)) for part in parts]
+
+
+def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble) -> Any:
+    size = number_or_by_name(text, "--epsilon")
+    for one in size.values() if isinstance(size, dict) else [size]:
+        if not one >= 0:
+            raise InvalidInput(f"--epsilon must be at least 0, got {text}")
+    if not relative:
+        return size
+    if not isinstance(size, dict):
+        return tuple((size * ranges(X)).tolist())
+    wide = ranges(X)
+    return {name: one * float(wide[ensemble.feature_index(name)]) for name, one in size.items()}
+
+
+def check_writable(*paths: str | None) -> None:
+    """Refuses files that cannot be written before any work is done for them."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = Path(path).parent
+        if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise InvalidInput(f"cannot write {path}: {'it is' if Path(path).is_dir() else folder} {_why_not(path)}")
+
+
+def _why_not(path: str) -> str:
+    if Path(path).is_dir():
+        return "a folder"
+    return "cannot be written to" if Path(path).parent.is_dir() else "is no folder"
+
+
+def read_rows(data: str, label: str, drop: str, ensemble: Ensemble) -> tuple[Table, npt.NDArray[Any]]:
+    """The table, and the model's features of it."""
+    from treeproof.cli.tables import read_table
+
+    table = read_table(data)
+    leave_out = tuple(name for name in (label, *listed(drop)) if name in table.columns or name != label)
+    return table, ensemble.check_rows(table.rows(ensemble, leave_out))

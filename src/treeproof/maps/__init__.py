@@ -1,0 +1,1 @@
+"""The stability map: fine grid, partition, queries and file."""

@@ -1,0 +1,281 @@
+"""The one place where trees are checked and packed into an Ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.numbers.doubles import LARGEST
+
+LEAF = -1
+MOST_FEATURES = 2**24
+
+
+class EnsembleBuilder:
+    """Collects trees, refuses malformed ones, and builds the frozen Ensemble.
+
+    >>> builder = EnsembleBuilder(n_features=1, classes=["no", "yes"])
+    >>> builder.add_tree(
+    ...     feature=[0, LEAF, LEAF], threshold=[2.5, 0, 0], left=[1, LEAF, LEAF], right=[2, LEAF, LEAF],
+    ...     scores=[[0, 0], [1, 0], [0, 1]])
+    >>> builder.build().predict([[2.5], [2.6]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        *,
+        n_features: int,
+        classes: npt.ArrayLike,
+        rule: ScoreRule | None = None,
+        base: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        handles_missing: bool = False,
+        value_limit: float = LARGEST,
+        value_range: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        origin: str = "treeproof",
+        source: Any = None,
+    ) -> None:
+        self._rule = rule or ScoreRule()
+        self._classes = _check_classes(classes)
+        self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)
+        if self._rule.decision == Decision.CUT and len(self._classes) != 2:
+            raise InvalidInput(f"one score decides between 2 classes, the model names {len(self._classes)}")
+        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
+            raise InvalidInput(f"n_features must be a whole number of at least 1, got {n_features!r}")
+        if n_features > MOST_FEATURES:
+            raise InvalidInput(f"the model has {n_features} features; at most {MOST_FEATURES} are supported")
+        self._n_features = int(n_features)
+        for name in ("divisor", "cut", "steepness"):
+            number = getattr(self._rule, name)
+            if not np.isfinite(number) or (name != "cut" and number <= 0):
+                raise InvalidInput(
+                    f"the score rule's {name} is {number}; it must be finite, and above 0 but for the cut"
+                )
+        self._dtype = np.dtype(self._rule.precision)
+        self._base = self._check_base(base)
+        self._names = _check_names(feature_names, self._n_features)
+        self._handles_missing = bool(handles_missing)
+        self._range = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
+        self._origin = origin
+        self._source = source
+        self._trees: list[dict[str, npt.NDArray[Any]]] = []
+
+    def add_tree(
+        self,
+        *,
+        feature: npt.ArrayLike,
+        threshold: npt.ArrayLike,
+        left: npt.ArrayLike,
+        right: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        nan_left: npt.ArrayLike | None = None,
+    ) -> None:
+        """Add the tree whose root is node 0; a node with a negative feature is a leaf.
+
+        `threshold` holds effective thresholds (left iff `x <= threshold`). `scores` has one row per node,
+        (n_nodes, n_scores), or one number per node where a single score decides; rows of inner nodes are ignored.
+        """
+        number = len(self._trees)
+        tree = {
+            "feature": _as_numbers(feature, np.int64, f"tree {number}: feature"),
+            "threshold": _as_numbers(threshold, np.float64, f"tree {number}: threshold"),
+            "left": _as_numbers(left, np.int64, f"tree {number}: left"),
+            "right": _as_numbers(right, np.int64, f"tree {number}: right"),
+        }
+        n = len(tree["feature"])
+        tree["nan_left"] = np.zeros(n, dtype=bool) if nan_left is None else np.asarray(nan_left, dtype=bool)
+        values = _as_numbers(scores, np.float64, f"tree {number}: scores", ndim=None)
+        tree["scores"] = values.reshape(-1, 1) if values.ndim == 1 and self.n_scores == 1 else values
+        _check_lengths(tree, n, number)
+        self._check_nodes(tree, number)
+        order = _breadth_first(tree, number)
+        self._trees.append(_renumbered(tree, order))
+
+    def build(self) -> Ensemble:
+        """The ensemble of all trees added so far."""
+        if not self._trees:
+            raise InvalidInput("the model holds no tree; train it with at least one")
+        sizes = [len(tree["feature"]) for tree in self._trees]
+        roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        if sum(sizes) > np.iinfo(np.int32).max:
+            raise InvalidInput(f"the model has {sum(sizes)} nodes; at most {np.iinfo(np.int32).max} are supported")
+        feature = np.concatenate([tree["feature"] for tree in self._trees])
+        inner = feature >= 0
+        shift = np.repeat(roots, sizes)
+        left = np.where(inner, np.concatenate([tree["left"] for tree in self._trees]) + shift, LEAF)
+        leaf = np.where(inner, LEAF, np.cumsum(~inner) - 1)
+        scores = np.concatenate([tree["scores"] for tree in self._trees])[~inner]
+        # + 0.0 turns -0.0 into 0.0: they compare alike, and one spelling makes one cell.
+        threshold = np.where(inner, np.concatenate([tree["threshold"] for tree in self._trees]), 0.0) + 0.0
+        return Ensemble(
+            feature=_frozen(feature, np.int32),
+            threshold=_frozen(threshold, np.float64),
+            left=_frozen(left, np.int32),
+            right=_frozen(np.where(inner, left + 1, LEAF), np.int32),
+            nan_left=_frozen(np.concatenate([tree["nan_left"] for tree in self._trees]) & inner, np.bool_),
+            leaf=_frozen(leaf, np.int32),
+            roots=_frozen(roots, np.int32),
+            leaf_scores=_frozen(scores, self._dtype),
+            base=_frozen(self._base, self._dtype),
+            rule=self._rule,
+            classes=_frozen(self._classes, self._classes.dtype),
+            n_features=self._n_features,
+            feature_names=self._names,
+            handles_missing=self._handles_missing,
+            value_low=_frozen(self._range[0], np.float64),
+            value_high=_frozen(self._range[1], np.float64),
+            origin=self._origin,
+            source=self._source,
+        )
+
+    def _check_range(self, given: tuple[npt.ArrayLike, npt.ArrayLike]) -> npt.NDArray[np.float64]:
+        ends = []
+        for end in given:
+            values = _as_numbers(end, np.float64, "the range of values", ndim=None)
+            if values.shape not in ((), (self._n_features,)) or not np.isfinite(values).all():
+                raise InvalidInput(f"the range of values must have {self._n_features} finite ends on either side")
+            ends.append(np.broadcast_to(values, self._n_features))
+        low, high = np.array(ends)
+        if not (low < high).all():
+            f = int(np.argmin(low < high))
+            raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
+        return np.array([low, high])
+
+    def _check_base(self, base: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
+        values = np.zeros(self.n_scores) if base is None else _as_numbers(base, np.float64, "base scores", ndim=None)
+        values = values.reshape(-1)
+        if len(values) != self.n_scores:
+            raise InvalidInput(f"the model has {len(values)} base scores, expected {self.n_scores}")
+        self._check_scores(values, "base scores")
+        return values
+
+    def _check_scores(self, values: npt.NDArray[np.float64], where: str) -> None:
+        if not np.isfinite(values).all():
+            raise InvalidInput(f"{where}: {values[~np.isfinite(values)][0]} is not a finite number")
+        with np.errstate(over="ignore"):
+            exact = values.astype(self._dtype).astype(np.float64) == values
+        if not exact.all():
+            raise InvalidInput(f"{where}: {values[~exact][0]!r} is not a {self._dtype} number")
+
+    def _check_nodes(self, tree: dict[str, npt.NDArray[Any]], number: int) -> None:
+        feature, threshold, scores = tree["feature"], tree["threshold"], tree["scores"]
+        inner = feature >= 0
+        if scores.shape[1] != self.n_scores:
+            raise InvalidInput(f"tree {number}: leaves have {scores.shape[1]} scores, expected {self.n_scores}")
+        out_of_range = feature >= self._n_features
+        if out_of_range.any():
+            node = int(np.argmax(out_of_range))
+            raise InvalidInput(
+                f"tree {number}, node {node}: feature {feature[node]} is out of range; "
+                f"the model has features 0 to {self._n_features - 1}"
+            )
+        bad = inner & ~np.isfinite(threshold)
+        if bad.any():
+            node = int(np.argmax(bad))
+            raise InvalidInput(f"tree {number}, node {node}: threshold {threshold[node]} is not a finite number")
+        self._check_scores(scores[~inner].reshape(-1), f"tree {number}: leaf scores")
+        n = len(feature)
+        for side in ("left", "right"):
+            bad = inner & ((tree[side] < 1) | (tree[side] >= n))
+            if bad.any():
+                node = int(np.argmax(bad))
+                raise InvalidInput(
+                    f"tree {number}, node {node}: {side} child {tree[side][node]} is out of range; "
+                    f"children are nodes 1 to {n - 1}"
+                )
+
+
+def _check_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
+    values = np.asarray(classes)
+    if values.ndim != 1 or len(values) < 1:
+        raise InvalidInput(f"classes must be a list of labels, got shape {values.shape}")
+    if values.dtype == object and all(isinstance(label, str) for label in values.tolist()):
+        values = values.astype(str)
+    if values.dtype.kind not in "biufUO":
+        raise InvalidInput(f"class labels must be numbers or strings, got dtype {values.dtype}")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InvalidInput(f"class labels must be finite, got {values.tolist()}")
+    if len(set(values.tolist())) != len(values):
+        raise InvalidInput(f"class labels must differ, got {values.tolist()}")
+    return values
+
+
+def _check_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    result = tuple(str(name) for name in names)
+    if len(result) != n_features:
+        raise InvalidInput(f"the model names {len(result)} features and takes {n_features}")
+    if len(set(result)) != len(result):
+        twice = next(name for name in result if result.count(name) > 1)
+        raise InvalidInput(f"two features are named {twice!r}; rename one")
+    return result
+
+
+def _as_numbers(values: npt.ArrayLike, dtype: type, where: str, ndim: int | None = 1) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"holds {array.dtype}, not numbers")
+        with np.errstate(invalid="ignore"):
+            result: npt.NDArray[Any] = array.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"{where}: {error}") from None
+    if np.issubdtype(dtype, np.integer) and not (result == array).all():
+        raise InvalidInput(f"{where}: {array[result != array][0]} is not a whole number in range")
+    if ndim is not None and array.ndim != ndim:
+        raise InvalidInput(f"{where} must be a list of numbers, got shape {array.shape}")
+    return result
+
+
+def _check_lengths(tree: dict[str, npt.NDArray[Any]], n: int, number: int) -> None:
+    if n == 0:
+        raise InvalidInput(f"tree {number} has no node")
+    for name, values in tree.items():
+        if len(values) != n:
+            raise InvalidInput(f"tree {number}: {name} has {len(values)} entries, feature has {n}; one per node each")
+    if tree["scores"].ndim != 2:
+        raise InvalidInput(f"tree {number}: scores must be (n_nodes, n_scores), got shape {tree['scores'].shape}")
+
+
+def _breadth_first(tree: dict[str, npt.NDArray[Any]], number: int) -> npt.NDArray[np.int64]:
+    """Node numbers level by level, siblings side by side; refuses what is not one tree rooted at node 0."""
+    inner = tree["feature"] >= 0
+    parents = np.bincount(np.concatenate((tree["left"][inner], tree["right"][inner])), minlength=len(tree["feature"]))
+    if (parents > 1).any():
+        raise InvalidInput(f"tree {number}, node {int(np.argmax(parents > 1))} has two parents; a tree has one each")
+    if (parents[1:] == 0).any():
+        raise InvalidInput(
+            f"tree {number}, node {int(np.argmax(parents[1:] == 0)) + 1} is an orphan: no node leads to it"
+        )
+    levels = [np.zeros(1, dtype=np.int64)]
+    while len(levels[-1]):
+        split = levels[-1][inner[levels[-1]]]
+        levels.append(np.column_stack((tree["left"][split], tree["right"][split])).reshape(-1))
+    order = np.concatenate(levels)
+    if len(order) != len(parents):
+        lost = np.setdiff1d(np.arange(len(parents)), order)
+        raise InvalidInput(f"tree {number}, node {int(lost[0])} is part of a cycle that the root does not reach")
+    return order
+
+
+def _renumbered(tree: dict[str, npt.NDArray[Any]], order: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    moved = {name: values[order] for name, values in tree.items()}
+    inner = moved["feature"] >= 0
+    moved["feature"] = np.where(inner, moved["feature"], LEAF)
+    moved["left"] = np.where(inner, position[np.where(inner, moved["left"], 0)], LEAF)
+    return moved
+
+
+def _frozen(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    result = np.array(array, dtype=dtype, order="C")
+    result.flags.writeable = False
+    return result

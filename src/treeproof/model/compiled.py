@@ -1,0 +1,96 @@
+"""The ensemble as engines want it: integer cells, and scores in whole units with a stated slack."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.ensemble import Decision, Ensemble
+
+
+def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
+    """The ensemble as the kernels want it: integer cells, and scores in whole units with a stated slack."""
+    from treeproof._kernels.search.branch import Exact
+    from treeproof._kernels.search.region import Model
+
+    inner = ensemble.feature >= 0
+    cut = np.full(ensemble.n_nodes, -1, dtype=np.int32)
+    cut[inner] = ensemble.grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner])
+    value, offset, slack = whole_units(ensemble)
+    rule = ensemble.rule
+    model = Model(
+        ensemble.feature,
+        cut,
+        ensemble.left,
+        ensemble.right,
+        ensemble.nan_left,
+        ensemble.leaf,
+        ensemble.roots,
+        value,
+        offset,
+        slack,
+        _kinds(ensemble.leaf_scores),
+        int(ensemble.depths.max()),
+    )
+    exact = Exact(
+        ensemble.leaf_scores,
+        ensemble.base,
+        rule.base_last,
+        float(rule.divisor),
+        int(rule.decision),
+        float(rule.cut),
+        float(rule.steepness),
+    )
+    return model, exact
+
+
+def _kinds(leaf_scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Per leaf a number that it shares with exactly the leaves of the same scores."""
+    return np.unique(leaf_scores, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
+
+
+def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Leaf scores and offsets per class in whole units, and the slack within which only the exact scores decide.
+
+    Whole numbers can be added and taken off again without rounding. If the sums of two classes differ by more than
+    the slack, the library's own rounded scores order them alike: the slack covers every rounding of the library
+    (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0.
+    """
+    rule = ensemble.rule
+    leaves = ensemble.leaf_scores.astype(np.float64)
+    base = [Fraction(float(b)) * (Fraction(rule.divisor) if rule.base_last else 1) for b in ensemble.base]
+    if rule.decision == Decision.CUT:
+        # One score against a cut: class 0 has score 0, class 1 the score less the cut.
+        leaves = np.column_stack((np.zeros(len(leaves)), leaves))
+        base = [Fraction(0), base[0] - Fraction(rule.cut) * Fraction(rule.divisor)]
+    per_node = np.zeros(ensemble.n_nodes)
+    per_node[ensemble.feature < 0] = np.abs(leaves).max(axis=1)
+    largest = float(np.maximum.reduceat(per_node, ensemble.roots).sum()) + float(max(abs(b) for b in base))
+    step = 2.0**-53 if rule.precision == "float64" else 2.0**-24
+    plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
+    whole = (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
+    if plain and whole and largest < 0.01 / step:
+        return leaves.astype(np.int64), np.array([int(b) for b in base], dtype=np.int64), 0
+    unit = 2.0 ** (56 - math.ceil(math.log2(max(largest, 2.0**-900))))
+    rounding = 2 * (ensemble.n_trees + 8) * step * largest + _probability_slack(ensemble, largest, step)
+    slack = min(rounding * unit * 1.01, 2.0**57)
+    value = np.rint(leaves * unit).astype(np.int64)
+    offset = np.array([round(b * Fraction(unit)) for b in base], dtype=np.int64)
+    return value, offset, math.ceil(slack) + ensemble.n_trees + 2
+
+
+def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float:
+    """How far apart two sums can be whose probabilities still round to the same number, in units of the sums."""
+    rule = ensemble.rule
+    if rule.decision == Decision.SOFTMAX:
+        # exp and the division are each off by a few steps, relative to probabilities.
+        return 32 * step * rule.divisor
+    if rule.decision == Decision.SIGMOID:
+        # A sigmoid is flat far out: its slope at s is at least exp(-|steepness * s|) / 4.
+        flat = min(rule.steepness * largest / rule.divisor, 600.0)
+        return 64 * step * math.exp(flat) / rule.steepness * rule.divisor
+    return 0.0

@@ -1,0 +1,341 @@
+"""The exact model: trees as frozen flat arrays, and how their scores become a label."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.model.grid import Grid
+from treeproof.numbers.doubles import FloatArray
+
+
+class Decision(enum.IntEnum):
+    """What the library compares to pick a class; ties go to the lowest class."""
+
+    ARGMAX = 0
+    """The largest score."""
+    CUT = 1
+    """One score: class 1 where it is above `cut`, else class 0."""
+    SOFTMAX = 2
+    """The largest softmax probability, rounded as the library rounds it."""
+    SIGMOID = 3
+    """The largest of one-against-rest sigmoid probabilities, rounded likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRule:
+    """How leaf scores become a label, operation by operation as the source library does it.
+
+    `score = base + leaf_1 + leaf_2 + …` in `precision`, tree after tree; then divided by `divisor`;
+    with `base_last` the base is added at the end instead. Then `decision` picks the class.
+    """
+
+    decision: Decision = Decision.ARGMAX
+    precision: Literal["float64", "float32"] = "float64"
+    divisor: float = 1.0
+    base_last: bool = False
+    cut: float = 0.0
+    steepness: float = 1.0
+
+
+class _WalkArrays(NamedTuple):
+    """The node arrays as the kernels want them: a leaf is its own left child, with threshold +inf."""
+
+    feature: npt.NDArray[np.uint32]
+    threshold: FloatArray
+    left: npt.NDArray[np.uint32]
+    nan_left: npt.NDArray[np.bool_]
+    leaf: npt.NDArray[np.uint32]
+    roots: npt.NDArray[np.uint32]
+    depths: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble:
+    """An additive tree ensemble that predicts bit for bit what its source model predicts.
+
+    At node i a row goes left iff `x[feature[i]] <= threshold[i]` (a NaN iff `nan_left[i]`). Leaves have
+    `feature == -1`; their scores are `leaf_scores[leaf[i]]`. A right child stands behind its left sibling.
+    Made by `from_model`, `load_model` or `importers.EnsembleBuilder`, which check all of this.
+    """
+
+    feature: npt.NDArray[np.int32]
+    threshold: FloatArray
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    nan_left: npt.NDArray[np.bool_]
+    leaf: npt.NDArray[np.int32]
+    roots: npt.NDArray[np.int32]
+    leaf_scores: npt.NDArray[Any]
+    base: npt.NDArray[Any]
+    rule: ScoreRule
+    classes: npt.NDArray[Any]
+    n_features: int
+    value_low: FloatArray
+    value_high: FloatArray
+    """Per feature the numbers that the model takes: beyond, the library's cast would overflow."""
+    feature_names: tuple[str, ...] | None = None
+    blanks_underscored: bool = False
+    """Whether the library put an underscore for each blank in the names of columns."""
+    handles_missing: bool = False
+    origin: str = "treeproof"
+    """What the model was: library and class, for people to read."""
+    source: Any = field(default=None)
+    """Predicts labels as the library does, if it is at hand: the ground truth that witnesses are replayed on."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the fields is computed again.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickle forgets that arrays are frozen, and kernels would be compiled once more for those that are not.
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees there are."""
+        return len(self.roots)
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes all trees have together, leaves included."""
+        return len(self.feature)
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels the model can predict."""
+        return len(self.classes)
+
+    @property
+    def n_scores(self) -> int:
+        """1 where one score decides between two classes, else one score per class."""
+        return int(self.leaf_scores.shape[1])
+
+    @cached_property
+    def depths(self) -> npt.NDArray[np.int32]:
+        """Per tree the longest path in edges."""
+        level = np.zeros(self.n_nodes, dtype=np.int32)
+        frontier = self.roots
+        depth = 0
+        while len(frontier):
+            level[frontier] = depth
+            inner = frontier[self.feature[frontier] >= 0]
+            frontier = np.concatenate((self.left[inner], self.right[inner]))
+            depth += 1
+        return np.maximum.reduceat(level, self.roots)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The integer cells that this model's thresholds cut each feature into."""
+        inner = self.feature >= 0
+        return Grid.from_thresholds(self.feature[inner], self.threshold[inner], self.n_features)
+
+    @cached_property
+    def _walk(self) -> _WalkArrays:
+        inner = self.feature >= 0
+        return _WalkArrays(
+            np.where(inner, self.feature, 0).astype(np.uint32),
+            np.where(inner, self.threshold, np.inf),
+            np.where(inner, self.left, np.arange(self.n_nodes)).astype(np.uint32),
+            np.where(inner, self.nan_left, True),
+            np.where(inner, 0, self.leaf).astype(np.uint32),
+            self.roots.astype(np.uint32),
+            self.depths,
+        )
+
+    @cached_property
+    def compiled(self) -> tuple[Any, Any]:
+        """The model as kernels want it: on integer cells, with scores in whole units; and how to score exactly."""
+        from treeproof.model.compiled import compile_ensemble
+
+        return compile_ensemble(self)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """32 bytes that differ between models that predict differently; names and origin do not count."""
+        from treeproof.model.fingerprint import fingerprint_of
+
+        return fingerprint_of(self)
+
+    def source_labels(self, X: FloatArray) -> npt.NDArray[Any]:
+        """What the source model itself predicts, or this ensemble where there is no source at hand."""
+        if self.source is None:
+            return self.predict(X)
+        from joblib import parallel_config
+
+        # A library that uses joblib itself must not send its trees to the cluster, which may be gone after Ctrl-C.
+        with warnings.catch_warnings(), parallel_config(backend="threading"):
+            # Models that were trained on a data frame say so when they are given an array.
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            return np.asarray(self.source.predict(X)).reshape(-1)
+
+    def without_source(self) -> Ensemble:
+        """The same model to keep or to send away: the library's own object is not part of it."""
+        return dataclasses.replace(self, source=None)
+
+    def __sklearn_clone__(self) -> Ensemble:
+        return self  # never changes, and has nothing to unlearn
+
+    def scores(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Per row the scores that the decision compares, in the library's own precision."""
+        return self._scores(self.check_rows(X))
+
+    def predict_index(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Per row the index of the predicted class in `classes`."""
+        from treeproof._kernels.walk import decide_rows
+
+        scores = self._scores(self.check_rows(X))
+        out = np.empty(len(scores), dtype=np.int64)
+        decide_rows(scores, int(self.rule.decision), self.rule.cut, self.rule.steepness, out)
+        return out
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Per row the label the source model predicts for it as an array of doubles, bit for bit.
+
+        Other types are converted to float64 first; a library may treat them in another way, as LightGBM does
+        with whole numbers, which it narrows to float32.
+        """
+        return self.classes[self.predict_index(X)]
+
+    def check_rows(self, X: npt.ArrayLike) -> FloatArray:
+        """X as a C-ordered (n, n_features) array of doubles, or InvalidInput naming row and column."""
+        self._check_frame(X)
+        try:
+            given = np.asarray(X)
+            if given.dtype.kind == "c":
+                raise TypeError("complex numbers have no order")
+            rows = np.ascontiguousarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+            raise InvalidInput(f"X must hold numbers only: {error}") from None
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise InvalidInput(
+                f"X has shape {rows.shape}, the model takes rows of {self.n_features} features; "
+                f"pass an array of shape (n_rows, {self.n_features})"
+            )
+        # One pass that is cheap and true for nearly every array, before any search for the culprit.
+        if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
+            self._refuse_values(rows)
+        return rows
+
+    def _check_frame(self, X: Any) -> None:
+        names = getattr(X, "columns", None)
+        if names is None:
+            return
+        if self.feature_names is not None:
+            self._check_columns([str(name) for name in names])
+        for name, dtype in zip(names, getattr(X, "dtypes", ()), strict=False):
+            if str(dtype) == "category":
+                raise InvalidInput(f"column {name!r} is categorical; pass its numeric codes")
+
+    def _check_columns(self, columns: list[str]) -> None:
+        expected = list(self.feature_names or ())
+        spelled = [self._own_spelling(name) for name in columns]
+        if expected in (columns, spelled):
+            return
+        missing = [name for name in expected if name not in columns and name not in spelled]
+        if missing:
+            raise InvalidInput(f"X has no column {missing[0]!r}, which the model was trained with")
+        extra = [name for name in columns if name not in expected and self._own_spelling(name) not in expected]
+        if extra:
+            raise InvalidInput(f"X has a column {extra[0]!r} that the model was not trained with; drop it")
+        raise InvalidInput(f"the columns of X are in another order than the model's; use X[{expected!r}]")
+
+    def _refuse_values(self, rows: FloatArray) -> None:
+        nan = np.isnan(rows)
+        outside = ~nan & ~((rows >= self.value_low) & (rows <= self.value_high))
+        if outside.any():
+            row, column = (int(i) for i in np.argwhere(outside)[0])
+            raise InvalidInput(
+                f"row {row}, column {self.feature_name(column)}: {rows[row, column]} is outside the numbers that the "
+                f"model takes, {self.value_low[column]:.6g} to {self.value_high[column]:.6g}"
+            )
+        if not self.handles_missing:
+            row, column = (int(i) for i in np.argwhere(nan)[0])
+            raise InvalidInput(
+                f"row {row}, column {self.feature_name(column)} is NaN and the model does not take missing values; "
+                "impute it first"
+            )
+
+    def feature_name(self, index: int) -> str:
+        """The feature's name in quotes, or its index where the model has no names."""
+        return repr(self.feature_names[index]) if self.feature_names is not None else str(index)
+
+    def feature_index(self, feature: int | str) -> int:
+        """The index of a feature given by index or name, or InvalidInput."""
+        if isinstance(feature, str):
+            if self.feature_names is None:
+                raise InvalidInput(f"the model has no feature names; give {feature!r} as an index")
+            name = self._own_spelling(feature)
+            if name in self.feature_names:
+                return self.feature_names.index(name)
+            raise InvalidInput(f"the model has no feature {feature!r}; it has {', '.join(self.feature_names)}")
+        if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
+            raise InvalidInput(f"features are named by a string or an index, got {feature!r}")
+        if not 0 <= feature < self.n_features:
+            raise InvalidInput(f"feature {feature} is out of range; the model has features 0 to {self.n_features - 1}")
+        return int(feature)
+
+    def _own_spelling(self, name: str) -> str:
+        """The name as the model has it."""
+        return name.replace(" ", "_") if self.blanks_underscored else name
+
+    def class_index(self, labels: npt.ArrayLike | Sequence[Any]) -> npt.NDArray[np.int64]:
+        """Per label its index in `classes`, or InvalidInput naming the first unknown one."""
+        try:
+            values = np.asarray(labels)
+        except ValueError as error:
+            raise InvalidInput(f"labels must be a list of one label a row: {error}") from None
+        if values.ndim != 1:
+            raise InvalidInput(f"labels must be a list of one label a row, got shape {values.shape}")
+        positions = {label: i for i, label in enumerate(self.classes.tolist())}
+        out = np.empty(len(values), dtype=np.int64)
+        for row, label in enumerate(values.tolist()):
+            index = positions.get(label)
+            if index is None:
+                raise InvalidInput(
+                    f"row {row}: the model does not know the label {label!r}; it predicts {list(positions)}"
+                )
+            out[row] = index
+        return out
+
+    def _scores(self, rows: FloatArray) -> npt.NDArray[Any]:
+        from treeproof._kernels.walk import score_rows
+
+        walk = self._walk
+        out = np.empty((len(rows), self.n_scores), dtype=self.leaf_scores.dtype)
+        has_nan = bool(self.handles_missing and np.isnan(rows).any())
+        score_rows(
+            rows,
+            walk.feature,
+            walk.threshold,
+            walk.left,
+            walk.nan_left,
+            walk.leaf,
+            walk.roots,
+            walk.depths,
+            self.leaf_scores,
+            self.base,
+            self.rule.base_last,
+            self.rule.divisor,
+            has_nan,
+            out,
+        )
+        return out
+
+    def __repr__(self) -> str:
+        return (
+            f"Ensemble({self.origin}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
+            f"{self.n_classes} classes)"
+        )

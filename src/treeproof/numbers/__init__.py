@@ -1,0 +1,1 @@
+"""Exact doubles: steps, sums, intervals, and moves between ranges."""

@@ -1,0 +1,178 @@
+"""What all experiments share: cells that are stored as they finish, tables, pictures, and a sign of progress."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib.metadata
+import io
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import treeproof as tp
+from treeproof.files import write_parts, write_whole
+
+Cell = dict[str, Any]
+"""The settings of one measurement, and later its results: a row of a table."""
+
+
+@cache
+def code_version() -> str:
+    """Changes with the version of treeproof, its sources, and the libraries that results depend on."""
+    digest = hashlib.sha256(tp.__version__.encode())
+    folder = Path(tp.__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(file.relative_to(folder).as_posix().encode() + file.read_bytes())
+    for library in ("numpy", "scikit-learn"):
+        digest.update(importlib.metadata.version(library).encode())
+    return digest.hexdigest()[:16]
+
+
+Measure = Callable[["Workbench", Cell], Cell]
+
+
+@dataclass
+class Workbench:
+    """Where an experiment runs: its folder, its means, and whom it tells about it."""
+
+    out: Path
+    quick: bool = False
+    data: Path | None = None
+    """The folder of data sets."""
+    models: Path | None = None
+    """The folder of the authors' TREANT forests, if there is one."""
+    jobs: int = 2
+    terminal: bool = False
+    """Whether to draw a bar instead of printing lines."""
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+    def __post_init__(self) -> None:
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise tp.InvalidInput(f"cannot use the folder {self.out}: {error.strerror}") from None
+
+    # --- cells -------------------------------------------------------------------------------------------------------
+
+    def rows(self, experiment: str, cells: Sequence[Cell], measure: Measure) -> list[Cell]:
+        """Every cell with its results; those that an earlier run has finished with this code are not measured again."""
+        done: list[Cell] = []
+        with self._progress(experiment, len(cells)) as advance:
+            for cell in cells:
+                file = self._file(experiment, cell)
+                found, began = _stored(file, cell), time.perf_counter()
+                if found is None:
+                    found = measure(self, cell)
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    write_whole(file, json.dumps({"cell": cell, "found": found}, indent=1))
+                    took = f"{time.perf_counter() - began:.1f} s"
+                else:
+                    took = "stored"
+                done.append(cell | found)
+                advance(f"{' '.join(str(value) for name, value in cell.items() if name != 'file')}: {took}")
+        return done
+
+    def _file(self, experiment: str, cell: Cell) -> Path:
+        """The file of a cell; its name stands for everything the results depend on."""
+        settings = [code_version(), experiment, self.quick, self.jobs, cell]
+        name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:24]
+        return self.out / "cells" / experiment / f"{name}.json"
+
+    @contextmanager
+    def _progress(self, experiment: str, total: int) -> Iterator[Callable[[str], None]]:
+        if not self.terminal:
+            numbers = iter(range(1, total + 1))
+            yield lambda text: self.say(f"{experiment} {next(numbers)}/{total}  {text}")
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn(f"{experiment:18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True)) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda text: bar.update(task, advance=1, description=text)
+
+    # --- tables and pictures -----------------------------------------------------------------------------------------
+
+    def table(self, name: str, rows: Sequence[Cell]) -> None:
+        """Writes the rows as CSV, with every column that any of them has."""
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        self.write(f"{name}.csv", text.getvalue())
+
+    def page(self, name: str, title: str, parts: Sequence[str]) -> None:
+        """Writes paragraphs and tables as Markdown, with the picture of the same name if there is one."""
+        picture = [f"![{title}]({name}.svg)"] if (self.out / f"{name}.svg").exists() else []
+        quick = ["Made with `--quick`: fewer models and samples than the paper."] if self.quick else []
+        self.write(f"{name}.md", "\n\n".join([f"# {title}", *quick, *parts, *picture]) + "\n")
+
+    def picture(self, name: str, draw: Callable[[Any], Any]) -> None:
+        """Writes what `draw(pyplot)` returns, a figure, as SVG and PNG; without matplotlib it says so instead."""
+        try:
+            import matplotlib
+        except ImportError:
+            self.say(f"{name}: no picture, since matplotlib is missing; pip install 'treeproof[plots]'")
+            return
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        from treeproof.paper.style import STYLE
+
+        with pyplot.rc_context(rc=STYLE):
+            figure = draw(pyplot)
+            for kind, settings in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 200})):
+                content = io.BytesIO()
+                figure.savefig(content, format=kind, **settings)
+                write_parts(self.out / f"{name}.{kind}", [content.getvalue()])
+            pyplot.close(figure)
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a text file into the folder, whole or not at all."""
+        write_whole(self.out / name, text)
+
+
+def _stored(file: Path, cell: Cell) -> Cell | None:
+    """What an earlier run has found; nothing if there is no such file, or not a whole one of this cell."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return content["found"] if content["cell"] == cell and isinstance(content["found"], dict) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def markdown(columns: Mapping[str, Callable[[Cell], str]], rows: Sequence[Cell]) -> str:
+    """A Markdown table: per column its head and what it shows of a row.
+
+    >>> print(markdown({"ε": lambda row: str(row["epsilon"])}, [{"epsilon": 0.1}]))
+    | ε |
+    |---|
+    | 0.1 |
+    """
+    lines = [list(columns), ["---"] * len(columns), *([show(row) for show in columns.values()] for row in rows)]
+    return "\n".join(f"|{'|'.join(line)}|" if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
+
+
+def share(value: Any) -> str:
+    """Three decimals, as in the paper; a dash where there is nothing."""
+    return "–" if value is None or value == "" else f"{value:.3f}"
+
+
+def between(low: Any, high: Any) -> str:
+    """A range of shares."""
+    return "–" if low is None else f"{low:.3f} – {high:.3f}"
+
+
+def finished(result: Any) -> Any:
+    """A result of treeproof, unless Ctrl-C ended it early: then the cell is not finished, and stops."""
+    if getattr(result, "interrupted", False) or getattr(result, "stopped", "") == "interrupted":
+        raise KeyboardInterrupt
+    return result

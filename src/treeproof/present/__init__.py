@@ -1,0 +1,1 @@
+"""Results for people: plots, slices and the HTML report."""

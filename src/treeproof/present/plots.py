@@ -1,0 +1,216 @@
+"""Pictures of results with matplotlib, the same as in the report. Every function draws on `ax`, or on a new figure.
+
+matplotlib is imported when a picture is drawn: `pip install treeproof[plots]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.importers import as_ensemble
+from treeproof.present.slices import cut_slice, frame_of
+from treeproof.results.verdicts import Bounds, Outcome
+from treeproof.results.verification import Verification
+from treeproof.threat.attacker import Attacker
+from treeproof.verification.radii.radii import ResilienceCurve
+from treeproof.verification.witnesses import moved_features as _moved_features
+
+HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+"""Okabe and Ito's colours, which colour-blind readers can tell apart; one per class, then again from the start."""
+
+
+def measures(result: Verification, *, ax: Any = None) -> Any:
+    """Accuracy, robustness and resilience as bars; what is undecided is drawn pale."""
+    ax = _axes(ax)
+    shares = [("accuracy", result.accuracy, result.accuracy), ("robustness", *_ends(result.robustness))]
+    for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
+        shares.append((f"resilience, ε = {_short(epsilon)}", *_ends(Bounds.of(outcomes))))
+    places = np.arange(len(shares))
+    lower = np.array([low for _, low, _ in shares])
+    upper = np.array([high for _, _, high in shares])
+    ax.barh(places, upper, color=HUES[0], alpha=0.35)
+    ax.barh(places, lower, color=HUES[0])
+    for place, low, high in zip(places, lower, upper, strict=True):
+        ax.text(low + 0.01, place, f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}", va="center")
+    ax.set_yticks(places, [name for name, _, _ in shares])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1.15), xlabel="share of rows")
+    return ax
+
+
+def resilience_curve(curve: ResilienceCurve, *, ax: Any = None) -> Any:
+    """Certified resilience over ε, as `tp.resilience_curve` finds it: exact steps."""
+    ax = _axes(ax)
+    _steps(ax, curve.epsilons, curve.resilience)
+    _title(ax, "ε", "resilient share of rows", curve.undecided)
+    return ax
+
+
+def robustness_against_reach(radii: npt.ArrayLike, *, unit: float = 1.0, ax: Any = None) -> Any:
+    """Robustness over the scale of the attacker's reach, from what `tp.robustness_radius` returns: exact steps.
+
+    `unit` is what scale 1 stands for on the axis: δ, if the attacker was `Attacker.linf(δ)`. Rows that were not decided
+    count as broken, and the title says how many they are.
+    """
+    ax = _axes(ax)
+    radius = np.asarray(radii, dtype=np.float64)
+    if radius.ndim != 1 or not len(radius):
+        raise InvalidInput("radii must be one number per row, as robustness_radius returns them")
+    levels = np.unique(np.concatenate(([0.0], radius[np.isfinite(radius)])))
+    _steps(ax, levels * unit, np.array([(radius > level).mean() for level in levels]))
+    _title(ax, "δ" if unit != 1.0 else "scale of the attacker's reach", "robust share", int(np.isnan(radius).sum()))
+    return ax
+
+
+def moved_features(result: Verification, *, top: int = 12, ax: Any = None) -> Any:
+    """In how many counterexamples each feature is moved, and up or down; the `top` most moved ones."""
+    ax = _axes(ax)
+    moved = _moved_features(result)[:top]
+    names = result.feature_names or tuple(f"feature {f}" for f in range(result.X.shape[1]))
+    places = np.arange(len(moved))
+    ups = np.array([one.up for one in moved])
+    counts = np.array([one.count for one in moved])
+    ax.barh(places, ups, color=HUES[0], label="raised")
+    ax.barh(places, counts - ups, left=ups, color=HUES[1], label="lowered")
+    ax.set_yticks(places, [_plain(names[one.feature]) for one in moved])
+    ax.invert_yaxis()
+    ax.set(xlabel=f"counterexamples that move it, of {int(result.has_witness.sum())}")
+    if moved:
+        ax.legend()
+    return ax
+
+
+def slice(
+    model: Any,
+    attacker: Attacker,
+    X: npt.ArrayLike,
+    features: tuple[int | str, int | str],
+    *,
+    row: int = 0,
+    y: npt.ArrayLike | None = None,
+    resolution: int = 64,
+    max_seconds: float | None = None,
+    n_jobs: int | None = None,
+    voting: Any = None,
+    ax: Any = None,
+) -> Any:
+    """The plane through row number `row` of X in which two features vary: labels, and where they are stable.
+
+    A plain square is proved stable at all of its points; a hatched one holds a point that an attack breaks; a dotted
+    one was not decided. The line is the decision boundary. The rows of X are drawn where their two features are,
+    whatever their others; with their labels `y` in the colour of these.
+    """
+    ensemble = as_ensemble(model, voting=voting)
+    rows = ensemble.check_rows(X)
+    if not 0 <= row < len(rows):
+        raise InvalidInput(f"row {row} is not one of the {len(rows)} rows of X")
+    first, second = (ensemble.feature_index(feature) for feature in features)
+    frames = [frame_of(ensemble, attacker, rows, f) for f in (first, second)]
+    if frames[0] is None or frames[1] is None:
+        raise InvalidInput("a feature without values, or with a domain of one value, has no slice")
+    (low_1, high_1), (low_2, high_2) = frames[0], frames[1]
+    cut = cut_slice(
+        ensemble,
+        attacker,
+        rows[row],
+        (first, second),
+        (low_1, low_2),
+        (high_1, high_2),
+        resolution=resolution,
+        max_seconds=max_seconds,
+        n_jobs=n_jobs,
+    )
+    ax = _axes(ax)
+    _regions(ax, cut.labels, cut.status, (low_1, high_1, low_2, high_2), ensemble.n_classes)
+    hues = "#333333" if y is None else [HUES[k % len(HUES)] for k in ensemble.class_index(y)]
+    ax.scatter(rows[:, first], rows[:, second], s=14, c=hues, edgecolors="white", linewidths=0.5, zorder=3)
+    ax.scatter(rows[row, first], rows[row, second], s=120, facecolors="none", edgecolors="black", zorder=4)
+    names = ensemble.feature_names or tuple(f"feature {f}" for f in range(ensemble.n_features))
+    ax.set(xlabel=_plain(names[first]), ylabel=_plain(names[second]), xlim=(low_1, high_1), ylim=(low_2, high_2))
+    _legend(ax, [ensemble.classes[k] for k in np.unique(cut.labels)], np.unique(cut.labels), cut.status)
+    return ax
+
+
+def _legend(ax: Any, labels: list[Any], classes: Any, status: Any) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(facecolor=HUES[k % len(HUES)], alpha=0.35, label=_plain(f"label {label}"))
+        for k, label in zip(classes, labels, strict=True)
+    ]
+    for outcome, hatch, meaning in ((Outcome.REFUTED, "////", "an attack breaks it"), (Outcome.UNKNOWN, "..", "open")):
+        if (status == outcome).any():
+            handles.append(Patch(facecolor="none", edgecolor="#00000090", hatch=hatch, label=meaning))
+    ax.legend(handles=handles, fontsize="small", loc="best")
+
+
+def _regions(ax: Any, labels: Any, status: Any, extent: tuple[float, float, float, float], n_classes: int) -> None:
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import ListedColormap
+
+    hues = ListedColormap([HUES[k % len(HUES)] for k in range(n_classes)])
+    ax.imshow(
+        labels, origin="lower", extent=extent, aspect="auto", cmap=hues, vmin=-0.5, vmax=n_classes - 0.5, alpha=0.35
+    )
+    n = len(labels)
+    xs, ys = np.linspace(*extent[:2], n + 1), np.linspace(*extent[2:], n + 1)
+    for outcome, hatch in ((Outcome.REFUTED, "////"), (Outcome.UNKNOWN, "..")):
+        _hatch(ax, status == outcome, xs, ys, hatch)
+    # Between squares of different labels: trees have no slanted boundaries.
+    upright = [[(xs[j + 1], ys[i]), (xs[j + 1], ys[i + 1])] for i, j in np.argwhere(labels[:, 1:] != labels[:, :-1])]
+    level = [[(xs[j], ys[i + 1]), (xs[j + 1], ys[i + 1])] for i, j in np.argwhere(labels[1:] != labels[:-1])]
+    ax.add_collection(LineCollection(upright + level, colors="black", linewidths=1))
+
+
+def _hatch(ax: Any, there: Any, xs: Any, ys: Any, hatch: str) -> None:
+    """Hatches the squares where `there` holds, exactly these: one outline per run along each line, in one path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    boxes = []
+    for i, line in enumerate(there):
+        ends = np.flatnonzero(np.diff(np.concatenate(([False], line, [False])).astype(np.int8)))
+        boxes += [((xs[a], ys[i]), (xs[b], ys[i + 1])) for a, b in zip(ends[::2], ends[1::2], strict=True)]
+    if boxes:
+        corners = [[(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)] for (x1, y1), (x2, y2) in boxes]
+        path = Path.make_compound_path(*(Path(corner, closed=True) for corner in corners))
+        ax.add_patch(PathPatch(path, facecolor="none", edgecolor="#00000090", hatch=hatch, linewidth=0))
+
+
+def _steps(ax: Any, levels: Any, shares: Any) -> None:
+    end = levels[-1] * 1.05 if levels[-1] > 0 else 1.0
+    ax.step([*levels, end], [*shares, shares[-1]], where="post", color=HUES[0])
+    ax.set(xlim=(0, end), ylim=(0, 1.02))
+
+
+def _title(ax: Any, across: str, up: str, undecided: int) -> None:
+    ax.set(xlabel=across, ylabel=up)
+    if undecided:
+        ax.set_title(f"{undecided} rows undecided, counted as broken", fontsize="small")
+
+
+def _ends(bounds: Bounds) -> tuple[float, float]:
+    return bounds.lower, bounds.upper
+
+
+def _short(epsilon: Any) -> str:
+    return f"{epsilon:g}" if isinstance(epsilon, (int, float)) else "per feature"
+
+
+def _plain(name: str) -> str:
+    """A name as it is: matplotlib takes what is between dollar signs for mathematics."""
+    return name.replace("$", r"\$")
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise InvalidInput("pictures need matplotlib; pip install treeproof[plots]") from None
+    return pyplot.subplots(layout="constrained")[1]

@@ -1,0 +1,84 @@
+"""One self-contained HTML file on what was verified: measures, curves, features, slices, every row's verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from treeproof.files import as_path, write_whole
+from treeproof.present.report.content import gather
+from treeproof.present.report.page import page
+from treeproof.results.verification import Verification
+from treeproof.run.limits import as_seconds
+from treeproof.threat.attacker import Attacker
+
+__all__ = ["report_html", "write_report"]
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    model: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    attacker: Attacker,
+    result: Verification,
+    **options: Any,
+) -> Path:
+    """Write the report on a result of `verify(model, X, y, attacker, …)` as one HTML file, and return its path.
+
+    The options are those of `report_html`.
+
+    >>> import tempfile, treeproof as tp
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = DecisionTreeClassifier(max_depth=3).fit(X, y)
+    >>> attacker = tp.Attacker.linf(0.1)
+    >>> result = tp.verify(clf, X, y, attacker, epsilon=0.05)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(f"{folder}/report.html", clf, X, y, attacker, result, max_seconds=5).name
+    'report.html'
+    """
+    file = as_path(path)
+    write_whole(file, report_html(model, X, y, attacker, result, **options))
+    return file
+
+
+def report_html(
+    model: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    attacker: Attacker,
+    result: Verification,
+    *,
+    title: str | None = None,
+    features: Sequence[int | str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    max_seconds: float = 30.0,
+    n_jobs: int | None = None,
+    voting: Any = None,
+) -> str:
+    """The report as text. It needs no network, and opens from disk in any browser.
+
+    `features` are those that slices show (up to five; by default those that counterexamples move most), and
+    `feature_names` name the columns where the model has no names. Curves and slices take at most about `max_seconds`;
+    what there was no time for is left out, and the page says so. What is passed must be what was verified.
+    """
+    content = gather(
+        model,
+        X,
+        y,
+        attacker,
+        result,
+        title=title,
+        features=features,
+        feature_names=feature_names,
+        max_seconds=as_seconds(max_seconds, "max_seconds") or 0.0,
+        n_jobs=n_jobs,
+        voting=voting,
+    )
+    return page(content)

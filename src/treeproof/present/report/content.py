@@ -1,0 +1,157 @@
+"""What the report says: everything is computed here, before a line of HTML is written."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from treeproof import __version__
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Ensemble
+from treeproof.present.report import words
+from treeproof.present.report.curves import Curve, resilience_curve, robustness_curve
+from treeproof.present.report.instances import Instances, choose
+from treeproof.present.report.planes import Planes, choose_features, cut_planes
+from treeproof.results.verification import Verification
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.threat import Threat
+from treeproof.verification.request import Request
+
+SHARE_OF_CURVE = 0.3
+"""Of the time, for each of the two curves."""
+
+LIBRARIES = ("scikit-learn", "XGBoost", "LightGBM", "CatBoost", "ONNX")
+"""Whose versions are recorded, if the model came from them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """All that the page shows."""
+
+    title: str
+    ensemble: Ensemble
+    attacker: Attacker
+    threat: Threat
+    result: Verification
+    names: tuple[str, ...]
+    robustness: Curve | str
+    resilience: Curve | str
+    planes: Planes | None
+    instances: Instances
+    record: list[tuple[str, str]]
+
+
+def gather(
+    model: Any,
+    X: Any,
+    y: Any,
+    attacker: Attacker,
+    result: Verification,
+    *,
+    title: str | None,
+    features: Sequence[Any] | None,
+    feature_names: Sequence[str] | None,
+    max_seconds: float,
+    n_jobs: int | None,
+    voting: Any,
+) -> Content:
+    """Computes what the result does not hold yet: curves and slices."""
+    began = time.monotonic()
+    asked = Request.of(model, X, y, attacker, voting)
+    ensemble = asked.ensemble
+    _check_same(asked, result)
+    names = _names(ensemble, feature_names)
+    wanted = choose_features(ensemble, attacker, result, features, names)
+
+    def left(share: float) -> float:
+        """Seconds for a part that may take this share; what earlier parts did not use is left for slices."""
+        return min(share * max_seconds, max(0.0, began + max_seconds - time.monotonic()))
+
+    if len(result):
+        robustness = robustness_curve(ensemble, attacker, result, left(SHARE_OF_CURVE), n_jobs)
+        resilience = resilience_curve(ensemble, attacker, result, left(SHARE_OF_CURVE), n_jobs)
+    else:
+        robustness = resilience = "The test set has no rows."
+    planes = None
+    if len(wanted) > 1 and left(1) > 0:
+        planes = cut_planes(ensemble, attacker, result, wanted, left(1), n_jobs)
+    record = _record(asked, result, time.monotonic() - began)
+    return Content(
+        title or "How secure is this model?", ensemble, attacker, asked.threat, result, names, robustness, resilience,
+        planes, choose(result), record,
+    )  # fmt: skip
+
+
+def _check_same(asked: Request, result: Verification) -> None:
+    """A report must not mix a result with another model, attacker or test set."""
+    if not isinstance(result, Verification):
+        raise InvalidInput(f"result must be what verify returned, got {type(result).__name__}")
+    if asked.X.shape != result.X.shape or not np.array_equal(asked.X, result.X, equal_nan=True):
+        raise InvalidInput("the result is of other rows than X; pass the X that was verified")
+    if not np.array_equal(asked.ensemble.classes[asked.y], result.y):
+        raise InvalidInput("the result is of other labels than y; pass the y that was verified")
+    if asked.ensemble.fingerprint.hex() != result.fingerprint:
+        raise InvalidInput("the result is of another model; pass the one that was verified")
+    if asked.attacker != result.attacker:
+        raise InvalidInput(f"the result is of another attacker, {result.attacker!r}; pass the one that was verified")
+
+
+def _names(ensemble: Ensemble, given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is not None:
+        names = tuple(str(name) for name in given)
+        if len(names) != ensemble.n_features:
+            raise InvalidInput(f"{len(names)} feature names were given; the model has {ensemble.n_features} features")
+        return names
+    return ensemble.feature_names or tuple(f"feature {f}" for f in range(ensemble.n_features))
+
+
+def _record(asked: Request, result: Verification, seconds: float) -> list[tuple[str, str]]:
+    """Model, attacker, data and versions, for the record."""
+    ensemble, n = asked.ensemble, len(result)
+    classes = ", ".join(str(label) for label in ensemble.classes.tolist()[:20])
+    epsilons = "; ".join(result.names_of_epsilons) or "none"
+    searched = f"{result.seconds:.2f} s, {result.boxes:,} boxes searched"
+    return [
+        ("Model", ensemble.origin),
+        ("Trees", f"{ensemble.n_trees:,}, up to {int(ensemble.depths.max())} deep, {ensemble.n_nodes:,} nodes"),
+        ("Features", f"{ensemble.n_features:,}"),
+        ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
+        ("Model’s fingerprint", result.fingerprint[:16]),
+        ("Attacker", words.attacker_in_words(asked.attacker, asked.threat)),
+        ("Neighbourhood", epsilons),
+        ("Test set", f"{n:,} rows, fingerprint {_hash(asked.X, asked.y)}"),
+        ("Verification", f"{searched}{', interrupted' if result.interrupted else ''}"),
+        ("Curves and slices", f"{seconds:.1f} s"),
+        ("Made", datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
+        ("Versions", _versions(ensemble)),
+    ]  # fmt: skip
+
+
+def _hash(*arrays: Any) -> str:
+    """The first letters of a SHA-256 over the bytes of arrays."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _versions(ensemble: Ensemble) -> str:
+    wanted = ["numpy", "numba", *(name for name in LIBRARIES if name in ensemble.origin)]
+    found = [(name, _version(name)) for name in wanted]
+    known = [("treeproof", __version__), ("Python", platform.python_version()), *found]
+    return ", ".join(f"{name} {version}" for name, version in known if version)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # a library under another name, such as xgboost-cpu
+        return ""

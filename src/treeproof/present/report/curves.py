@@ -1,0 +1,255 @@
+"""How robustness falls with the attacker's reach, and resilience with ε: exact steps, or the band they lie in.
+
+Per row two levels are known: it holds below `holds`, and is broken from `breaks` on. Halving the gap with `verify`
+is cheap; where time allows, the exact radius closes it. What stays between the two is drawn as a band.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.per_feature import PerFeature, as_number
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verdicts import Outcome
+from treeproof.results.verification import Verification
+from treeproof.threat.attacker import Attacker
+from treeproof.verification.radii.radii import resilience_radius, robustness_radius
+from treeproof.verification.verify import verify
+
+FARTHEST = 4.0
+"""How far curves go, as a multiple of what the user asked about."""
+
+STEPS = 256
+"""Into how many parts that is halved before exact radii are looked for: a power of 2."""
+
+MOST_ROWS = 1000
+"""More rows than that are sampled."""
+
+ROW_TIMEOUT = (0.02, 0.5)
+"""Seconds for one question about one row, at least and at most; what is between depends on how many rows there are."""
+
+RADII_AT_ONCE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A share of rows over a level: `lower[i]` to `upper[i]` from `levels[i]` up to, not including, `levels[i + 1]`."""
+
+    levels: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    end: float
+    """Where the picture ends; nothing is claimed beyond."""
+    asked: float
+    """The level of the verification."""
+    axis: str
+    rows: int
+    of_rows: int
+    exact_rows: int
+    """How many rows have their exact level, or hold until the end; the others' is known up to `gap`."""
+    open_rows: int
+    """How many rows have a level that is not even known up to `gap`: time ran out."""
+    gap: float
+    seconds: float
+
+    def at(self, level: float) -> tuple[float, float]:
+        """The share there, from and to."""
+        i = int(np.searchsorted(self.levels, level, side="right")) - 1
+        return float(self.lower[i]), float(self.upper[i])
+
+
+Ask: TypeAlias = Callable[[npt.NDArray[np.int64], float], npt.NDArray[np.int8]]
+"""The outcomes of some rows at a level."""
+
+
+@dataclass(eq=False)
+class _Brackets:
+    """Per row: it holds at every level below `holds` and is broken from `breaks` on."""
+
+    holds: FloatArray
+    breaks: FloatArray
+
+    def halve(self, ask: Ask) -> None:
+        """Asks how far rows hold, in doubling steps, and then about the middle of where each of them breaks."""
+        rows, low = np.flatnonzero(self.holds < self.breaks), 0
+        todo = []
+        for high in (STEPS // 4, STEPS // 2, STEPS):
+            outcomes = self._ask(ask, rows, high)
+            todo.append((rows[outcomes != Outcome.PROVED], low, high))
+            rows, low = rows[outcomes == Outcome.PROVED], high
+        while todo:
+            rows, low, high = todo.pop()
+            if not len(rows) or high - low < 2:
+                continue
+            middle = (low + high) // 2
+            outcomes = self._ask(ask, rows, middle)
+            todo.append((rows[outcomes == Outcome.PROVED], middle, high))
+            # A row that was not decided may still break lower down.
+            todo.append((rows[outcomes != Outcome.PROVED], low, middle))
+
+    def _ask(self, ask: Ask, rows: npt.NDArray[np.int64], step: int) -> npt.NDArray[np.int8]:
+        level = FARTHEST * step / STEPS
+        unknown = rows[(self.holds[rows] <= level) & (self.breaks[rows] > level)]
+        if len(unknown):
+            self.learn(unknown, level, ask(unknown, level))
+        known = np.where(self.holds[rows] > level, Outcome.PROVED, Outcome.UNKNOWN)
+        return np.where(self.breaks[rows] <= level, Outcome.REFUTED, known).astype(np.int8)
+
+    def learn(self, rows: npt.NDArray[np.int64], level: float, outcomes: npt.NDArray[np.int8]) -> None:
+        """Keeps what is known of rows at a level."""
+        proved, refuted = rows[outcomes == Outcome.PROVED], rows[outcomes == Outcome.REFUTED]
+        self.holds[proved] = np.maximum(self.holds[proved], np.nextafter(level, np.inf))
+        self.breaks[refuted] = np.minimum(self.breaks[refuted], level)
+
+    def close(self, radius: Callable[[npt.NDArray[np.int64], float], FloatArray], deadline: float) -> None:
+        """Looks for the exact levels of rows that are known to break, a few at a time, until the deadline."""
+        rows = np.flatnonzero((self.holds < self.breaks) & np.isfinite(self.breaks))
+        for start in range(0, len(rows), RADII_AT_ONCE):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            some = rows[start : start + RADII_AT_ONCE]
+            found = radius(some, left)
+            some, found = some[~np.isnan(found)], found[~np.isnan(found)]
+            self.holds[some] = self.breaks[some] = found
+
+
+def robustness_curve(
+    ensemble: Ensemble, attacker: Attacker, result: Verification, seconds: float, n_jobs: int | None
+) -> Curve | str:
+    """Robustness against the scale of the attacker's reach, or why there is no such curve."""
+    threat = attacker.bind(ensemble)
+    if ((threat.low > 0) | (threat.high < 0)).any():
+        return "Some interval of this attacker excludes 0: scaled up it moves away, and more reach need not break more."
+    finite = np.isfinite(threat.low) & np.isfinite(threat.high) & (threat.low != threat.high)
+    if not finite.any():
+        return "The reach of this attacker is infinite (or nothing), so there is no scale to vary."
+    sample = _sample(len(result))
+    X, y = result.X[sample], result.y[sample]
+    began, patience = time.monotonic(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
+
+    def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
+        left = max(0.0, began + seconds * 0.6 - time.monotonic())
+        decided = verify(
+            ensemble, X[rows], y[rows], _scaled(attacker, level), timeout=patience, max_seconds=left, n_jobs=n_jobs
+        )
+        return decided.stability
+
+    def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
+        return robustness_radius(
+            ensemble, X[rows], y[rows], attacker, timeout=patience, max_seconds=left, n_jobs=n_jobs
+        )
+
+    brackets = _Brackets(np.zeros(len(X)), np.where(result.correct[sample], np.inf, 0.0))
+    brackets.learn(np.flatnonzero(result.correct[sample]), 1.0, result.stability[sample][result.correct[sample]])
+    brackets.halve(ask)
+    brackets.close(radius, began + seconds)
+    axis, unit = _reach_axis(attacker)
+    return _curve(brackets, unit, axis, len(result), time.monotonic() - began)
+
+
+def resilience_curve(
+    ensemble: Ensemble, attacker: Attacker, result: Verification, seconds: float, n_jobs: int | None
+) -> Curve | str:
+    """Resilience against the scale of the neighbourhood asked for, or why there is no such curve."""
+    if not result.epsilons:
+        return "No neighbourhood (ε) was asked for, so resilience was not looked at."
+    numbers = [epsilon for epsilon in result.epsilons if isinstance(epsilon, float) and 0 < epsilon < np.inf]
+    spec = PerFeature.of_numbers(max(numbers) if numbers else result.epsilons[0], "epsilon", as_number)
+    if not any(0 < value < np.inf for value in spec.values):
+        return "The neighbourhood asked for is a single point, or everything, so there is no scale to vary."
+    sample = _sample(len(result))
+    X, y = result.X[sample], result.y[sample]
+    began, patience = time.monotonic(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
+
+    def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
+        left = max(0.0, began + seconds * 0.6 - time.monotonic())
+        epsilon: Any = spec.map(lambda value: value * level)
+        decided = verify(
+            ensemble, X[rows], y[rows], attacker, epsilon=_plain(epsilon), timeout=patience, max_seconds=left,
+            n_jobs=n_jobs,
+        )  # fmt: skip
+        return decided.resilience_by_epsilon[0]
+
+    def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
+        found = resilience_radius(
+            ensemble, X[rows], y[rows], attacker, timeout=patience, max_seconds=left, n_jobs=n_jobs
+        )
+        return found / spec.values[0]
+
+    # A row that is not robust is not resilient at any ε, and one whose robustness is open may be either.
+    robust = result.robustness_outcomes[sample]
+    brackets = _Brackets(np.zeros(len(X)), np.where(robust == Outcome.REFUTED, 0.0, np.inf))
+    for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
+        if spec.shared and isinstance(epsilon, float) and epsilon > 0:
+            open_rows = np.flatnonzero(robust != Outcome.REFUTED)
+            brackets.learn(open_rows, epsilon / spec.values[0], outcomes[sample][open_rows])
+    brackets.halve(ask)
+    if spec.shared:
+        brackets.close(radius, began + seconds)
+    unit = spec.values[0] if spec.shared else 1.0
+    axis = "ε" if spec.shared else "multiple of the neighbourhood asked for"
+    return _curve(brackets, unit, axis, len(result), time.monotonic() - began)
+
+
+def _sample(n: int) -> npt.NDArray[np.int64]:
+    """All rows, or some drawn at random, the same ones each time."""
+    if n <= MOST_ROWS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
+
+
+def _scaled(attacker: Attacker, scale: float) -> Attacker:
+    if attacker.power is not None:
+        return Attacker.lp(
+            attacker.power, attacker.radius * scale, features=attacker.intervals.keys, domain=attacker.domain
+        )
+    intervals = attacker.intervals.map(lambda ends: (ends[0] * scale, ends[1] * scale))
+    return Attacker(intervals, costs=attacker.costs, budget=attacker.budget, domain=attacker.domain)
+
+
+def _reach_axis(attacker: Attacker) -> tuple[str, float]:
+    """What to call the axis, and what scale 1 is on it."""
+    if attacker.power is not None:
+        return f"radius of the attack (L{attacker.power} distance)", attacker.radius
+    low, high = attacker.intervals.values[0]
+    same = len(set(attacker.intervals.values)) == 1 and np.isfinite(high - low)
+    if same and (-low in (0.0, high) or high == 0):
+        return "δ: how far a feature can be moved", max(high, -low)
+    return "multiple of the attacker's reach", 1.0
+
+
+def _plain(spec: PerFeature[float]) -> Any:
+    if spec.shared:
+        return spec.values[0]
+    return list(spec.values) if spec.keys is None else dict(zip(spec.keys, spec.values, strict=True))
+
+
+def _curve(brackets: _Brackets, unit: float, axis: str, of_rows: int, seconds: float) -> Curve:
+    # From the far end on nothing is claimed.
+    holds, breaks = np.minimum(brackets.holds, FARTHEST), np.minimum(brackets.breaks, FARTHEST)
+    levels = np.unique(np.concatenate(([0.0], holds, breaks)))
+    levels = levels[levels < FARTHEST]
+    gap = FARTHEST / STEPS
+    exact = breaks <= np.nextafter(holds, np.inf)
+    return Curve(
+        levels=levels * unit,
+        lower=(holds[None] > levels[:, None]).mean(axis=1),
+        upper=(breaks[None] > levels[:, None]).mean(axis=1),
+        end=FARTHEST * unit,
+        asked=unit,
+        axis=axis,
+        rows=len(holds),
+        of_rows=of_rows,
+        exact_rows=int(exact.sum()),
+        open_rows=int((~exact & (breaks - holds > gap * 1.001)).sum()),
+        gap=gap * unit,
+        seconds=seconds,
+    )

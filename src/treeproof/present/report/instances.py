@@ -1,0 +1,92 @@
+"""The rows that the page's table and slices show: all that fit, broken ones first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.results.verdicts import Outcome
+from treeproof.results.verification import Verification
+
+MOST_INSTANCES = 20_000
+MOST_LETTERS = 2_000_000
+"""Of the table's data in the page."""
+
+KINDS = (
+    ("broken", "Broken", "correct, but an attack flips it"),
+    ("fragile", "Fragile", "robust, but an attack flips a neighbour of it"),
+    ("wrong", "Wrong", "labelled wrongly before any attack"),
+    ("open", "Undecided", "not decided in the time given"),
+    ("robust", "Robust", "correct, and no attack flips it"),
+    ("resilient", "Resilient", "robust, and so is its whole neighbourhood"),
+)
+"""Verdicts in the order in which rows are shown: key, name, meaning."""
+
+
+def kinds_of(result: Verification) -> npt.NDArray[np.int64]:
+    """Per row the index of its verdict in KINDS; resilience is that of the first neighbourhood."""
+    names = [key for key, _, _ in KINDS]
+    robust = result.robustness_outcomes
+    kind = np.full(len(result), names.index("open"))
+    kind[robust == Outcome.PROVED] = names.index("robust")
+    if result.epsilons:
+        resilience = result.resilience_by_epsilon[0]
+        kind[resilience == Outcome.PROVED] = names.index("resilient")
+        kind[(robust == Outcome.PROVED) & (resilience == Outcome.UNKNOWN)] = names.index("open")
+        kind[(robust == Outcome.PROVED) & (resilience == Outcome.REFUTED)] = names.index("fragile")
+        # Not resilient for sure, while robustness itself is open.
+        kind[(robust == Outcome.UNKNOWN) & (resilience == Outcome.REFUTED)] = names.index("open")
+    kind[robust == Outcome.REFUTED] = names.index("broken")
+    kind[~result.correct] = names.index("wrong")
+    return kind
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """Rows for the table, each `[row, label, predicted, kind, label after, steps, moves]`.
+
+    Labels are indexes into `labels`; steps to the neighbour and moves of the attack are `[feature, before, after]`.
+    """
+
+    entries: list[list[Any]]
+    labels: list[str]
+    counts: list[int]
+    """How many rows of each kind there are in all."""
+    shown: list[int]
+    """How many of each kind are among the entries."""
+
+
+def choose(result: Verification) -> Instances:
+    """As many rows as the page can hold, by kind in the order of KINDS, then by number."""
+    kind = kinds_of(result)
+    counts = np.bincount(kind, minlength=len(KINDS))
+    labels: dict[str, int] = {}
+    entries: list[list[Any]] = []
+    letters = 0
+    for row in np.argsort(kind, kind="stable")[:MOST_INSTANCES]:
+        entry = _entry(result, int(row), int(kind[row]), labels)
+        letters += len(json.dumps(entry))
+        if letters > MOST_LETTERS:
+            break
+        entries.append(entry)
+    shown = np.bincount([entry[3] for entry in entries], minlength=len(KINDS))
+    return Instances(entries, list(labels), counts.tolist(), shown.tolist())
+
+
+def _entry(result: Verification, row: int, kind: int, labels: dict[str, int]) -> list[Any]:
+    def code(label: Any) -> int:
+        return labels.setdefault(str(label), len(labels))
+
+    entry: list[Any] = [row, code(result.y[row]), code(result.predicted[row]), kind]
+    witness = result.witness(row)
+    if witness is None:
+        return entry
+    x, near = witness.x, witness.neighbour
+    stepped = np.flatnonzero((x != near) & ~(np.isnan(x) & np.isnan(near)))
+    steps = [[int(f), float(x[f]), float(near[f])] for f in stepped]
+    moves = [[f, before, after] for f, (before, after) in witness.moved.items()]
+    return [*entry, code(witness.attacked_label), steps, moves]

@@ -1,0 +1,308 @@
+"""The page: the template filled with the pieces that Python writes, and the data that its script shows."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from itertools import chain, islice
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from treeproof.present.report import words
+from treeproof.present.report.charts import curve_rows, curve_svg
+from treeproof.present.report.content import Content
+from treeproof.present.report.curves import Curve
+from treeproof.present.report.instances import KINDS, Instances, kinds_of
+from treeproof.present.report.planes import Planes, pack
+from treeproof.results.markup import escape, number, table
+from treeproof.results.verdicts import Bounds
+from treeproof.results.verification import Verification
+from treeproof.verification.witnesses import moved_features
+
+SHOWN_FEATURES, MOST_FEATURES, MOST_REACHES = 12, 200, 500
+MOST_LETTERS = 100_000
+"""Of the attacker's file."""
+
+
+def page(content: Content) -> str:
+    """The whole report as the text of one HTML file."""
+    result = content.result
+    return Template(_resource("template.html")).substitute(
+        title=escape(content.title),
+        style=_resource("style.css"),
+        script=_resource("script.js"),
+        data=_as_json(_data(content)),
+        summary=escape(words.summary(result)),
+        attacker=escape(words.attacker_in_words(content.attacker, content.threat)),
+        interrupted=_interrupted(result),
+        measures="".join(_measures(result)),
+        claims=_claims(result),
+        robustness_curve=_curve("Robustness", content.robustness, "robust"),
+        resilience_curve=_curve("Resilience", content.resilience, "resilient"),
+        features=_features(content),
+        slices=_slices_note(content),
+        instances=_instances_note(content.instances, len(result)),
+        kinds="".join(f'<option value="{i}">{escape(name)}</option>' for i, (_, name, _) in enumerate(KINDS)),
+        legend=_legend(content.instances),
+        record=_record(content),
+        reach=_reach(content),
+        attacker_json=escape(_attacker_file(content)),
+    )
+
+
+def _resource(name: str) -> str:
+    return files("treeproof.present.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _as_json(data: Any) -> str:
+    """JSON that cannot end the script element that holds it, whatever names and labels are like."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _data(content: Content) -> dict[str, Any]:
+    """What the script shows: the table of instances and the slices."""
+    instances, planes = content.instances, content.planes
+    return {
+        "names": {str(f): content.names[f] for f in sorted(_shown_features(content))},
+        "kinds": [list(kind) for kind in KINDS],
+        "labels": instances.labels,
+        "entries": _finite(instances.entries),
+        "classes": [str(label) for label in content.ensemble.classes.tolist()],
+        "slices": None if planes is None else _slice_data(planes, content.result),
+    }
+
+
+def _shown_features(content: Content) -> set[int]:
+    """The features that the table and the slices speak of: a model may have many more."""
+    moved = {change[0] for entry in content.instances.entries for change in chain(*entry[5:])}
+    return moved | set(content.planes.features if content.planes is not None else ())
+
+
+def _slice_data(planes: Planes, result: Verification) -> dict[str, Any]:
+    kinds = kinds_of(result)
+    return {
+        "features": planes.features,
+        "through": planes.through,
+        "kinds": [KINDS[kinds[row]][1].lower() for row in planes.through],
+        "at": _finite(result.X[planes.through][:, planes.features].tolist()),
+        "start": planes.start,
+        "points": planes.points,
+        "cuts": {f"{k}/{f}/{g}": pack(cut) for (k, f, g), cut in planes.slices.items()},
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no missing number."""
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+def _interrupted(result: Verification) -> str:
+    if not result.interrupted:
+        return ""
+    return '<p class="warning">The verification was interrupted; what was not decided by then is undecided.</p>'
+
+
+def _measures(result: Verification) -> list[str]:
+    cards = [
+        _card("accuracy", "Accuracy", Bounds(result.accuracy, result.accuracy), len(result),
+              "rows get the right label if nobody interferes.", "Counted."),
+        _card("robust", "Robustness", result.robustness, len(result),
+              "rows get the right label, and keep it under every attack.", words.decided(result.robustness)),
+    ]  # fmt: skip
+    for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
+        bounds = Bounds.of(outcomes)
+        cards.append(
+            _card("resilient", f"Resilience, {name}", bounds, len(result),
+                  "rows are robust, and everything within ε of them is stable too: they would have passed had the "
+                  "test set been sampled a little differently.", words.decided(bounds))
+        )  # fmt: skip
+    return cards
+
+
+def _card(kind: str, name: str, bounds: Bounds, n: int, meaning: str, proof: str) -> str:
+    low, high = round(bounds.lower * n) if n else 0, round(bounds.upper * n) if n else 0
+    count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    bar = (
+        f'<div class="bar" aria-hidden="true"><i class="may" style="width:{100 * bounds.upper:.2f}%"></i>'
+        f'<i style="width:{100 * bounds.lower:.2f}%"></i></div>'
+        if n
+        else ""
+    )
+    return (
+        f'<article class="card {kind}"><h3>{escape(name)}</h3><p class="value">{escape(words.share(bounds))}</p>{bar}'
+        f'<p>{count} of {n:,} {escape(meaning)}</p><p class="proof">{escape(proof)}</p></article>'
+    )
+
+
+def _claims(result: Verification) -> str:
+    """What is proved, item by item."""
+    witnesses = int(result.has_witness.sum())
+    items = [
+        "<b>Proved</b> means for all of the attacker’s moves, not for a sample of them: every double-precision number "
+        "within reach was covered, on the model’s own arithmetic, to the last bit.",
+        f"<b>Broken</b> means a counterexample was found. All {witnesses:,} of them were replayed on the model, and "
+        "their moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
+        "<b>Undecided</b> means that time ran out. Undecided rows count as neither: measures are then given as a range "
+        "that certainly holds the true value.",
+        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more, or "
+        "about what happens to the data before it reaches the model.",
+    ]
+    return "".join(f"<li>{item}</li>" for item in items)
+
+
+def _curve(name: str, curve: Curve | str, kind: str) -> str:
+    if isinstance(curve, str):
+        return f'<figure class="{kind}"><h3>{name}</h3><p class="left-out">Left out. {escape(curve)}</p></figure>'
+    numbers = table([curve.axis, f"{kind} share"], curve_rows(curve))
+    level = "at each ε" if kind == "resilient" else "at each reach"
+    return (
+        f'<figure class="{kind}"><figcaption><h3>{name} {level}</h3></figcaption>{curve_svg(curve, name)}'
+        f'<p class="note">{escape(_how_exact(curve))}</p>'
+        f"<details><summary>In numbers</summary>{numbers}</details></figure>"
+    )
+
+
+def _how_exact(curve: Curve) -> str:
+    parts = []
+    if curve.rows < curve.of_rows:
+        error = 0.98 / curve.rows**0.5
+        parts.append(
+            f"Computed on {curve.rows:,} of {curve.of_rows:,} rows, drawn at random: shares of all rows may differ "
+            f"by about {100 * error:.0f} percentage points."
+        )
+    near = curve.rows - curve.exact_rows - curve.open_rows
+    if curve.exact_rows == curve.rows:
+        parts.append("Exact steps: where each row breaks is proved from both sides, or that it holds to the end.")
+    else:
+        parts.append(f"{curve.exact_rows:,} of {curve.rows:,} rows break at an exact level, or hold to the end")
+        if near:
+            parts[-1] += f"; {near:,} at one known up to {number(curve.gap)}"
+        if curve.open_rows:
+            parts[-1] += f"; for {curve.open_rows:,} it was not found in time"
+        parts[-1] += ". The true curve lies in the band."
+    return " ".join(parts)
+
+
+def _features(content: Content) -> str:
+    moved = moved_features(content.result)[:MOST_FEATURES]
+    n = int(content.result.has_witness.sum())
+    if not moved:
+        return "<p>No counterexample was found, so no feature is moved.</p>"
+    rows = [_feature_row(content, one, n) for one in moved]
+    head = (
+        '<thead><tr><th scope="col">Feature</th><th scope="col">Counterexamples that move it</th>'
+        '<th scope="col" class="n">Typical move</th><th scope="col" class="n">Largest move</th>'
+        '<th scope="col" class="n">Attacker’s reach</th></tr></thead>'
+    )
+    shown = f'<table class="moved">{head}<tbody>{"".join(rows[:SHOWN_FEATURES])}</tbody></table>'
+    rest = rows[SHOWN_FEATURES:]
+    if rest:
+        shown += (
+            f'<details><summary>{len(rest)} more</summary><table class="moved">{head}<tbody>{"".join(rest)}</tbody>'
+            "</table></details>"
+        )
+    return shown
+
+
+def _feature_row(content: Content, one: Any, n: int) -> str:
+    up, down = one.up, one.count - one.up
+    f = one.feature
+    low, high = float(content.threat.low[f]), float(content.threat.high[f])
+    bar = (
+        f'<span class="stack" aria-hidden="true"><i class="up" style="width:{100 * up / n:.2f}%"></i>'
+        f'<i class="down" style="width:{100 * down / n:.2f}%"></i></span>'
+    )
+    ways = ", ".join(f"{n_way} {arrow}" for n_way, arrow in ((up, "↑"), (down, "↓")) if n_way)
+    return (
+        f'<tr><th scope="row">{escape(content.names[f])}</th>'
+        f'<td>{bar}<span class="count">{one.count} of {n} ({ways})</span></td>'
+        f'<td class="n">{number(one.median)}</td><td class="n">{number(one.largest)}</td>'
+        f'<td class="n">{f"± {number(high)}" if low == -high else f"{number(low)} to {number(high)}"}</td></tr>'
+    )
+
+
+def _slices_note(content: Content) -> str:
+    planes = content.planes
+    if planes is None or not planes.slices:
+        return "Left out: there was no time for them, or fewer than two features to show."
+    note = (
+        "Each picture is a plane through one row of the test set: two features vary, the others stay as in that row. "
+        f"It has {_range([cut.resolution for cut in planes.slices.values()])} squares a side. A plain square is proved "
+        "stable at every point in it; a hatched one holds a point where an attack (on any feature, not only these two) "
+        "flips the label. Colour is the label at the square’s centre. "
+    )
+    n = len(content.result)
+    shown = "All rows of the test set are"
+    if len(planes.points) < n:
+        shown = f"{len(planes.points):,} of {n:,} rows, with more that are not safe than their share, are"
+    note += (
+        f"{shown} drawn where these two features are. Their other features differ, so their own "
+        "verdict may differ from that of the square under them."
+    )
+    if planes.missing:
+        note += f" {planes.missing} more slices were left out because time was up."
+    return note
+
+
+def _range(numbers: list[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _instances_note(instances: Instances, n: int) -> str:
+    shown = sum(instances.shown)
+    if shown == n:
+        return f"All {n:,} rows of the test set."
+    unsafe = [i for i, (key, _, _) in enumerate(KINDS) if key not in ("robust", "resilient")]
+    missing = [
+        f"{instances.counts[i] - instances.shown[i]:,} {KINDS[i][1].lower()}"
+        for i in unsafe
+        if instances.counts[i] > instances.shown[i]
+    ]
+    note = f"{shown:,} of {n:,} rows, the broken ones first: this page holds no more, to stay small. "
+    if missing:
+        return note + f"Not here, and not safe: {', '.join(missing)}. The result’s JSON or CSV file has them all."
+    return note + "Every row that is not safe is among them; the rest is in the result’s JSON or CSV file."
+
+
+def _legend(instances: Instances) -> str:
+    """The kinds of rows, with how many of each there are."""
+    return "".join(
+        f'<div><dt><span class="badge {key}">{escape(name)}</span></dt>'
+        f"<dd><b>{count:,}</b> {escape(meaning)}</dd></div>"
+        for (key, name, meaning), count in zip(KINDS, instances.counts, strict=True)
+        if count
+    )
+
+
+def _record(content: Content) -> str:
+    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in content.record)
+    return f"<dl>{rows}</dl>"
+
+
+def _reach(content: Content) -> str:
+    """The attacker feature by feature."""
+    threat = content.threat
+    touched = np.flatnonzero((threat.low != 0) | (threat.high != 0))
+    rows = [
+        (content.names[f], number(float(threat.low[f])), number(float(threat.high[f])), _cost(content, f))
+        for f in islice(touched.tolist(), MOST_REACHES)
+    ]
+    if not rows:
+        return "<p>No feature can be touched.</p>"
+    rest = f"<p>… and {len(touched) - len(rows):,} more.</p>" if len(rows) < len(touched) else ""
+    return table(["feature", "lowest move", "highest move", "cost"], rows) + rest
+
+
+def _attacker_file(content: Content) -> str:
+    text = content.attacker.to_json()
+    return text if len(text) <= MOST_LETTERS else f"too long to show: {len(text):,} letters"
+
+
+def _cost(content: Content, f: int) -> str:
+    return "distance" if content.threat.power is not None else str(content.threat.cost[f])

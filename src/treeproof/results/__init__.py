@@ -1,0 +1,1 @@
+"""What comes back: outcomes, evidence, measures as bounds, and their files."""

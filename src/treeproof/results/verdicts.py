@@ -1,0 +1,113 @@
+"""Three-valued outcomes, their evidence, and measures as bounds."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.numbers.doubles import FloatArray
+
+
+class Outcome(enum.IntEnum):
+    """The answer to "does it hold?": proved, refuted by a counterexample, or open because time ran out."""
+
+    PROVED = 0
+    REFUTED = 1
+    UNKNOWN = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Status(enum.IntEnum):
+    """What is known of a point: no attack changes its label, some attack does, or neither is proved."""
+
+    STABLE = 0
+    UNSTABLE = 1
+    OPEN = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A share of rows that is certainly at least `lower` and at most `upper`; equal if every row was decided.
+
+    >>> Bounds(0.75, 0.75), Bounds(0.5, 0.75)
+    (Bounds(0.75), Bounds(0.5 … 0.75))
+    """
+
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, outcomes: npt.NDArray[np.int8]) -> Bounds:
+        """The share of proved rows; open ones may go either way. Of no rows at all it is NaN, as a mean is."""
+        n = len(outcomes)
+        if n == 0:
+            return cls(math.nan, math.nan)
+        lower = int((outcomes == Outcome.PROVED).sum()) / n
+        return cls(lower, (n - int((outcomes == Outcome.REFUTED).sum())) / n)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every row was decided."""
+        return self.lower == self.upper or math.isnan(self.lower)
+
+    def __float__(self) -> float:
+        if not self.exact:
+            raise ValueError(f"not decided: between {self.lower} and {self.upper}; use .lower or .upper")
+        return self.lower
+
+    def __repr__(self) -> str:
+        return f"Bounds({self.lower})" if self.exact else f"Bounds({self.lower} … {self.upper})"
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A counterexample: the row x, a neighbour of it, and that neighbour after an attack, with another label.
+
+    For a row that is not even stable the neighbour is x itself.
+    """
+
+    x: FloatArray
+    neighbour: FloatArray
+    attacked: FloatArray
+    label: Any
+    """The label of the neighbour."""
+    attacked_label: Any
+    """The label after the attack."""
+
+    @property
+    def is_nearby(self) -> bool:
+        """Whether the attack starts at a neighbour, not at the row itself."""
+        return not np.array_equal(self.x, self.neighbour, equal_nan=True)
+
+    @property
+    def moved(self) -> dict[int, tuple[float, float]]:
+        """Per feature that the attacker changed, its value before and after."""
+        same = (self.neighbour == self.attacked) | (np.isnan(self.neighbour) & np.isnan(self.attacked))
+        return {int(f): (float(self.neighbour[f]), float(self.attacked[f])) for f in np.flatnonzero(~same)}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of one row."""
+
+    stability: Outcome
+    robustness: Outcome
+    resilience: Outcome | None
+    """None where no neighbourhood was asked for."""
+    witness: Witness | None
+    """The counterexample to stability if there is one, else to resilience, in the smallest neighbourhood refuted."""
+
+
+def short(bounds: Bounds) -> str:
+    """`0.912`, or `0.900 to 0.930` where rows are open."""
+    return f"{bounds.lower:.3f}" if bounds.exact else f"{bounds.lower:.3f} to {bounds.upper:.3f}"

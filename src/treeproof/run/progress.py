@@ -1,0 +1,66 @@
+"""Progress on stderr: a bar on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+LINE_EVERY = 5.0
+"""Seconds between two lines of progress."""
+
+
+@contextmanager
+def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator[Callable[[int], None]]:
+    """Progress on stderr, if wanted: a bar on a terminal, else a line now and then; hands out what moves it on."""
+    if not wanted:
+        yield lambda _: None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines(doing, total).advance
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda n: bar.advance(task, n)
+
+
+@contextmanager
+def progress_line(wanted: bool, doing: str) -> Iterator[Callable[[str], None]]:
+    """The same for work whose end is not known; hands out the function that says how far it is."""
+    if not wanted:
+        yield lambda _: None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines(doing).say
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn(doing + ": {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda text: bar.update(task, description=text)
+
+
+class _Lines:
+    """Progress where nobody can see a bar move: a line now and then."""
+
+    def __init__(self, doing: str, total: int = 0) -> None:
+        self.doing, self.total, self.done = doing, total, 0
+        self.said = time.monotonic() - LINE_EVERY
+
+    def advance(self, n: int) -> None:
+        """So many more are done."""
+        self.done += n
+        self.say(f"{self.done:,} of {self.total:,}", at_once=self.done >= self.total)
+
+    def say(self, text: str, at_once: bool = False) -> None:
+        """This is how far it is."""
+        if at_once or time.monotonic() - self.said >= LINE_EVERY:
+            self.said = time.monotonic()
+            print(f"{self.doing} {text}", file=sys.stderr, flush=True)  # noqa: T201

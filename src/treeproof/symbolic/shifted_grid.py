@@ -1,0 +1,137 @@
+"""Thresholds and their exact shifts by an attacker: cells from which every double reaches the same cells.
+
+Per feature the cuts are the thresholds v, the last doubles from which an attack can end at v or below (v - low in
+real numbers) or cannot end above v (v - high), and the ends of what attacks across v can reach (v + low, v + high).
+Over doubles these are not the rounded sums: from 7.000000000000001 no double above 8 is within a reach of 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, next_down, next_up
+from treeproof.threat.threat import Threat
+
+Cells = npt.NDArray[np.int32]
+
+NAN_CELL = 0
+"""The cell of a missing value; numbers have cells from 1 on."""
+
+
+@dataclass(frozen=True, eq=False)
+class FineGrid:
+    """Per feature the doubles of the attacker's domain in cells 1, 2, …, and what is within reach of each cell.
+
+    `start[f]` is where the entries of feature f begin in the arrays over cells: entry `start[f] + c` is cell c. A move
+    out of cell c ends in the cells `reach_low` to `reach_high` (of the doubles that go farthest), and a move that ends
+    in cell c can begin in the cells `back_low` to `back_high`. A range that is out of the domain is empty.
+    """
+
+    start: npt.NDArray[np.int64]
+    top: FloatArray
+    """The highest double of each cell."""
+    shown: FloatArray
+    """The same as the real number it stands for, v or v plus or minus an end of the interval, rounded."""
+    moves: Cells
+    """Per cell (reach_low, reach_high, back_low, back_high)."""
+    open_ended: npt.NDArray[np.bool_]
+    """Per feature (low, high): whether the grid ends there only because the model takes no number beyond."""
+    bottom: FloatArray
+    """Per feature the lowest double of the domain."""
+
+    @classmethod
+    def build(cls, ensemble: Ensemble, threat: Threat) -> FineGrid:
+        """The grid of one model and one attacker with intervals."""
+        parts = [_Feature.build(ensemble, threat, f) for f in range(ensemble.n_features)]
+        sizes = [len(part.top) for part in parts]
+        open_ended = np.column_stack(
+            (threat.domain_low <= ensemble.value_low, threat.domain_high >= ensemble.value_high)
+        )
+        return cls(
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            np.concatenate([part.top for part in parts]),
+            np.concatenate([part.shown for part in parts]),
+            np.concatenate([part.moves for part in parts]),
+            open_ended,
+            threat.domain_low.copy(),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return len(self.start) - 1
+
+    @property
+    def last(self) -> Cells:
+        """Per feature the number of its highest cell."""
+        return (np.diff(self.start) - 1).astype(np.int32)
+
+    def cuts_of(self, feature: int) -> FloatArray:
+        """The doubles at which the cells of one feature end, but for the last."""
+        return self.top[self.start[feature] + 1 : self.start[feature + 1] - 1]
+
+    def cells(self, X: FloatArray) -> Cells:
+        """X (n, n_features), inside the domain, as cells; NaN has cell 0."""
+        out = np.empty(X.shape, dtype=np.int32)
+        for f in range(self.n_features):
+            column = X[:, f]
+            cells = 1 + np.searchsorted(self.cuts_of(f), column, side="left")
+            out[:, f] = np.where(np.isnan(column), NAN_CELL, cells)
+        return out
+
+    def cell_of_threshold(self, feature: int, threshold: FloatArray) -> Cells:
+        """The last cell that goes left at each threshold: 0 where no number of the domain does."""
+        cuts = self.top[self.start[feature] + 1 : self.start[feature + 1]]
+        return np.searchsorted(cuts, threshold, side="right").astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Feature:
+    top: FloatArray
+    shown: FloatArray
+    moves: Cells
+
+    @classmethod
+    def build(cls, ensemble: Ensemble, threat: Threat, f: int) -> _Feature:
+        low, high = float(threat.low[f]), float(threat.high[f])
+        first, last = float(threat.domain_low[f]), float(threat.domain_high[f])
+        cuts, shown = _cuts(ensemble.grid.cuts_of(f), low, high, first, last)
+        bottom, top = np.concatenate(([first], next_up(cuts))), np.concatenate((cuts, [last]))
+        lowest, highest = add_up(bottom, low), add_down(top, high)
+        n = len(top)
+        # Cells from 1 on; a reach that begins above the domain or ends below it is empty.
+        reach_low = np.where(lowest > last, n + 1, 1 + np.searchsorted(cuts, np.maximum(lowest, first), side="left"))
+        reach_high = np.where(highest < first, 0, 1 + np.searchsorted(cuts, np.minimum(highest, last), side="left"))
+        cells = np.arange(1, n + 1)
+        back_low = 1 + np.searchsorted(reach_high, cells, side="left")
+        back_high = np.searchsorted(reach_low, cells, side="right")
+        moves = np.column_stack((reach_low, reach_high, back_low, back_high))
+        # A missing value stays one.
+        moves = np.concatenate((np.full((1, 4), NAN_CELL), moves)).astype(np.int32)
+        return cls(np.concatenate(([math.nan], top)), np.concatenate(([math.nan], shown, [last])), moves)
+
+
+def _cuts(thresholds: FloatArray, low: float, high: float, first: float, last: float) -> tuple[FloatArray, FloatArray]:
+    """The sorted cuts inside the domain [first, last], and the real numbers they stand for."""
+    base = np.concatenate(([next_down(first)], thresholds, [last])).astype(np.float64)
+    above = next_up(base)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact = np.concatenate(
+            (
+                thresholds,
+                add_down(base, -low),  # the last double that can end at v or below
+                next_down(add_up(above, -high)),  # the last one that cannot end above v
+                next_down(add_up(above, low)),  # below it nothing from above v ends
+                add_down(base, high),  # above it nothing from v or below ends
+            )
+        )
+        shown = np.concatenate((thresholds, base - low, base - high, base + low, base + high))
+    inside = (exact >= first) & (exact < last)
+    # Of equal cuts the first one counts, so that a threshold is shown as such.
+    cuts, index = np.unique(exact[inside] + 0.0, return_index=True)
+    return cuts, shown[inside][index] + 0.0

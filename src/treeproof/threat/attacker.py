@@ -1,0 +1,324 @@
+"""Attackers, as users state them and as files hold them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treeproof.errors import InvalidInput
+from treeproof.files import as_path, write_whole
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
+from treeproof.threat.threat import Threat
+
+MOST_POWER = 64
+FORMAT = "treeproof-attacker"
+VERSION = 1
+
+
+@dataclass(frozen=True, init=False)
+class Attacker:
+    """Who may change the input, and how: an interval and a cost per feature, and a budget.
+
+    `intervals` is one `(low, high)` for all features, one per feature, or `{feature: (low, high)}` by name
+    or index, where features not named cannot be touched. Costs are whole numbers, 1 each by default; the
+    attacker pays a feature's cost once to move it by any number of its interval, and spends at most
+    `budget` (None: no limit). With `domain`, neighbours and attacked values stay inside given ranges.
+
+    >>> Attacker((-0.03, 0.0), budget=1)
+    Attacker((-0.03, 0.0), budget=1)
+    >>> Attacker({"age": (0, 2), "income": (-math.inf, math.inf)}, costs={"income": 3}, budget=4)
+    Attacker({'age': (0.0, 2.0), 'income': (-inf, inf)}, costs={'income': 3}, budget=4)
+    """
+
+    intervals: PerFeature[tuple[float, float]]
+    costs: PerFeature[int]
+    budget: int | None
+    domain: PerFeature[tuple[float, float]] | None
+    power: int | None
+    """p of an Lp attacker; None for an attacker with costs and a budget."""
+    radius: float
+    """The Lp radius; 0 where `power` is None."""
+
+    def __init__(
+        self,
+        intervals: Any,
+        *,
+        costs: Any = 1,
+        budget: int | None = None,
+        domain: Any = None,
+    ) -> None:
+        self._set(PerFeature.of_pairs(intervals, "interval", _as_interval), costs, budget, domain, None, 0.0)
+
+    def _set(
+        self,
+        intervals: PerFeature[tuple[float, float]],
+        costs: Any,
+        budget: Any,
+        domain: Any,
+        power: int | None,
+        radius: float,
+    ) -> None:
+        values = {
+            "intervals": intervals,
+            "costs": PerFeature.of_numbers(costs, "cost", _as_cost),
+            "budget": None if budget is None else _as_budget(budget),
+            "domain": None if domain is None else PerFeature.of_pairs(domain, "domain", _as_interval),
+            "power": power,
+            "radius": radius,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        # Two lists that do not fit each other can be told without a model.
+        widths = {v.n_features for v in (self.intervals, self.costs, self.domain) if v is not None and v.n_features}
+        if len(widths) > 1:
+            raise InvalidInput(f"the attacker's lists have different lengths: {', '.join(map(str, sorted(widths)))}")
+
+    @classmethod
+    def linf(cls, delta: Any, *, features: Any = None, domain: Any = None) -> Attacker:
+        """Moves every feature (or those of `features`) by at most delta: one number, one per feature or by name.
+
+        >>> Attacker.linf(0.05)
+        Attacker((-0.05, 0.05))
+        """
+        reach = PerFeature.of_numbers(delta, "delta", as_size)
+        return cls(_only(reach.map(lambda d: (-d, d)), features), domain=domain)
+
+    @classmethod
+    def l0(cls, k: int, *, features: Any = None, domain: Any = None) -> Attacker:
+        """Rewrites at most k features (of `features`) to anything.
+
+        >>> Attacker.l0(2)
+        Attacker((-inf, inf), budget=2)
+        """
+        if k is None:
+            raise InvalidInput("k is None; say how many features the attacker may rewrite")
+        anything = PerFeature.of_pairs((-math.inf, math.inf), "interval", _as_interval)
+        return cls(_only(anything, features), budget=k, domain=domain)
+
+    @classmethod
+    def lp(cls, p: float, radius: float, *, features: Any = None, domain: Any = None) -> Attacker:
+        """Moves (those of) the features by at most `radius` in the Lp norm; p is a whole number or infinite.
+
+        >>> Attacker.lp(2, 0.1)
+        Attacker.lp(2, 0.1)
+        """
+        if isinstance(p, float) and p == math.inf:
+            return cls.linf(radius, features=features, domain=domain)
+        if (
+            isinstance(p, bool)
+            or not isinstance(p, (int, float, np.integer))
+            or not 1 <= p <= MOST_POWER
+            or p != int(p)
+        ):
+            raise InvalidInput(
+                f"p must be a whole number from 1 to {MOST_POWER}, or infinite, got {p!r}; for L0 use Attacker.l0"
+            )
+        reach = as_size(radius, "radius")
+        if math.isinf(reach):
+            raise InvalidInput("an Lp radius must be finite; an attacker without limits is Attacker((-inf, inf))")
+        attacker = cls.__new__(cls)
+        box = PerFeature.of_pairs((-reach, reach), "interval", _as_interval)
+        attacker._set(_only(box, features), 1, None, domain, int(p), reach)
+        return attacker
+
+    @property
+    def n_features(self) -> int | None:
+        """The width that lists in the attacker ask for; None where it fits any model."""
+        for values in (self.intervals, self.costs, self.domain):
+            if values is not None and values.n_features is not None:
+                return values.n_features
+        return None
+
+    def bind(self, ensemble: Ensemble) -> Threat:
+        """The attacker as arrays over the features of one model."""
+        if self.n_features not in (None, ensemble.n_features):
+            raise InvalidInput(
+                f"attacker has {self.n_features} features, model has {ensemble.n_features}; "
+                "give one interval for all features, or one per feature"
+            )
+        reach = np.array(self.intervals.bind(ensemble, (0.0, 0.0)), dtype=np.float64)
+        # An untouchable feature costs nothing, so that it never counts against a budget.
+        untouchable = (reach == 0).all(axis=1)
+        cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
+        total = int(cost.sum())
+        low, high = ensemble.value_low, ensemble.value_high
+        if self.domain is not None:
+            given = np.array(self.domain.bind(ensemble, (-math.inf, math.inf)), dtype=np.float64)
+            low, high = np.maximum(low, given[:, 0]), np.minimum(high, given[:, 1])
+            if not (low <= high).all():
+                f = int(np.argmin(low <= high))
+                raise InvalidInput(
+                    f"the domain of feature {ensemble.feature_name(f)} has no number that the model takes"
+                )
+        return Threat(
+            low=reach[:, 0].copy(),
+            high=reach[:, 1].copy(),
+            cost=cost,
+            budget=total if self.budget is None else min(self.budget, total),
+            domain_low=np.array(low),
+            domain_high=np.array(high),
+            power=self.power,
+            radius=self.radius,
+        )
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The attacker as JSON text, also written to `path` if given; an infinite end is null."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "intervals": self.intervals.to_json(_pair_to_json),
+            "costs": self.costs.to_json(),
+            "budget": self.budget,
+            "domain": None if self.domain is None else self.domain.to_json(_pair_to_json),
+            "power": self.power,
+            "radius": self.radius,
+        }
+        text = json.dumps(content, allow_nan=False)
+        if path is not None:
+            write_whole(as_path(path), text)
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str], *, budget: int | None = None) -> Attacker:
+        """The attacker of a JSON file: treeproof's own, or the paper authors' list of features.
+
+        The authors' file is `[[left, right, left_open, right_open, cost], …]`, one entry per feature, and says
+        nothing of the budget: give it here. `source` is a path, or JSON text that begins with `{` or `[`.
+        """
+        text, where = _read_source(source)
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"{where} is not JSON: {error}") from None
+        if isinstance(content, list):
+            return cls._from_authors(content, budget, where)
+        if budget is not None:
+            raise InvalidInput(f"{where} states its own budget; leave budget out")
+        return cls._from_own(content, where)
+
+    @classmethod
+    def _from_own(cls, content: Any, where: str) -> Attacker:
+        fields = {"format", "version", "intervals", "costs", "budget", "domain", "power", "radius"}
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InvalidInput(f'{where} is not an attacker: it lacks "format": "{FORMAT}"')
+        if content.get("version") != VERSION:
+            raise InvalidInput(
+                f"{where} has version {content.get('version')!r}; this treeproof reads version {VERSION}"
+            )
+        if content.keys() != fields:
+            raise InvalidInput(f"{where} has unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+        intervals = PerFeature.from_json(content["intervals"], "interval", _interval_from_json)
+        domain = content["domain"]
+        if domain is not None:
+            domain = PerFeature.from_json(domain, "domain", _interval_from_json)
+        costs = PerFeature.from_json(content["costs"], "cost", _as_cost)
+        if content["power"] is None and content["radius"] == 0:
+            return cls(intervals, costs=costs, budget=content["budget"], domain=domain)
+        attacker = cls.lp(content["power"], content["radius"], features=intervals.keys, domain=domain)
+        if attacker.intervals != intervals or attacker.costs != costs or content["budget"] is not None:
+            raise InvalidInput(
+                f"{where} is an Lp attacker with intervals, costs or a budget that do not fit its radius"
+            )
+        return attacker
+
+    @classmethod
+    def _from_authors(cls, rows: list[Any], budget: int | None, where: str) -> Attacker:
+        intervals, costs = [], []
+        for number, row in enumerate(rows):
+            if not isinstance(row, list) or len(row) != 5:
+                raise InvalidInput(
+                    f"{where}, entry {number}: expected [left, right, left_open, right_open, cost], got {row!r}"
+                )
+            low, high, low_open, high_open, cost = row
+            for end, is_open in ((low, low_open), (high, high_open)):
+                if is_open and not (isinstance(end, float) and math.isinf(end)):
+                    raise InvalidInput(
+                        f"{where}, entry {number}: the end {end!r} is open; treeproof's intervals are closed"
+                    )
+            intervals.append((low, high))
+            costs.append(cost)
+        if not rows:
+            raise InvalidInput(f"{where} lists no feature")
+        return cls(intervals, costs=costs, budget=budget)
+
+    def __repr__(self) -> str:
+        parts = [repr(self.intervals)] if self.power is None else [str(self.power), repr(self.radius)]
+        if self.power is not None and self.intervals.keys is not None:
+            parts.append(f"features={list(self.intervals.keys)!r}")
+        if self.costs != PerFeature.of_numbers(1, "cost", _as_cost):
+            parts.append(f"costs={self.costs!r}")
+        if self.budget is not None:
+            parts.append(f"budget={self.budget}")
+        if self.domain is not None:
+            parts.append(f"domain={self.domain!r}")
+        return f"Attacker{'' if self.power is None else '.lp'}({', '.join(parts)})"
+
+
+def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeature[tuple[float, float]]:
+    """Those intervals on the given features only, every other feature untouchable."""
+    if features is None:
+        return intervals
+    if intervals.keys is not None or intervals.n_features is not None:
+        raise InvalidInput(
+            "features= restricts one number that is meant for all; leave it out where features are named"
+        )
+    names = [features] if np.ndim(features) == 0 else list(features)
+    if not names:
+        raise InvalidInput("features= is empty: the attacker could do nothing; leave it out for all features")
+    return PerFeature.of_pairs(dict.fromkeys(names, intervals.values[0]), "interval", _as_interval)
+
+
+def _as_interval(value: Any, where: str) -> tuple[float, float]:
+    low, high = as_pair(value, where)
+    if low == math.inf or high == -math.inf:
+        raise InvalidInput(f"{where} {value!r} holds no finite move")
+    return low, high
+
+
+def _interval_from_json(value: Any, where: str) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise InvalidInput(f"{where} must be [low, high], got {value!r}")
+    low, high = value
+    return _as_interval((-math.inf if low is None else low, math.inf if high is None else high), where)
+
+
+def _pair_to_json(pair: tuple[float, float]) -> list[float | None]:
+    return [None if math.isinf(end) else end for end in pair]
+
+
+def _as_cost(value: Any, where: str) -> int:
+    number = as_number(value, where)
+    if not 0 <= number <= 2**40 or number != int(number):
+        raise InvalidInput(f"{where} must be a whole number of at least 0, got {value!r}; scale fractions up")
+    return int(number)
+
+
+def _as_budget(value: Any) -> int:
+    number = as_number(value, "budget")
+    if number < 0:
+        raise InvalidInput(f"budget must be at least 0, got {value!r}; None means no limit")
+    return 2**62 if math.isinf(number) else math.floor(number)
+
+
+def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
+    if isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
+        return source, "the attacker"
+    try:
+        return as_path(source).read_text(encoding="utf-8"), str(source)
+    except OSError as error:
+        raise InvalidInput(f"cannot read {source}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{source} is not a text file") from None
+
+
+def check_attacker(attacker: Any) -> Attacker:
+    """The attacker, or InvalidInput for anything else."""
+    if not isinstance(attacker, Attacker):
+        raise InvalidInput(f"attacker must be a treeproof.Attacker, got {type(attacker).__name__}")
+    return attacker

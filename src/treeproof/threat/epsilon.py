@@ -1,0 +1,28 @@
+"""Neighbourhoods: ε as users state it, and bound to a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.per_feature import PerFeature, as_number, as_size
+from treeproof.numbers.doubles import FloatArray
+
+
+def bind_epsilon(epsilon: Any, ensemble: Ensemble) -> FloatArray:
+    """ε per feature: one number, one per feature, or {feature: number}, where features not named have 0."""
+    spec = PerFeature.of_numbers(epsilon, "epsilon", as_size)
+    if spec.n_features not in (None, ensemble.n_features):
+        raise InvalidInput(f"epsilon has {spec.n_features} entries, the model has {ensemble.n_features} features")
+    return np.array(spec.bind(ensemble, 0.0), dtype=np.float64)
+
+
+def plain_epsilon(given: Any) -> Any:
+    """The neighbourhood as a number, a tuple with one per feature, or a dict, whatever kind of array it came in."""
+    spec = PerFeature.of_numbers(given, "epsilon", as_number)
+    if spec.shared:
+        return spec.values[0]
+    return spec.values if spec.keys is None else dict(zip(spec.keys, spec.values, strict=True))

@@ -1,0 +1,56 @@
+"""An attacker bound to a model: arrays over its features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray, add_down, add_up
+
+
+@dataclass(frozen=True, eq=False)
+class Threat:
+    """An attacker bound to a model: arrays over its features. Values stay inside [domain_low, domain_high]."""
+
+    low: FloatArray
+    high: FloatArray
+    cost: npt.NDArray[np.int64]
+    budget: int
+    domain_low: FloatArray
+    domain_high: FloatArray
+    power: int | None
+    radius: float
+
+    @cached_property
+    def away(self) -> npt.NDArray[np.bool_]:
+        """Features whose interval excludes 0: they can be moved, but not by a little."""
+        return np.asarray((self.low > 0) | (self.high < 0))
+
+    def equals(self, other: Threat) -> bool:
+        """Whether both can do the same to every feature."""
+        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+
+    def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The lowest and highest double of N(x) per entry of X (n, n_features); NaN stays NaN."""
+        low = np.maximum(add_up(X, -epsilon), self.domain_low)
+        return low, np.minimum(add_down(X, epsilon), self.domain_high)
+
+    def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The lowest and highest double that a move out of [low, high] can end at, per entry."""
+        below = np.maximum(add_up(low, self.low), self.domain_low)
+        return below, np.minimum(add_down(high, self.high), self.domain_high)
+
+    def check_domain(self, X: FloatArray, ensemble: Ensemble) -> None:
+        """Refuses rows that lie outside the domain themselves."""
+        outside = (self.domain_low > X) | (self.domain_high < X)
+        if outside.any():
+            row, column = (int(i) for i in np.argwhere(outside)[0])
+            raise InvalidInput(
+                f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the attacker's "
+                f"domain ({self.domain_low[column]}, {self.domain_high[column]})"
+            )

@@ -1,0 +1,1 @@
+"""Exact answers about rows: the local search, `verify`, and radii."""

@@ -1,0 +1,324 @@
+"""Exact verdicts on single rows: is the label the same on all that an attacker can reach from a box of neighbours?
+
+`Local.decide` answers for a batch of rows with compiled code (`_kernels/batch.py`). A counterexample comes back as
+cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that shows an unstable z. See docs/theory.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, next_up
+from treeproof.numbers.moves import some_move
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits
+from treeproof.run.watch import _watched
+from treeproof.threat.prices import price_table_of_box
+from treeproof.threat.threat import Threat
+
+MOST_BUDGET = 1e307
+"""Of an Lp attacker, so that no sum of prices overflows; prices are at most 1e299."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Per row the outcome, and for refuted rows the neighbour and the attacked row that show it."""
+
+    outcome: npt.NDArray[np.int8]
+    neighbour: FloatArray
+    attacked: FloatArray
+    boxes: int
+
+
+class Local:
+    """The local search for one model and one attacker.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = tp.from_model(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+    >>> local = Local(model, tp.Attacker.linf(0.3).bind(model))
+    >>> local.decide(np.array([[0.0], [0.3]]), np.zeros(1)).outcome.tolist()
+    [0, 1]
+    """
+
+    patience = 300
+    """Boxes after which a row counts as hard and is searched with costlier, tighter bounds."""
+
+    def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> None:
+        self.ensemble = ensemble
+        self.threat = threat
+        self.limits = limits or Limits()
+        self.boxes = 0
+        self._start = ensemble.grid.start
+        # Prices matter unless everything within reach is affordable, and reach has no gaps.
+        too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
+        self._limited = bool(too_poor or threat.away.any())
+        self._lowest, self._highest = ensemble.grid.cell_ends
+
+    def decide(self, X: FloatArray, epsilon: FloatArray) -> Decisions:
+        """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself."""
+        return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon))
+
+    def decide_boxes(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Decisions:
+        """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?"""
+        labels = self.ensemble.predict_index(X)
+        status, cells = self._search(low, high, X, labels)
+        neighbour, attacked = X.copy(), X.copy()
+        broken = np.flatnonzero(status == Outcome.REFUTED)
+        if len(broken):
+            z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
+            neighbour[broken], attacked[broken] = z, w
+            same = self.ensemble.predict_index(z) == self.ensemble.predict_index(w)
+            for row in broken[same]:
+                status[row] = self._settle(X[row], low[row], high[row], neighbour[row], attacked[row])
+        return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
+
+    def search_within(
+        self,
+        X: FloatArray,
+        reach: tuple[FloatArray, FloatArray],
+        budget: float | None = None,
+        too_dear: npt.NDArray[np.int32] | None = None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Outcomes per row, and the cells of counterexamples, for another reach (and budget) than the attacker's own.
+
+        `reach` is the lowest and the highest double that a move of each entry can end at. Prices of an Lp attacker
+        are rounded down: the caller checks what a counterexample costs, and names those that are `too_dear`.
+        """
+        none = np.empty((0, self._start[-1]))
+        return self._run(X, X, X, self.ensemble.predict_index(X), none, too_dear, reach, budget)
+
+    def _settle(self, x: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray, attacked: FloatArray) -> int:
+        """Decides a box whose reach holds two labels, by splitting it where no attack leads across.
+
+        Fills `near` and `attacked` with the witness. A box is settled by a pair of neighbouring doubles with
+        different labels that the attacker can exchange; where all such pairs on the way from one label to the other
+        are walls, the parts on both sides of a wall are decided on their own.
+        """
+        todo = [(low.copy(), high.copy())]
+        unknown = False
+        while todo:
+            low, high = todo.pop()
+            reference = np.where(np.isnan(x), x, np.clip(x, low, high))
+            label = self.ensemble.predict_index([reference])
+            status, cells = self._search(low[None], high[None], reference[None], label)
+            if status[0] == Outcome.PROVED:
+                continue
+            if status[0] == Outcome.UNKNOWN:
+                unknown = True
+                continue
+            z, w = self._doubles(reference[None], low[None], high[None], cells)
+            near[:], attacked[:] = z[0], w[0]
+            if self.ensemble.predict_index(z)[0] != self.ensemble.predict_index(w)[0]:
+                return Outcome.REFUTED
+            wall = self._cross(reference, z[0], near, attacked)
+            if wall is None:
+                return Outcome.REFUTED
+            f, cut = wall
+            left_high, right_low = high.copy(), low.copy()
+            left_high[f], right_low[f] = cut, float(next_up(cut))
+            todo += [(low, left_high), (right_low, high)]
+        return Outcome.UNKNOWN if unknown else Outcome.PROVED
+
+    def _cross(
+        self, start: FloatArray, end: FloatArray, near: FloatArray, attacked: FloatArray
+    ) -> tuple[int, float] | None:
+        """Walks from start to end, one feature at a time, over the thresholds in between.
+
+        Where the label changes and an attack leads across, fills `near` and `attacked` with that pair and returns
+        None; otherwise returns (feature, threshold) of a change that no attack crosses.
+        """
+        grid = self.ensemble.grid
+        here = start.copy()
+        wall: tuple[int, float] | None = None
+        for f in np.flatnonzero(start != end):
+            if np.isnan(start[f]):
+                continue
+            cuts = grid.cuts_of(int(f))
+            lo, hi = sorted((float(start[f]), float(end[f])))
+            between = cuts[(cuts >= lo) & (cuts < hi)]
+            rows = np.repeat(here[None], 2 * len(between), axis=0)
+            rows[0::2, f], rows[1::2, f] = between, next_up(between)
+            labels = self.ensemble.predict_index(rows) if len(rows) else np.empty(0, dtype=np.int64)
+            for k in np.flatnonzero(labels[0::2] != labels[1::2]):
+                below, above = rows[2 * k], rows[2 * k + 1]
+                for z, w in ((below, above), (above, below)):
+                    if self._can_move(int(f), float(z[f]), float(w[f])):
+                        near[:], attacked[:] = z, w
+                        return None
+                wall = (int(f), float(between[k]))
+            here[f] = end[f]
+        assert wall is not None, "two labels, but no change of label on the way from one to the other"
+        return wall
+
+    def _can_move(self, f: int, z: float, w: float) -> bool:
+        """Whether the attacker can move feature f alone from z to w."""
+        threat = self.threat
+        if threat.power is not None:
+            return bool(threat.high[f] > 0) and abs(Fraction(w) - Fraction(z)) <= Fraction(threat.radius)
+        if threat.cost[f] > threat.budget:
+            return False
+        return float(add_up(z, threat.low[f])) <= w <= float(add_down(z, threat.high[f]))
+
+    def _search(
+        self, low: FloatArray, high: FloatArray, own: FloatArray, labels: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code."""
+        odd = self._odd_rows(low, high)
+        status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
+        cells = np.zeros(low.shape, dtype=np.int32)
+        plain = np.flatnonzero(~odd)
+        none = np.empty((0, self._start[-1]))
+        status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
+        for row in np.flatnonzero(odd):
+            table = price_table_of_box(self.threat, self.ensemble, low[row], high[row]).low[None]
+            one = slice(row, row + 1)
+            status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], table)
+        if self.threat.power is not None:
+            for row in np.flatnonzero(status == Outcome.REFUTED):
+                one = slice(row, row + 1)
+                status[one], cells[one] = self._really_affordable(
+                    low[one], high[one], own[one], labels[one], cells[one]
+                )
+        return status, cells
+
+    def _odd_rows(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+        """Rows where an interval without 0 is so narrow that some cells between reachable ones are not reachable."""
+        threat = self.threat
+        if not threat.away.any():
+            return np.zeros(len(low), dtype=bool)
+        ends = [np.abs(end) for end in (low, high, *threat.reach(low, high))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            widest = np.spacing(np.max(ends, axis=0))
+            narrow = threat.high - threat.low < widest
+        return np.asarray((threat.away & narrow & (low < high)).any(axis=1))
+
+    def _run(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        own: FloatArray,
+        labels: npt.NDArray[np.int64],
+        table: FloatArray,
+        too_dear: npt.NDArray[np.int32] | None = None,
+        reach: tuple[FloatArray, FloatArray] | None = None,
+        budget: float | None = None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        from treeproof._kernels.search.rows import Boxes, Prices, search_rows
+
+        n, threat, grid = len(low), self.threat, self.ensemble.grid
+        status = np.full(n, Outcome.UNKNOWN, dtype=np.int64)
+        cells = np.zeros(low.shape, dtype=np.int32)
+        counts = np.zeros(n, dtype=np.int64)
+        if n == 0:
+            return status, cells
+        reach_low, reach_high = threat.reach(low, high) if reach is None else reach
+        some = reach_low <= reach_high
+        boxes = Boxes(
+            grid.cells(low),
+            grid.cells(high),
+            np.where(some, grid.cells(reach_low), 1).astype(np.int32),
+            np.where(some, grid.cells(reach_high), 0).astype(np.int32),
+            grid.cells(own),
+        )
+        if budget is None and threat.power is not None:
+            budget = double_at_least(Fraction(threat.radius) ** threat.power)
+        elif budget is None:
+            budget = float(threat.budget)
+        if threat.power is not None:
+            # Prices are rounded down one by one, but their sums, along paths of trees, are not.
+            steps = low.shape[1] + int(self.ensemble.depths.max()) + 8
+            budget = min(budget * (1.0 + steps * 2.0**-50), MOST_BUDGET)
+        prices = Prices(
+            self._start,
+            threat.cost.astype(np.float64),
+            threat.power or 0,
+            low,
+            high,
+            self._lowest,
+            self._highest,
+            table,
+            budget,
+            self._limited,
+        )
+        dear = np.empty((0, low.shape[1]), dtype=np.int32) if too_dear is None else too_dear
+        model, exact = self.ensemble.compiled
+
+        def work(stop: npt.NDArray[np.int64], progress: npt.NDArray[np.int64]) -> None:
+            search_rows(model, exact, boxes, prices, labels, dear, self.patience, stop, progress, status, cells, counts)
+
+        _watched(work, self.limits)
+        self.boxes += int(counts.sum())
+        return status, cells
+
+    def _really_affordable(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        own: FloatArray,
+        labels: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Searches again while the counterexample costs more than its rounded-down prices said."""
+        too_dear = np.empty((0, low.shape[1]), dtype=np.int32)
+        status = np.array([Outcome.REFUTED], dtype=np.int64)
+        none = np.empty((0, self._start[-1]))
+        while status[0] == Outcome.REFUTED and not self._affordable(low[0], high[0], cells[0]):
+            too_dear = np.concatenate((too_dear, cells))
+            status, cells = self._run(low, high, own, labels, none, too_dear)
+        return status, cells
+
+    def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
+        power = self.threat.power
+        assert power is not None
+        spent = Fraction(0)
+        for f in np.flatnonzero(cells >= 0):
+            at = self._start[f] + cells[f]
+            below, above = self._lowest[at], self._highest[at]
+            if below > high[f]:
+                spent += (Fraction(float(below)) - Fraction(float(high[f]))) ** power
+            elif above < low[f]:
+                spent += (Fraction(float(low[f])) - Fraction(float(above))) ** power
+        return spent <= Fraction(self.threat.radius) ** power
+
+    def _doubles(
+        self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rows z of the boxes and w of the cells such that w is in A(z), each feature as close to X as can be."""
+        threat = self.threat
+        known = cells >= 0
+        at = self._start[:-1] + np.maximum(cells, 0)
+        first = np.maximum(self._lowest[at], threat.domain_low)
+        last = np.minimum(self._highest[at], threat.domain_high)
+        own = np.clip(X, low, high)
+        # Where the cell meets the box, nothing is paid: z = w, in both.
+        inside = known & (first <= high) & (last >= low)
+        shared = np.clip(own, np.maximum(first, low), np.minimum(last, high))
+        w = np.where(inside, shared, np.where(first > high, first, last))
+        if threat.power is None:
+            needed_low, needed_high = add_up(w, -threat.high), add_down(w, -threat.low)
+            z = np.where(inside, shared, np.clip(own, np.maximum(needed_low, low), np.minimum(needed_high, high)))
+        else:
+            z = np.where(inside, shared, np.clip(w, low, high))
+        z, w = np.where(known, z, X), np.where(known, w, X)
+        if threat.power is None:
+            fits = (add_up(z, threat.low) <= w) & (w <= add_down(z, threat.high)) & (low <= z) & (z <= high)
+            for row, f in np.argwhere(known & ~inside & ~fits):
+                self._exact_move(row, f, low, high, first, last, z, w)
+        return z, w
+
+    def _exact_move(
+        self, row: int, f: int, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray, z: FloatArray,
+        w: FloatArray,
+    ) -> None:  # fmt: skip
+        """A move where the nearest doubles do not fit an interval that excludes 0."""
+        interval = (float(self.threat.low[f]), float(self.threat.high[f]))
+        cell = (float(first[row, f]), float(last[row, f]))
+        move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
+        if move is not None:
+            z[row, f], w[row, f] = move

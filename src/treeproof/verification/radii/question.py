@@ -1,0 +1,97 @@
+"""What is asked of rows whose attack, or neighbourhood, grows with one number: the level."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray, double_at_most
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits
+from treeproof.threat.threat import Threat
+from treeproof.verification.local import Local
+
+Level: TypeAlias = Fraction | float
+"""An exact radius; as a float only inf, -inf, or nan for a row that was not decided."""
+
+
+class Broken(NamedTuple):
+    """A counterexample: from this level on, some neighbour in the cells of one row is moved to those of another."""
+
+    level: Fraction
+    neighbour: FloatArray
+    attacked: FloatArray
+
+
+Answers: TypeAlias = list[Broken | Outcome]
+"""Per row a counterexample, PROVED or UNKNOWN."""
+
+
+class Question(ABC):
+    """What grows with the level, for a few rows. Subclasses say how far each row is searched."""
+
+    costs_add_up = False
+    """Whether rows break between the distances of single cells, because the costs of several add up."""
+
+    def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
+        self.ensemble, self.threat, self.X = ensemble, threat, X
+        self.local = Local(ensemble, threat, limits)
+        grid = ensemble.grid
+        self.start = grid.start
+        self.feature = np.repeat(np.arange(ensemble.n_features), grid.n_cells)
+        # The lowest and highest double of every cell; a cell outside the domain has none.
+        first, last = grid.cell_ends
+        self.first = np.maximum(first, threat.domain_low[self.feature])
+        self.last = np.minimum(last, threat.domain_high[self.feature])
+        self.cells = grid.cells(X)
+
+    @abstractmethod
+    def hints(self) -> FloatArray:
+        """Per row rounded levels worth a try, in any order; nan and inf are none."""
+
+    def key(self, level: Fraction) -> float:
+        """The level on the scale of the hints, roughly."""
+        return double_at_most(level)
+
+    @abstractmethod
+    def around(self, rows: Sequence[int], values: Sequence[float]) -> Answers:
+        """Searches up to about this value of the hints' scale."""
+
+    @abstractmethod
+    def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
+        """Searches everything strictly below the levels."""
+
+    @abstractmethod
+    def anywhere(self, rows: Sequence[int]) -> Answers:
+        """Searches all levels."""
+
+    @contextmanager
+    def patience(self, seconds: float) -> Iterator[None]:
+        """For a while, no more than these seconds per row."""
+        limits = self.local.limits
+        timeout = seconds if limits.timeout is None else min(seconds, limits.timeout)
+        self.local.limits = dataclasses.replace(limits, timeout=timeout)
+        try:
+            yield
+        finally:
+            self.local.limits = limits
+
+    def ends(self, f: int, cell: int) -> tuple[float, float]:
+        """The lowest and highest double of a cell inside the domain."""
+        at = self.start[f] + cell
+        return float(self.first[at]), float(self.last[at])
+
+    def distances(self) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Per row and cell, rounded: how far the cell is, and whether it is above; inf where it has no double."""
+        x = self.X[:, self.feature]
+        with np.errstate(over="ignore"):
+            away = np.maximum(np.maximum(self.first - x, x - self.last), 0.0)
+        return np.where(self.first <= self.last, away, np.inf), self.first > x

@@ -1,0 +1,258 @@
+"""The exact scale of an attack, or size of a neighbourhood, at which each row breaks, and the curve of all of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, root_at_most
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits, as_seconds, check_jobs
+from treeproof.run.progress import progress_bar
+from treeproof.run.workers import in_groups, run_tasks
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.threat import Threat
+from treeproof.verification.local import Local
+from treeproof.verification.radii.lowest import Found, lowest_levels
+from treeproof.verification.radii.question import Level
+from treeproof.verification.radii.resilience import Resilience
+from treeproof.verification.radii.robustness import IntervalRobustness, LpRobustness
+from treeproof.verification.request import Request
+
+MOST_ENTRIES = 1_000_000
+"""Rows times cells that one task looks at, to bound its memory."""
+
+
+def robustness_radius(
+    model: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    attacker: Attacker,
+    *,
+    n_jobs: int | None = None,
+    timeout: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    voting: Any = None,
+) -> FloatArray:
+    """Per row the largest scale of the attacker's reach that it survives, exactly.
+
+    Scale s multiplies the attacker's intervals, or its Lp radius; costs, budget and domain stay. For
+    `Attacker.linf(1)`, `lp(1, 1)` and `lp(2, 1)` the radius is the minimal adversarial distance: the row is correct and
+    stable at every scale below it, and broken at it (just above it, where an end is infinite and the radius 0).
+    The exact radius is rarely a double; the result is the largest double that is not above it.
+
+    -inf is a row with a wrong label, inf one that no scale breaks, and nan one where a single search took more than
+    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    >>> robustness_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(1.0)).round(6).tolist()
+    [0.5, 0.25, -inf]
+    """
+    asked = Request.of(model, X, y, attacker, voting)
+    _refuse_away(asked.threat, asked.ensemble)
+    levels = exact_radii(asked, _robustness, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
+    power, radius = asked.threat.power, Fraction(asked.threat.radius)
+    if power is None:
+        return _as_doubles(levels, double_at_most)
+    return _as_doubles(levels, lambda level: root_at_most(level, power, radius))
+
+
+def resilience_radius(
+    model: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    attacker: Attacker,
+    *,
+    n_jobs: int | None = None,
+    timeout: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    voting: Any = None,
+) -> FloatArray:
+    """Per row the supremum of the ε for which it is resilient, one ε for all features, exactly.
+
+    The row is resilient in the neighbourhood of every ε below its radius, and not at it. The exact radius may not be a
+    double; the result is the largest double that is not above it.
+
+    -inf is a row that is not robust, inf one that is resilient in every neighbourhood, and nan one where a single
+    search took more than `timeout` seconds. `n_jobs` as in `verify`.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    >>> resilience_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(0.125)).round(6).tolist()
+    [0.375, 0.125, -inf]
+    """
+    asked = Request.of(model, X, y, attacker, voting)
+    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
+    return _as_doubles(levels, double_at_most)
+
+
+@dataclass(frozen=True, eq=False)
+class ResilienceCurve:
+    """Certified resilience as an exact step function of ε: the share of rows that are resilient at each ε.
+
+    `resilience[i]` holds for the doubles ε from `epsilons[i]` up to, not including, `epsilons[i + 1]`, the last entry
+    for all above. A jump is at the first double at which a row is not resilient: its exact radius, rounded up.
+    Rows that were not decided in time count as not resilient; `undecided` says how many there are.
+
+    >>> curve = ResilienceCurve(np.array([0.0, 0.25]), np.array([0.75, 0.5]))
+    >>> curve(0.1), curve([0.25, 3.0]).tolist()
+    (0.75, [0.5, 0.5])
+    """
+
+    epsilons: FloatArray
+    resilience: FloatArray
+    undecided: int = 0
+
+    def __call__(self, epsilon: npt.ArrayLike) -> Any:
+        """The share of rows that are resilient at ε; one number, or an array for an array."""
+        asked = np.asarray(epsilon, dtype=np.float64)
+        if not (asked >= 0).all():
+            raise InvalidInput(f"epsilon must be at least 0, got {epsilon!r}")
+        shares = self.resilience[np.searchsorted(self.epsilons, asked, side="right") - 1]
+        return float(shares) if asked.ndim == 0 else shares
+
+
+def resilience_curve(
+    model: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    attacker: Attacker,
+    *,
+    n_jobs: int | None = None,
+    timeout: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    voting: Any = None,
+) -> ResilienceCurve:
+    """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    >>> curve = resilience_curve(clf, [[0.0], [0.75]], [0, 1], tp.Attacker.linf(0.125))
+    >>> curve(0.1), curve(0.2), curve(0.5)
+    (1.0, 0.5, 0.0)
+    """
+    asked = Request.of(model, X, y, attacker, voting)
+    if not len(asked.X):
+        raise InvalidInput("X has no rows; a share of none is undefined")
+    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
+    firsts = _as_doubles(levels, double_at_least)
+    finite = firsts[np.isfinite(firsts)]
+    epsilons = np.unique(np.concatenate(([0.0], finite)))
+    survivors = [int((firsts > epsilon).sum()) for epsilon in epsilons]
+    return ResilienceCurve(epsilons, np.array(survivors) / len(levels), int(np.isnan(firsts).sum()))
+
+
+def _refuse_away(threat: Threat, ensemble: Ensemble) -> None:
+    if threat.away.any():
+        f = int(np.argmax(threat.away))
+        raise InvalidInput(
+            f"the interval ({threat.low[f]}, {threat.high[f]}) of feature {ensemble.feature_name(f)} excludes 0: scaled"
+            " up it moves away, so a row can break at one scale and survive a larger one; give intervals that hold 0"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A few rows to find the radii of; travels to other processes, so it carries no model."""
+
+    threat: Threat
+    X: FloatArray
+    y: npt.NDArray[np.int64]
+    limits: Limits
+
+    def correct(self, ensemble: Ensemble) -> npt.NDArray[np.int64]:
+        """The rows with the right label; the others have radius -inf."""
+        return np.flatnonzero(ensemble.predict_index(self.X) == self.y)
+
+
+def _robustness(ensemble: Ensemble, task: _Task) -> Found:
+    rows = task.correct(ensemble)
+    kind = IntervalRobustness if task.threat.power is None else LpRobustness
+    return _spread(task, rows, lowest_levels(kind(ensemble, task.threat, task.X[rows], task.limits)))
+
+
+def _resilience(ensemble: Ensemble, task: _Task) -> Found:
+    rows = task.correct(ensemble)
+    local = Local(ensemble, task.threat, task.limits)
+    stability = local.decide(task.X[rows], np.zeros(ensemble.n_features)).outcome
+    stable = rows[stability == Outcome.PROVED]
+    found = _spread(task, stable, lowest_levels(Resilience(ensemble, task.threat, task.X[stable], task.limits)))
+    for row in rows[stability == Outcome.UNKNOWN]:
+        found[0][row] = math.nan
+    return found
+
+
+def _spread(task: _Task, rows: npt.NDArray[np.int64], found: Found) -> Found:
+    """The answers for some rows put in their places among all; the others have radius -inf."""
+    levels: list[Level] = [-math.inf] * len(task.X)
+    neighbour, attacked = task.X.copy(), task.X.copy()
+    neighbour[rows], attacked[rows] = found[1], found[2]
+    for row, level in zip(rows, found[0], strict=True):
+        levels[row] = level
+    return levels, neighbour, attacked
+
+
+def exact_radii(
+    asked: Request,
+    work: Callable[[Ensemble, _Task], Found],
+    *,
+    n_jobs: int | None = None,
+    timeout: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+) -> list[Level]:
+    """The exact radius of every row, `work` says which; counterexamples are replayed on the source model."""
+    check_jobs(n_jobs)
+    in_all = as_seconds(max_seconds, "max_seconds")
+    limits = Limits(as_seconds(timeout, "timeout"), None if in_all is None else time.monotonic() + in_all)
+    groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
+    tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
+    found: list[Found] = []
+    with progress_bar(progress, len(asked.X)) as advance:
+
+        def take(one: Found) -> None:
+            found.append(one)
+            advance(len(one[0]))
+
+        if run_tasks(work, asked.ensemble, tasks, limits, n_jobs, take):
+            raise KeyboardInterrupt
+    levels = [level for one in found for level in one[0]]
+    _replay(asked.ensemble, levels, found)
+    return levels
+
+
+def _chunk(n: int, n_cells: int) -> int:
+    """Rows per task: enough to search many at once, few enough for memory and for all workers to have some."""
+    return int(np.clip(MOST_ENTRIES // n_cells, 1, np.clip(n // 8, 16, 256)))
+
+
+def _replay(ensemble: Ensemble, levels: list[Level], found: list[Found]) -> None:
+    """A counterexample that does not flip the source model is a bug of ours."""
+    finite = np.array([isinstance(level, Fraction) for level in levels], dtype=bool)
+    if not finite.any():
+        return
+    neighbour, attacked = (np.concatenate([one[k] for one in found])[finite] for k in (1, 2))
+    same = ensemble.source_labels(neighbour) == ensemble.source_labels(attacked)
+    if same.any():
+        row = int(np.flatnonzero(finite)[np.argmax(same)])
+        raise SoundnessError(f"row {row}: the counterexample at its radius keeps the label; please report this")
+
+
+def _as_doubles(levels: list[Level], rounded: Callable[[Fraction], float]) -> FloatArray:
+    return np.array([rounded(level) if isinstance(level, Fraction) else level for level in levels], dtype=np.float64)

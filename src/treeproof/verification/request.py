@@ -1,0 +1,40 @@
+"""What a user asks about a test set, checked: model, rows, labels and attacker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.importers import as_ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.threat import Threat
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A model, an attacker bound to it, and labelled rows that both of them take."""
+
+    ensemble: Ensemble
+    attacker: Attacker
+    threat: Threat
+    X: FloatArray
+    y: npt.NDArray[np.int64]
+    """Per row the index of its label in `ensemble.classes`."""
+
+    @classmethod
+    def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None) -> Request:
+        """As the user states it, or InvalidInput; the rows are a copy that outlives the caller's array."""
+        ensemble = as_ensemble(model, voting=voting)
+        check_attacker(attacker)
+        rows, labels = ensemble.check_rows(X).copy(), ensemble.class_index(y)
+        if len(labels) != len(rows):
+            raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; one per row each")
+        threat = attacker.bind(ensemble)
+        threat.check_domain(rows, ensemble)
+        return cls(ensemble, attacker, threat, rows, labels)

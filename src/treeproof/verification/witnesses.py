@@ -1,0 +1,105 @@
+"""Counterexamples for people: cut down to the moves that they need, and which features they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verification import Verification
+
+
+def shorten(
+    ensemble: Ensemble, x: FloatArray, neighbour: FloatArray, attacked: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Counterexamples (n, n_features) that move no feature in vain: neighbours and attacked rows.
+
+    The search returns the first counterexample that it meets, which may move features that do not matter. Here moves
+    are taken back one by one as long as the label still changes; what is left needs all of its moves. Taking back a
+    move is always within the attacker's reach.
+    """
+    pairs = _Pairs(ensemble, x, neighbour.copy(), attacked.copy())
+    if len(x):
+        pairs.shorten()
+    return pairs.neighbour, pairs.attacked
+
+
+@dataclass(eq=False)
+class _Pairs:
+    """Counterexamples: rows x, their neighbours, and these after an attack, all (n, n_features)."""
+
+    ensemble: Ensemble
+    x: FloatArray
+    neighbour: FloatArray
+    attacked: FloatArray
+
+    def shorten(self) -> None:
+        """Takes moves back until every one that is left is needed; features that few trees test go first."""
+        tested = self.ensemble.feature[self.ensemble.feature >= 0]
+        order = np.argsort(np.bincount(tested, minlength=self.x.shape[1]), kind="stable")
+        shorter = True
+        while shorter:
+            shorter = False
+            for f in order:
+                shorter |= self._take_back(int(f), attack=True)
+            for f in order:
+                shorter |= self._take_back(int(f), attack=False)
+
+    def _take_back(self, f: int, attack: bool) -> bool:
+        """Undoes the attack on feature f, or the step in it and any attack on it, wherever the label still changes."""
+        # A step alone is not undone under an attack, which need not reach as far from x itself.
+        ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
+        there = _differ(ends[0][:, f], ends[1][:, f])
+        if attack and there.any():
+            # The only move is needed: without it nothing happens.
+            there[there] = _differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > 1
+        tried = np.flatnonzero(there)
+        if not len(tried):
+            return False
+        near, far = self.neighbour[tried], self.attacked[tried]
+        if not attack:
+            near[:, f] = self.x[tried, f]
+        far[:, f] = near[:, f]
+        works = self.ensemble.predict_index(near) != self.ensemble.predict_index(far)
+        self.neighbour[tried[works]], self.attacked[tried[works]] = near[works], far[works]
+        return bool(works.any())
+
+
+@dataclass(frozen=True)
+class MovedFeature:
+    """How counterexamples move one feature."""
+
+    feature: int
+    count: int
+    """How many counterexamples move it."""
+    up: int
+    """How many of these raise it."""
+    median: float
+    """Half of the moves are at most this far."""
+    largest: float
+
+
+def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = None) -> list[MovedFeature]:
+    """Which features the counterexamples of a result move, those that most of them move first.
+
+    Of the attack only, not of the step to a neighbour. With `rows` (n,), only the counterexamples of these.
+    """
+    counted = result.has_witness if rows is None else result.has_witness & rows
+    near, far = result.neighbour[counted], result.attacked[counted]
+    found = []
+    for f in range(result.X.shape[1]):
+        moves = (far[:, f] - near[:, f])[_differ(near[:, f], far[:, f])]
+        if len(moves):
+            far_moved = np.abs(moves)
+            found.append(
+                MovedFeature(f, len(moves), int((moves > 0).sum()), float(np.median(far_moved)), float(far_moved.max()))
+            )
+    return sorted(found, key=lambda moved: -moved.count)
+
+
+def _differ(a: FloatArray, b: FloatArray) -> npt.NDArray[np.bool_]:
+    """Where two values are not the same; two missing ones are."""
+    return np.asarray((a != b) & ~(np.isnan(a) & np.isnan(b)))

@@ -1,0 +1,93 @@
+"""Results are checked again without the engines: those of the engines hold, damaged ones do not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import minmax_scale
+
+import treeproof as tp
+from tests.support.adapters import as_attacker
+from tests.support.strategies import Case, cases
+from treeproof.check.results import check_verification
+
+P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_what_the_engine_decides_holds(case: Case) -> None:
+    ensemble, plain, x, label, eps = case
+    result = tp.verify(ensemble, [x], [label], as_attacker(plain), epsilon=list(eps))
+    counts = check_verification(ensemble, result)
+    assert counts["labels"] == 1
+    claims = int(result.stability[0] == P) + int(result.resilience_by_epsilon[0][0] == P)
+    assert counts["proofs"] + counts["proofs not checked"] == claims
+    assert counts["counterexamples"] == int(result.has_witness[0])
+
+
+def question() -> tuple[Any, tp.Verification]:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = minmax_scale(X)
+    clf = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X[::2], y[::2])
+    return clf, tp.verify(clf, X[1:80:2], y[1:80:2], tp.Attacker.linf(0.03), epsilon=0.01)
+
+
+def changed(result: tp.Verification, name: str, row: int, value: Any) -> tp.Verification:
+    array = getattr(result, name).copy()
+    array[row] = value
+    return dataclasses.replace(result, **{name: array})
+
+
+def test_a_damaged_result_does_not_hold() -> None:
+    clf, result = question()
+    counts = check_verification(clf, result)
+    assert counts["labels"] == 40 and counts["counterexamples"] > 0 and counts["proofs"] > 20
+    broken = int(np.argmax(result.has_witness))
+    unstable = int(np.argmax(result.stability == R))
+    stable = int(np.argmax(result.stability == P))
+    fragile = int(np.argmax((result.stability == P) & (result.resilience_by_epsilon[0] == R) & result.correct))
+    assert result.stability[fragile] == P and result.resilience_by_epsilon[0][fragile] == R
+    claimed = result.resilience_by_epsilon[0].copy()
+    claimed[fragile] = P
+    for damaged, message in (
+        (changed(result, "predicted", stable, 1 - result.predicted[stable]), "predicted otherwise"),
+        (changed(result, "stability", unstable, P), "not stable within ε = 0.0|no counterexample"),
+        (changed(result, "stability", stable, R), "no counterexample"),
+        (changed(result, "has_witness", broken, False), "no counterexample"),
+        (changed(result, "attacked", broken, result.neighbour[broken]), "no counterexample"),
+        (changed(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample"),
+        (dataclasses.replace(result, resilience_by_epsilon=(claimed,)), "not stable within ε = 0.01|no counterexample"),
+    ):
+        with pytest.raises(tp.SoundnessError, match=message):
+            check_verification(clf, damaged)
+
+
+def test_a_false_proof_is_found_even_without_its_counterexample() -> None:
+    clf, result = question()
+    row = int(np.argmax(result.stability == R))
+    false = changed(changed(result, "stability", row, P), "has_witness", row, False)
+    with pytest.raises(tp.SoundnessError, match=f"row {row} is not stable within ε = 0.0|row {row} has no"):
+        check_verification(clf, false)
+
+
+def test_what_takes_too_long_is_counted_and_not_claimed() -> None:
+    clf, result = question()
+    counts = check_verification(clf, result, most_boxes=1)
+    assert counts["proofs not checked"] > 0
+    sampled = check_verification(clf, result, sample=5)
+    assert sampled["labels"] == 5
+
+
+def test_lp_attackers_have_their_counterexamples_checked() -> None:
+    clf, result = question()
+    lp = tp.verify(clf, result.X, result.y, tp.Attacker.lp(2, 0.05))
+    counts = check_verification(clf, lp)
+    assert counts["proofs"] == 0 and counts["proofs not checked"] == int((lp.stability == P).sum())
+    assert counts["counterexamples"] == int((lp.stability == R).sum()) > 0

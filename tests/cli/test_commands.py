@@ -1,0 +1,446 @@
+"""The command line as people call it: what it prints, writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+
+import treeproof as tp
+from treeproof.cli.main import main
+
+COLUMNS = ["mean radius", "mean texture", "worst area", "worst concavity"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of four features, and rows it has not seen, as files."""
+    where = tmp_path_factory.mktemp("cli")
+    data = load_breast_cancer(as_frame=True)
+    X, y = data.data[COLUMNS], data.target
+    clf = RandomForestClassifier(7, max_depth=4, random_state=0).fit(X[::2], y[::2])
+    tp.save_model(tp.from_model(clf), where / "model.json")
+    X[1:160:2].assign(y=y[1:160:2]).to_csv(where / "test.csv", index=False)
+    X[::2].assign(y=y[::2]).to_csv(where / "train.csv", index=False)
+    (where / "model.pkl").write_bytes(pickle.dumps(clf))
+    return where
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    """(exit code, what went to stdout, what went to stderr)."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def expected(folder: Path, attacker: tp.Attacker, **more: Any) -> tp.Verification:
+    frame = pd.read_csv(folder / "test.csv")
+    return tp.verify(tp.load_model(folder / "model.json"), frame[COLUMNS], frame["y"], attacker, **more)
+
+
+def test_verify_prints_and_writes_what_the_library_says(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(
+        capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5", "--epsilon",
+        "0.1,0.2", "--json", tmp_path / "r.json", "--csv", tmp_path / "r.csv", "--jobs", "1",
+    )  # fmt: skip
+    truth = expected(folder, tp.Attacker.linf(0.5), epsilons=[0.1, 0.2])
+    assert code == 0
+    for share in (truth.accuracy, float(truth.robustness), *map(float, truth.resilience_at.values())):
+        assert f"{share:.3f}" in out
+    assert "turns" in out and "mean texture" in out
+    written = tp.Verification.from_json(tmp_path / "r.json")
+    np.testing.assert_array_equal(written.stability, truth.stability)
+    assert len(pd.read_csv(tmp_path / "r.csv")) == len(truth)
+
+
+ATTACKS: list[tuple[list[str], tp.Attacker]] = [
+    (["--delta", "0.5", "--one-sided", "--budget", "1"], tp.Attacker((-0.5, 0.0), budget=1)),
+    (["--delta", "0.5", "--only", "mean radius"], tp.Attacker({"mean radius": (-0.5, 0.5)})),
+    (["--delta", "mean radius=0.5,worst area=9"], tp.Attacker({"mean radius": (-0.5, 0.5), "worst area": (-9, 9)})),
+    (["--l0", "1"], tp.Attacker.l0(1)),
+    (["--norm", "2", "--radius", "0.5"], tp.Attacker.lp(2, 0.5)),
+    (["--norm", "inf", "--radius", "0.5"], tp.Attacker.linf(0.5)),
+]
+
+
+@pytest.mark.parametrize(("options", "attacker"), ATTACKS, ids=[" ".join(options) for options, _ in ATTACKS])
+def test_every_way_to_describe_an_attacker(
+    options: list[str], attacker: tp.Attacker, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attacker.to_json(tmp_path / "attacker.json")
+    for i, way in enumerate((options, ["--attacker", str(tmp_path / "attacker.json")])):
+        code, _, err = run(
+            capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", *way, "--json",
+            tmp_path / f"{i}.json",
+        )  # fmt: skip
+        assert code == 0, err
+        written = tp.Verification.from_json(tmp_path / f"{i}.json")
+        np.testing.assert_array_equal(written.stability, expected(folder, attacker).stability)
+
+
+def test_relative_sizes_are_fractions_of_the_range(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, _ = run(
+        capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.05", "--relative",
+        "--epsilon", "0.01", "--json", tmp_path / "r.json",
+    )  # fmt: skip
+    frame = pd.read_csv(folder / "test.csv")[COLUMNS]
+    size = (frame.max() - frame.min()).to_numpy()
+    truth = expected(folder, tp.Attacker([(-0.05 * s, 0.05 * s) for s in size]), epsilon=(0.01 * size).tolist())
+    written = tp.Verification.from_json(tmp_path / "r.json")
+    assert code == 0
+    np.testing.assert_array_equal(written.stability, truth.stability)
+    np.testing.assert_array_equal(written.resilience_by_epsilon[0], truth.resilience_by_epsilon[0])
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_neighbourhood_by_name(
+    relative: bool, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(folder / "test.csv")[COLUMNS]
+    size = (frame.max() - frame.min()) if relative else pd.Series(1.0, COLUMNS)
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.05"]
+    code, out, err = run(
+        capsys, *question, "--epsilon", "mean radius=0.02,worst area=0.1", "--json", tmp_path / "r.json",
+        *(["--relative"] if relative else []),
+    )  # fmt: skip
+    assert code == 0, err
+    attacker = tp.Attacker([(-0.05 * s, 0.05 * s) for s in size])
+    epsilon = {"mean radius": 0.02 * size["mean radius"], "worst area": 0.1 * size["worst area"]}
+    truth = expected(folder, attacker, epsilon=epsilon)
+    written = tp.Verification.from_json(tmp_path / "r.json")
+    np.testing.assert_array_equal(written.resilience_by_epsilon[0], truth.resilience_by_epsilon[0])
+    assert "resilient, ε = mean radius=0.02,worst area=0.1" in out
+
+
+def test_a_gate_for_ci(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = [
+        "verify",
+        folder / "model.json",
+        folder / "test.csv",
+        "--label",
+        "y",
+        "--delta",
+        "0.5",
+        "--epsilon",
+        "0.1",
+    ]
+    truth = expected(folder, tp.Attacker.linf(0.5), epsilon=0.1)
+    r, resilience = float(truth.robustness), float(truth.resilience or 0)
+    assert run(capsys, *question, "--fail-under-robustness", r, "--fail-under-resilience", resilience)[0] == 0
+    code, out, _ = run(capsys, *question, "--fail-under-robustness", r + 0.001)
+    assert code == 1 and "FAILED" in out and "robustness" in out
+    assert run(capsys, *question, "--fail-under-resilience", resilience + 0.001)[0] == 1
+    # What is not decided is not proved.
+    assert run(capsys, *question, "--max-seconds", "0", "--fail-under-robustness", "0.01")[0] == 1
+
+
+def test_inspect_says_what_was_imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "inspect", folder / "model.json")
+    assert code == 0
+    for word in ("7", "mean texture", "float64", "argmax", "thresholds"):
+        assert word in out
+
+
+def test_a_map_is_built_checked_and_resumed(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build = ["map", folder / "model.json", "--delta", "0.5", "--budget", "1", "--out", tmp_path / "m.tpm"]
+    code, out, _ = run(capsys, *build, "--data", folder / "test.csv", "--label", "y", "--max-boxes", "50")
+    assert code == 0 and "--resume" in out and not tp.StabilityMap.load(tmp_path / "m.tpm").complete
+    code, out, _ = run(capsys, *build, "--resume")
+    assert code == 0 and tp.StabilityMap.load(tmp_path / "m.tpm").complete and "complete" in out
+    code, out, _ = run(capsys, "check", folder / "model.json", tmp_path / "m.tpm", "--sample", "20")
+    assert code == 0 and "20 of" in out
+
+
+@pytest.mark.parametrize("mode", ["online", "map"])
+def test_guard_labels_rows_or_abstains(
+    mode: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attack = ["--delta", "0.5", "--budget", "1"]
+    if mode == "map":
+        run(capsys, "map", folder / "model.json", *attack, "--out", tmp_path / "m.tpm")
+        attack = ["--map", str(tmp_path / "m.tpm")]
+    question = ["guard", folder / "model.json", folder / "test.csv", "--label", "y", "--out", tmp_path / "o.csv"]
+    code, out, err = run(capsys, *question, *attack)
+    assert code == 0, err
+    before, after = pd.read_csv(folder / "test.csv"), pd.read_csv(tmp_path / "o.csv", dtype={"prediction": str})
+    pd.testing.assert_frame_equal(after[before.columns], before)
+    truth = expected(folder, tp.Attacker((-0.5, 0.5), budget=1))
+    stable = truth.stability == tp.Outcome.PROVED
+    assert (after["prediction"] != "abstain").tolist() == stable.tolist() and 0 < stable.sum() < len(stable)
+    assert after["prediction"][stable].tolist() == [str(label) for label in truth.predicted[stable].tolist()]
+    assert f"{int(stable.sum())} of {len(stable)} rows" in out
+    if mode == "map":
+        code, _, err = run(capsys, *question, *attack, "--delta", "1")
+        assert code == 2 and "a map holds its attacker" in err
+
+
+def test_train_writes_a_model_that_verify_reads(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(
+        capsys, "train", folder / "train.csv", "--label", "y", "--delta", "0.02", "--relative", "--trees", "3",
+        "--depth", "3", "--out", tmp_path / "robust.json",
+    )  # fmt: skip
+    assert code == 0, err
+    assert tp.load_model(tmp_path / "robust.json").feature_names == tuple(COLUMNS)
+    code, out, err = run(
+        capsys, "verify", tmp_path / "robust.json", folder / "test.csv", "--label", "y", "--delta", "mean radius=0.5"
+    )  # fmt: skip
+    assert code == 0 and "robust" in out, err
+
+
+def test_check_accepts_a_result_and_refuses_a_false_one(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "r.json"
+    run(
+        capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5", "--json", file
+    )  # fmt: skip
+    code, out, _ = run(capsys, "check", folder / "model.json", file)
+    assert code == 0 and "holds" in out
+    content = json.loads(file.read_text())
+    content["stability"] = [0] * len(content["stability"])
+    file.write_text(json.dumps(content))
+    code, _, err = run(capsys, "check", folder / "model.json", file)
+    assert code == 2 and err.startswith("treeproof: row")
+
+
+VERIFY = ["verify", "model.json", "test.csv", "--label", "y"]
+WRONG: list[tuple[str, list[str], str]] = [
+    ("missing model", ["verify", "no.json", "test.csv", "--delta", "1"], "cannot read no.json: No such file"),
+    ("missing data", ["verify", "model.json", "no.csv", "--delta", "1"], "cannot read no.csv: No such file"),
+    ("label column", ["verify", "model.json", "test.csv", "--label", "z", "--delta", "1"], "no column 'z'; it has"),
+    (
+        "text",
+        ["verify", "model.json", "text.csv", "--label", "y", "--delta", "1"],
+        "row 1, column 'mean radius': 'big'",
+    ),
+    ("width", ["verify", "model.json", "narrow.csv", "--label", "y", "--delta", "1"], "no column 'worst concavity'"),
+    ("pickle", ["verify", "model.pkl", "test.csv", "--delta", "1"], "--allow-pickle"),
+    ("corrupt model", ["verify", "corrupt.json", "test.csv", "--delta", "1"], "corrupt.json"),
+    ("epsilon", [*VERIFY, "--delta", "1", "--epsilon", "-1"], "--epsilon must be at least 0, got -1"),
+    ("epsilon by an unknown name", [*VERIFY, "--delta", "1", "--epsilon", "age=1"], "no feature 'age'"),
+    ("empty", ["verify", "model.json", "empty.csv", "--label", "y", "--delta", "1"], "empty.csv holds no rows"),
+    ("unknown option", [*VERIFY, "--detla", "1"], "--detla"),
+    ("a folder", ["verify", "model.json", ".", "--delta", "1"], "none of the data files"),
+    ("no attacker", VERIFY, "--delta, --attacker, --l0, --norm; none was given"),
+    ("two attackers", [*VERIFY, "--delta", "1", "--l0", "1"], "got --delta and --l0"),
+    ("delta", [*VERIFY, "--delta", "much"], "--delta must be a number.*'much'"),
+    ("negative delta", [*VERIFY, "--delta", "-1"], "--delta must be at least 0"),
+    ("feature name", [*VERIFY, "--delta", "mean radios=1"], "no feature 'mean radios'"),
+    ("norm alone", [*VERIFY, "--norm", "2"], "--norm and --radius go together"),
+    ("gate without epsilon", [*VERIFY, "--delta", "1", "--fail-under-resilience", "0.9"], "needs --epsilon"),
+    ("gate above 1", [*VERIFY, "--delta", "1", "--fail-under-robustness", "90"], "between 0 and 1, got 90"),
+    ("classes", [*VERIFY, "--delta", "1", "--classes", "a,b,c"], "must name the model's 2 classes"),
+    ("unknown command", ["verfy"], "verfy"),
+    ("attacker file", [*VERIFY, "--attacker", "test.csv"], "test.csv is not JSON"),
+    ("unwritable", [*VERIFY, "--delta", "1", "--json", "no/r.json"], "cannot write no/r.json: no is no folder"),
+    ("a folder to write", [*VERIFY, "--delta", "1", "--csv", "."], "cannot write .: it is a folder"),
+    ("jobs", [*VERIFY, "--delta", "1", "--jobs", "0"], "--jobs must be a number of workers, or -1 for all, got 0"),
+    ("ranges alone", [*VERIFY, "--delta", "1", "--ranges", "test.csv"], "--ranges goes with --relative"),
+    ("map of a ball", ["map", "model.json", "--norm", "2", "--radius", "1", "--out", "m.tpm"], "interval"),
+    (
+        "train on text",
+        ["train", "text.csv", "--label", "y", "--delta", "1", "--out", "o.json"],
+        "'big' is not a number",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
+def test_wrong_input_ends_with_one_line_and_2(
+    arguments: list[str],
+    message: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+
+    monkeypatch.chdir(folder)
+    lines = Path("test.csv").read_text().splitlines()
+    Path("empty.csv").write_text(lines[0] + "\n")
+    Path("text.csv").write_text("\n".join([*lines[:2], "big," + lines[2].partition(",")[2], *lines[3:9]]) + "\n")
+    Path("narrow.csv").write_text("\n".join(",".join((*line.split(",")[:3], line.split(",")[4])) for line in lines))
+    Path("corrupt.json").write_bytes(Path("model.json").read_bytes()[:500])
+    code, _, err = run(capsys, *arguments)
+    said = [line for line in err.splitlines() if line.startswith("treeproof: ")]
+    assert code == 2 and len(said) == 1 and "Traceback" not in err
+    assert re.search(message, said[0]), said[0]
+
+
+def test_fractions_can_be_of_other_data(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one_row = pd.read_csv(folder / "test.csv")[:1]
+    one_row.to_csv(tmp_path / "one.csv", index=False)
+    question = ["verify", folder / "model.json", tmp_path / "one.csv", "--label", "y", "--delta", "0.05", "--relative"]
+    code, _, err = run(capsys, *question)
+    assert code == 2 and "no feature varies" in err and "--ranges" in err
+    code, _, err = run(capsys, *question, "--ranges", folder / "train.csv", "--json", tmp_path / "r.json")
+    assert code == 0, err
+    train = pd.read_csv(folder / "train.csv")[COLUMNS]
+    size = (train.max() - train.min()).tolist()
+    assert tp.Verification.from_json(tmp_path / "r.json").attacker == tp.Attacker([(-0.05 * s, 0.05 * s) for s in size])
+
+
+def test_a_guard_never_takes_ranges_from_the_rows_it_labels(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = [
+        "guard", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.02", "--relative", "--out",
+        tmp_path / "o.csv",
+    ]  # fmt: skip
+    code, _, err = run(capsys, *question)
+    assert code == 2 and "--ranges FILE" in err
+    assert run(capsys, *question, "--ranges", folder / "train.csv")[0] == 0
+
+
+def test_numbers_on_the_screen_do_what_they_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shown moves are rounded; the rounded numbers still turn the label."""
+    _, out, _ = run(capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5")
+    ensemble, X = tp.load_model(folder / "model.json"), pd.read_csv(folder / "test.csv")[COLUMNS].to_numpy()
+    shown = re.findall(r"broken     row (\d+): (.*) turns (\d) into (\d)", out)
+    assert shown
+    for row, moves, before, after in shown:
+        x = X[int(row)].copy()
+        for name, _, to in re.findall(r"([a-z ]+?) (-?[\d.e+-]+) → (-?[\d.e+-]+)", moves.replace(", ", ",")):
+            x[COLUMNS.index(name.strip(" ,"))] = float(to)
+        assert (str(ensemble.predict([X[int(row)]])[0]), str(ensemble.predict([x])[0])) == (before, after)
+
+
+def test_check_refuses_the_result_of_another_model(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["--label", "y", "--delta", "0.5", "--json", tmp_path / "r.json"]
+    run(capsys, "verify", folder / "model.json", folder / "test.csv", *question)
+    run(
+        capsys, "train", folder / "train.csv", "--label", "y", "--delta", "0.5", "--trees", "1", "--out", tmp_path / "o"
+    )
+    code, _, err = run(capsys, "check", tmp_path / "o", tmp_path / "r.json", "--sample", "1")
+    assert code == 2 and "is about another model" in err
+
+
+def test_resume_says_what_it_takes_over(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "r.json"
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5", "--json", file]
+    _, out, _ = run(capsys, *question, "--resume")
+    assert f"there is no {file} yet" in out
+    _, out, _ = run(capsys, *question, "--resume")
+    assert "80 of 80 rows taken over" in out
+
+
+def test_neighbourhoods_keep_the_names_they_were_given(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(
+        capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.02", "--relative",
+        "--epsilon", "0.005,0.01", "--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json",
+    )  # fmt: skip
+    assert "resilient, ε = 0.005 of the range" in out
+    assert "resilience at 0.01 of the range" in pd.read_csv(tmp_path / "r.csv").columns
+    assert "at ε = 0.01 of the range" in repr(tp.Verification.from_json(tmp_path / "r.json"))
+
+
+def test_a_pickle_is_read_when_it_is_allowed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "inspect", folder / "model.pkl", "--allow-pickle")
+    assert code == 0 and "RandomForestClassifier" in out
+
+
+def test_classes_can_be_renamed(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.read_csv(folder / "test.csv")
+    frame["y"] = np.where(frame["y"] == 1, "benign", "malignant")
+    frame.to_csv(tmp_path / "named.csv", index=False)
+    question = ["verify", folder / "model.json", tmp_path / "named.csv", "--label", "y", "--delta", "0.5"]
+    code, _, err = run(capsys, *question)
+    assert code == 2 and "--classes" in err
+    code, out, _ = run(capsys, *question, "--classes", "malignant,benign")
+    assert code == 0 and f"{float(expected(folder, tp.Attacker.linf(0.5)).robustness):.3f}" in out
+
+
+def start(*arguments: Any, **more: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "treeproof", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
+        # Whoever started the tests may have told them to ignore Ctrl-C, as a shell does for work in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+
+
+def test_ctrl_c_saves_what_was_decided_and_resume_goes_on(tmp_path: Path) -> None:
+    data = load_breast_cancer(as_frame=True)
+    clf = RandomForestClassifier(60, max_depth=8, random_state=0).fit(data.data.to_numpy(), data.target)
+    tp.save_model(tp.from_model(clf), tmp_path / "model.json")
+    rows = pd.concat([data.data] * 40, ignore_index=True)
+    rows.assign(label=np.tile(data.target, 40)).to_csv(tmp_path / "many.csv", index=False)
+    question = [
+        "verify", tmp_path / "model.json", tmp_path / "many.csv", "--delta", "0.03", "--relative", "--json",
+        tmp_path / "r.json", "--jobs", "1",
+    ]  # fmt: skip
+    process = start(*question)
+    assert process.stderr is not None
+    # Plain lines on a pipe say when rows are being decided.
+    for line in process.stderr:
+        if "verifying" in line and not line.startswith("verifying 0"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "undecided" in out and "--resume" in out
+    part = tp.Verification.from_json(tmp_path / "r.json")
+    decided = int((part.stability != tp.Outcome.UNKNOWN).sum())
+    assert 0 < decided < len(part) and part.interrupted
+    process = start(*question, "--resume")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    whole = tp.Verification.from_json(tmp_path / "r.json")
+    assert (whole.stability != tp.Outcome.UNKNOWN).all()
+    known = part.stability != tp.Outcome.UNKNOWN
+    np.testing.assert_array_equal(whole.stability[known], part.stability[known])
+
+
+def test_the_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "demo", "--out", tmp_path / "demo.html")
+    assert code == 0, err
+    shares = [float(share) for share in re.findall(r"(?:accurate|robust|resilient) (0\.\d+)", out)]
+    assert len(shares) == 6
+    for accuracy, robustness, resilience in (shares[:3], shares[3:]):
+        assert accuracy >= robustness >= resilience > 0.8
+    assert "instead of" in out and "boxes" in out and str(tmp_path / "demo.html") in out
+    assert 10_000 < (tmp_path / "demo.html").stat().st_size < 3_000_000
+
+
+def test_help_is_quick() -> None:
+    best = min(_seconds("--help") for _ in range(3))
+    plain = min(_seconds("-c", "import numpy, click", module=False) for _ in range(3))
+    assert best < max(0.5, 3 * plain)
+
+
+def _seconds(*arguments: str, module: bool = True) -> float:
+    began = time.perf_counter()
+    command = [sys.executable, *(["-m", "treeproof"] if module else []), *arguments]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | {"COLUMNS": "80"})
+    return time.perf_counter() - began
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    for name in ("demo", "verify", "inspect", "map", "guard", "train", "check"):
+        assert name in out
+        assert run(capsys, name, "--help")[0] == 0

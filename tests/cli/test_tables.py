@@ -1,0 +1,132 @@
+"""Data files: the same rows from every format, and one line for everything that is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from sklearn.tree import DecisionTreeClassifier
+
+import treeproof as tp
+from treeproof.cli import tables
+from treeproof.cli.tables import read_table
+
+X = np.array([[0.1, 2.0], [np.nextafter(0.1, 1), -3.5], [1e-300, 7.0], [0.25, 0.0]])
+Y = np.array([0, 1, 1, 0])
+
+
+def model(names: list[str] | None = None, labels: np.ndarray = Y) -> tp.Ensemble:
+    rows = X if names is None else pd.DataFrame(X, columns=names)
+    return tp.from_model(DecisionTreeClassifier(random_state=0).fit(rows, labels))
+
+
+def write(path: Path) -> Path:
+    frame = pd.DataFrame(X, columns=["age", "income"]).assign(label=Y)
+    if path.suffix == ".npz":
+        np.savez(path, X=X, y=Y, feature_names=np.array(["age", "income"]))
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".libsvm":
+        dump_svmlight_file(X, Y, str(path), zero_based=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".npz", ".parquet", ".libsvm"])
+def test_every_format_gives_the_same_doubles(suffix: str, tmp_path: Path) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    table = read_table(write(tmp_path / f"data{suffix}"))
+    rows = table.rows(model(), leave_out=("label",))
+    # LIBSVM files written by scikit-learn have 16 digits.
+    np.testing.assert_array_equal(rows, X) if suffix != ".libsvm" else np.testing.assert_allclose(rows, X, rtol=1e-15)
+    assert table.labels("label", model()).tolist() == Y.tolist()
+
+
+def test_columns_are_found_by_name_in_any_order_among_others(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": list("abcd"), "income": X[:, 1], "label": Y, "age": X[:, 0]})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    table = read_table(tmp_path / "d.csv")
+    np.testing.assert_array_equal(table.rows(model(["age", "income"]), ("label",)), X)
+    with pytest.raises(tp.InvalidInput, match="3 feature columns and the model takes 2.*--drop"):
+        table.rows(model(), ("label",))
+    np.testing.assert_array_equal(table.rows(model(), ("label", "id")), X[:, ::-1])
+
+
+def test_names_that_a_library_made_up_are_places(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path / "d.csv"))
+    np.testing.assert_array_equal(table.rows(model(["f0", "f1"]), ("label",)), X)
+    with pytest.raises(tp.InvalidInput, match="no column 'height', which the model was trained with"):
+        table.rows(model(["height", "width"]), ("label",))
+
+
+def test_labels_are_those_of_the_model_however_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b,y\n0,0,1.0\n0,0, 0\n")
+    assert read_table(tmp_path / "d.csv").labels("y", model()).tolist() == [1, 0]
+    (tmp_path / "t.csv").write_text("a,b,y\n0,0,good\n0,0,bad\n")
+    table = read_table(tmp_path / "t.csv")
+    assert table.labels("y", model(labels=np.array(["bad", "good", "bad", "bad"]))).tolist() == ["good", "bad"]
+    with pytest.raises(tp.InvalidInput, match=r"row 0, column 'y'.*'good'.*predicts 0, 1"):
+        table.labels("y", model())
+
+
+def test_a_row_without_a_label(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b,y\n0,0,1\n0,0,\n")
+    with pytest.raises(tp.InvalidInput, match=r"row 1, column 'y': there is no label"):
+        read_table(tmp_path / "d.csv").labels("y", model())
+
+
+def test_missing_values_become_nan(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b\n1,\nNA,2\n?,3\n")
+    rows = read_table(tmp_path / "d.csv").rows(model())
+    np.testing.assert_array_equal(rows, [[1, np.nan], [np.nan, 2], [np.nan, 3]])
+
+
+def test_long_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "BLOCK", 3)
+    values = np.random.default_rng(0).normal(size=(10, 2))
+    pd.DataFrame(values, columns=["a", "b"]).to_csv(tmp_path / "d.csv", index=False)
+    np.testing.assert_array_equal(read_table(tmp_path / "d.csv").rows(model()), values)
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 5 + "x,2\n")
+    with pytest.raises(tp.InvalidInput, match=r"row 5, column 'a': 'x' is not a number"):
+        read_table(tmp_path / "t.csv").rows(model())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.csv", None, "cannot read .*missing.csv: No such file"),
+        ("data.xls", b"a", "none of the data files treeproof reads: .csv"),
+        ("empty.csv", b"", "holds no rows"),
+        ("head.csv", b"a,b\n", "holds no rows"),
+        ("ragged.csv", b"a,b\n1,2\n3\n", "line 3: 1 values in a table of 2 columns"),
+        ("semicolons.csv", b"a;b\n1;2\n", "separated by semicolons or tabs; save it with commas"),
+        ("twice.csv", b"a,a\n1,2\n", "two columns 'a'"),
+        ("binary.csv", b"\xff\xfe\x00\x01", "not a text file in UTF-8"),
+        ("nul.csv", b"a,b\n1,\0\n", "CSV|not a number"),
+        ("bad.npz", b"PK\x03\x04", "not an .npz file"),
+        ("bad.parquet", b"PAR1", "Parquet"),
+        ("bad.libsvm", b"a b c", "not a LIBSVM file"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(tp.InvalidInput, match=message) as caught:
+        read_table(tmp_path / name).rows(model())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_label_column_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(tp.InvalidInput, match=r"no column 'class'; it has 'age', 'income', 'label'"):
+        read_table(write(tmp_path / "d.csv")).labels("class", model())
+
+
+def test_arrays_with_python_objects_are_not_unpickled(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=np.array([[object()]]))
+    with pytest.raises(tp.InvalidInput, match="plain arrays"):
+        read_table(tmp_path / "d.npz")

@@ -1,0 +1,279 @@
+"""CatBoost models that treeproof refuses, damaged files, and decisions on the very edge."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import copy
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import treeproof as tp
+from tests.support.zoo.case import data
+from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers import catboost as importer
+
+catboost = pytest.importorskip("catboost")
+zoo = pytest.importorskip("tests.zoo.catboost_cases")
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return zoo.fit(iterations=4, depth=2)(*data(2))
+
+
+@pytest.fixture(scope="module")
+def content(model: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return exported(model, tmp_path_factory.mktemp("model"))
+
+
+def exported(model: Any, folder: Path) -> dict[str, Any]:
+    file = folder / "model.json"
+    model.save_model(str(file), format="json")
+    return json.loads(file.read_bytes())
+
+
+def read(content: dict[str, Any]) -> tp.Ensemble:
+    return importer.load_bytes(json.dumps(content).encode(), voting=None)
+
+
+def test_voting_is_refused(model: Any) -> None:
+    with pytest.raises(InvalidInput, match="is for forests that vote"):
+        tp.from_model(model, voting="hard")
+    with pytest.raises(InvalidInput, match="is for forests that vote"):
+        importer.load_bytes(b"{}", voting="soft")
+
+
+def test_json_is_read_without_catboost_and_cbm_says_what_to_install(
+    model: Any, content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.save_model(str(tmp_path / "model.cbm"))
+    real = builtins.__import__
+
+    def without_catboost(name: str, *arguments: Any, **more: Any) -> Any:
+        if name == "catboost":
+            raise ImportError(name)
+        return real(name, *arguments, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without_catboost)
+    assert read(content).n_trees == 4
+    with pytest.raises(UnsupportedModel, match=r"pip install treeproof\[catboost\]"):
+        tp.load_model(tmp_path / "model.cbm")
+
+
+def test_untrained_model_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="not trained"):
+        tp.from_model(catboost.CatBoostClassifier())
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="Pool is no model"):
+        importer.import_model(catboost.Pool([[1.0]], [0]), voting=None)
+
+
+@pytest.mark.parametrize("loss", ["RMSE", "Quantile", "Poisson"])
+def test_regression_is_refused(loss: str) -> None:
+    model = zoo.fit(catboost.CatBoostRegressor, iterations=2, loss_function=loss)(*data(2))
+    with pytest.raises(UnsupportedModel, match=f"trained on {loss} predicts no class"):
+        tp.from_model(model)
+
+
+def test_ranking_is_refused() -> None:
+    X, y = data(2)
+    model = catboost.CatBoostRanker(iterations=2, depth=2, thread_count=1, verbose=False, allow_writing_files=False)
+    model.fit(catboost.Pool(X, y, group_id=np.arange(len(y)) // 10))
+    with pytest.raises(UnsupportedModel, match="YetiRank predicts no class"):
+        tp.from_model(model)
+
+
+def test_several_labels_per_row_are_refused() -> None:
+    X, y = data(2)
+    model = zoo.fit(iterations=2, loss_function="MultiLogloss")(X, np.column_stack((y, 1 - y)))
+    with pytest.raises(UnsupportedModel, match="several labels at once"):
+        tp.from_model(model)
+
+
+@pytest.mark.parametrize("options", [{}, {"one_hot_max_size": 10}], ids=["ctr", "one-hot"])
+def test_categorical_features_are_refused(options: dict[str, Any]) -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = data(2)
+    frame = pandas.DataFrame(X).assign(kind=np.array(["x", "y", "z"])[(y + np.arange(len(y)) % 2)])
+    model = zoo.fit(iterations=3, cat_features=["kind"], **options)(frame, y)
+    with pytest.raises(UnsupportedModel, match="categorical features"):
+        tp.from_model(model)
+
+
+def test_text_features_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = data(2)
+    words = np.array(["good day", "bad day here", "good luck"])[(y + np.arange(len(y)) % 2)]
+    model = zoo.fit(iterations=3, text_features=["words"])(pandas.DataFrame(X).assign(words=words), y)
+    with pytest.raises(UnsupportedModel, match="text features"):
+        tp.from_model(model)
+
+
+def test_embedding_features_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = data(2)
+    frame = pandas.DataFrame({"v": list(X[:, :3]), "x": X[:, 0]})
+    model = zoo.fit(iterations=3, embedding_features=["v"])(frame, y)
+    with pytest.raises(UnsupportedModel, match="embedding features"):
+        tp.from_model(model)
+
+
+def test_scaled_scores_are_refused() -> None:
+    model = zoo.fit(iterations=2)(*data(2))
+    model.set_scale_and_bias(2.0, [0.5])
+    with pytest.raises(UnsupportedModel, match="scales its scores by 2"):
+        tp.from_model(model)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+def test_threshold_that_leaves_one_class_is_refused(threshold: float) -> None:
+    model = zoo.fit(iterations=2)(*data(2))
+    model.set_probability_threshold(threshold)
+    with pytest.raises(UnsupportedModel, match="always predicts the same class"):
+        tp.from_model(model)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.1, 0.3, 0.7, 0.987654321])
+def test_score_on_the_cut_and_one_bit_beside_it(threshold: float) -> None:
+    """All leaves 0 and a bias on the cut: only the very last bit decides."""
+    X, y = data(2)
+    model = zoo.fit(iterations=1)(X, y)
+    model.set_leaf_values(np.zeros(8))
+    model.set_probability_threshold(threshold)
+    cut = -math.log(1 / threshold - 1)
+    for bias in (cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf)):
+        model.set_scale_and_bias(1.0, [bias])
+        np.testing.assert_array_equal(tp.from_model(model).predict(X[:3]), model.predict(X[:3]))
+
+
+def test_labels_have_the_dtype_of_the_library() -> None:
+    for labels in ((0, 1), (False, True), (0.0, 1.0), ("a", "b")):
+        X, y = data(2, labels=labels)
+        model = zoo.fit(iterations=2)(X, y)
+        got, expected = tp.from_model(model).predict(X), model.predict(X)
+        assert type(got.tolist()[0]) is type(expected.tolist()[0]), labels
+
+
+def test_frame_columns_become_feature_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = data(2)
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    ensemble = tp.from_model(zoo.fit(iterations=2)(frame, y))
+    assert ensemble.feature_names == tuple("abcde")
+    with pytest.raises(InvalidInput, match="another order"):
+        ensemble.predict(frame[list("edcba")])
+
+
+def test_source_of_a_plain_catboost_predicts_labels() -> None:
+    X, y = data(2)
+    ensemble = tp.from_model(zoo.fit(catboost.CatBoost, iterations=3, loss_function="Logloss")(X, y))
+    np.testing.assert_array_equal(ensemble.source.predict(X), ensemble.predict(X))
+
+
+def test_unknown_shapes_of_a_json_file_are_named(content: dict[str, Any]) -> None:
+    def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+        result = copy.deepcopy(content)
+        place = result
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+        return result
+
+    tree = content["oblivious_trees"][0]
+    split = ("oblivious_trees", 0, "splits", 0)
+    with pytest.raises(InvalidInput, match="in features_info and"):
+        read(changed((*split, "border"), tree["splits"][0]["border"] + 1))
+    with pytest.raises(InvalidInput, match="split_index 999 is out of range"):
+        read(changed((*split, "split_index"), 999))
+    with pytest.raises(InvalidInput, match="must be a whole number"):
+        read(changed((*split, "split_index"), "0"))
+    with pytest.raises(UnsupportedModel, match="OnlineCtr splits"):
+        read(changed((*split, "split_type"), "OnlineCtr"))
+    with pytest.raises(InvalidInput, match="depth 60"):
+        read(changed((*split[:-1],), tree["splits"] * 30))
+    with pytest.raises(InvalidInput, match="leaf values, expected 4"):
+        read(changed(("oblivious_trees", 0, "leaf_values"), tree["leaf_values"][:-1]))
+    with pytest.raises(InvalidInput, match="are not 0 to 4"):
+        read(changed(("features_info", "float_features", 0, "flat_feature_index"), 2**40))
+    with pytest.raises(UnsupportedModel, match="treatment 'AsMaybe'"):
+        read(changed(("features_info", "float_features", 0, "nan_value_treatment"), "AsMaybe"))
+    with pytest.raises(InvalidInput, match="does not fit the 2 class names"):
+        read(changed(("model_info", "class_params", "class_to_label"), [1, 0]))
+    with pytest.raises(InvalidInput, match="decides between 2 classes"):
+        read(changed(("model_info", "class_params", "class_to_label"), [0]))
+    with pytest.raises(InvalidInput, match="are not of type String"):
+        read(changed(("model_info", "class_params", "class_label_type"), "String"))
+    with pytest.raises(UnsupportedModel, match="does not name its loss"):
+        read(changed(("model_info",), {}))
+    with pytest.raises(InvalidInput, match="holds no tree"):
+        read(changed(("oblivious_trees",), []))
+
+
+NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2**31, 2**63, 1e308, math.nan, math.inf, True)
+JUNK: tuple[Any, ...] = (*NUMBERS, None, "", "x", "AsTrue", [], {}, [[]], [0] * 9)
+
+
+def test_mutated_json_is_refused_or_read_but_never_leaks(content: dict[str, Any], tmp_path: Path) -> None:
+    rng = random.Random(0)
+    relevant = {key: content[key] for key in content if key != "model_info"} | {
+        "model_info": {
+            "params": {"loss_function": content["model_info"]["params"]["loss_function"]},
+            "class_params": content["model_info"]["class_params"],
+        }
+    }
+    file = tmp_path / "model.json"
+    for _ in range(1500):
+        mutant = copy.deepcopy(relevant)
+        place: Any = mutant
+        while True:
+            key = rng.choice(list(place) if isinstance(place, dict) else range(len(place)))
+            if not isinstance(place[key], (dict, list)) or not place[key] or rng.random() < 0.15:
+                break
+            place = place[key]
+        if rng.random() < 0.2:
+            del place[key]
+        else:
+            place[key] = rng.choice(JUNK)
+        file.write_text(json.dumps(mutant))
+        with contextlib.suppress(InvalidInput, UnsupportedModel):
+            tp.load_model(file).predict(np.zeros((2, 5)))
+
+
+def test_damaged_cbm_is_refused_and_never_ends_the_process(model: Any, tmp_path: Path) -> None:
+    """CatBoost itself segfaults on about one damaged file in 100; each is read in a process of its own."""
+    file = tmp_path / "model.cbm"
+    model.save_model(str(file))
+    good = file.read_bytes()
+    # A length of 4 billion where a table of the model starts makes CatBoost read far outside the file.
+    damaged = [
+        good[:4],
+        good[: len(good) // 2],
+        good[:8] + b"\xff\xff\xff\x7f" + good[12:],
+        good[:4] + bytes(len(good)),
+    ]
+    for data_ in damaged:
+        file.write_bytes(data_)
+        with pytest.raises(InvalidInput, match="not a valid CatBoost model"):
+            tp.load_model(file)
+
+
+def test_crash_of_the_library_is_an_invalid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importer, "_EXPORT_CBM", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(InvalidInput, match="crashes on it"):
+        importer.load_bytes(b"CBM1", voting=None)
+
+
+def test_hang_of_the_library_is_an_invalid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importer, "_EXPORT_CBM", "import time; time.sleep(60)")
+    monkeypatch.setattr(importer, "_PATIENCE", 0.5)
+    with pytest.raises(InvalidInput, match="within"):
+        importer.load_bytes(b"CBM1", voting=None)

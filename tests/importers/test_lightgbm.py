@@ -1,0 +1,360 @@
+"""LightGBM: what is refused and why, damaged files, and the numbers that decide near ties."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import treeproof as tp
+from tests.support.zoo.case import data
+from treeproof.importers import _pieces
+from treeproof.importers.lightgbm import ZERO, load_bytes, sigmoid_cut
+
+lgb = pytest.importorskip("lightgbm")
+
+SMALL = {"n_estimators": 5, "num_leaves": 6, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
+X2, Y2 = data(2)
+
+
+def small(n_classes: int = 2, **settings: Any) -> Any:
+    return lgb.LGBMClassifier(**{**SMALL, **settings}).fit(*data(n_classes))
+
+
+def load(text: str) -> tp.Ensemble:
+    return load_bytes(text.encode(), voting=None)
+
+
+def numbers(values: Any) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def crafted(leaves: np.ndarray, objective: str) -> str:
+    """A model of one feature: row x = i gets the scores leaves[i], one tree per score (a chain of splits)."""
+    n, k = leaves.shape
+    trees = [tree_text(score, np.arange(n - 1) + 0.5, [10] * (n - 1), leaves[:, score]) for score in range(k)]
+    return file_text(trees, objective, k)
+
+
+def tree_text(
+    number: int, thresholds: Any, kinds: list[int], leaves: Any, features: Any = None, extra: str = ""
+) -> str:
+    """A chain: split i sends left to leaf i and right to split i + 1."""
+    inner = len(kinds)
+    features = [0] * inner if features is None else features
+    left = " ".join(str(-1 - i) for i in range(inner))
+    right = " ".join(str(i + 1) if i + 1 < inner else str(-1 - inner) for i in range(inner))
+    return (
+        f"Tree={number}\nnum_leaves={inner + 1}\nnum_cat={extra.count(' ')}\n"
+        f"split_feature={' '.join(map(str, features))}\nsplit_gain={numbers(np.ones(inner))}\n"
+        f"threshold={numbers(thresholds)}\ndecision_type={' '.join(map(str, kinds))}\nleft_child={left}\n"
+        f"right_child={right}\nleaf_value={numbers(leaves)}\nleaf_weight={numbers(np.ones(inner + 1))}\n"
+        f"leaf_count={' '.join(['1'] * (inner + 1))}\ninternal_value={numbers(np.ones(inner))}\n"
+        f"internal_weight={numbers(np.ones(inner))}\ninternal_count={' '.join(['1'] * inner)}\n"
+        f"{extra}is_linear=0\nshrinkage=1\n\n\n"
+    )
+
+
+def file_text(trees: list[str], objective: str, n_scores: int = 1, n_features: int = 1) -> str:
+    names = " ".join(f"Column_{i}" for i in range(n_features))
+    infos = " ".join(["[-10:10000]"] * n_features)
+    return (
+        f"tree\nversion=v4\nnum_class={n_scores}\nnum_tree_per_iteration={n_scores}\nlabel_index=0\n"
+        f"max_feature_idx={n_features - 1}\nobjective={objective}\nfeature_names={names}\nfeature_infos={infos}\n"
+        f"tree_sizes={' '.join(str(len(tree)) for tree in trees)}\n\n{''.join(trees)}end of trees\n\n"
+        "feature_importances:\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
+    )
+
+
+# ---- the numbers that decide ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steepness", [1.0, 0.37, 2.5, 1e-5])
+def test_sigmoid_cut_is_where_lightgbm_itself_changes_its_mind(steepness: float) -> None:
+    cut = sigmoid_cut(steepness)
+    around = (np.arange(-200, 200) + np.float64(cut).view(np.int64)).view(np.float64)
+    text = crafted(np.concatenate((around, -around, [0.0]))[:, None], f"binary sigmoid:{steepness!r}")
+    X = np.arange(2 * len(around) + 1, dtype=float)[:, None]
+    booster = lgb.Booster(model_str=text)
+    probability = booster.predict(X)
+    np.testing.assert_array_equal(booster.predict(X, raw_score=True)[: len(around)], around)
+    np.testing.assert_array_equal(probability[: len(around)] > 0.5, around > cut)
+    np.testing.assert_array_equal(load(text).predict(X), np.column_stack((1 - probability, probability)).argmax(axis=1))
+
+
+@pytest.mark.parametrize("objective", ["multiclass num_class:3", "multiclassova num_class:3 sigmoid:1.3"])
+@pytest.mark.parametrize("spread", [1.0, 6.0])
+def test_classes_a_few_roundings_apart_equal_lightgbms(objective: str, spread: float) -> None:
+    rng = np.random.default_rng(0)
+    middle = rng.normal(size=(700, 1)) * spread
+    leaves = (middle.view(np.int64) + rng.integers(-3, 4, size=(700, 3))).view(np.float64)
+    text = crafted(leaves, objective)
+    X = np.arange(700, dtype=float)[:, None]
+    expected = lgb.Booster(model_str=text).predict(X).argmax(axis=1)
+    assert (expected != leaves.argmax(axis=1)).any(), "no tie of probabilities is tested"
+    np.testing.assert_array_equal(load(text).predict(X), expected)
+
+
+def _around_zero() -> np.ndarray:
+    edges = np.array([0.0, -0.0, 5e-324, ZERO, ZERO / 2, 2 * ZERO, 1e-35, 1e-36, 1e-30, 1.0, 2.0, 1e300])
+    edges = np.concatenate((edges, -edges))
+    beside = np.concatenate((edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)))
+    return np.concatenate((beside, [np.nan]))
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+@pytest.mark.parametrize("default_left", [0, 1])
+@pytest.mark.parametrize(
+    "threshold",
+    [0.0, -0.0, 5e-324, ZERO / 2, ZERO, 2 * ZERO, 1.0, -5e-324, -ZERO / 2, -ZERO, -2 * ZERO, -1.0, np.inf,
+     float(np.nextafter(ZERO, 1)), float(np.nextafter(ZERO, 0)), float(np.nextafter(-ZERO, -1))],
+)  # fmt: skip
+def test_tiny_numbers_are_zero_and_missing_goes_where_lightgbm_sends_it(
+    threshold: float, default_left: int, missing: int
+) -> None:
+    kind = 4 * missing + 2 * default_left
+    text = file_text([tree_text(0, [threshold, 2.0], [kind, kind], [1.0, 2.0, 3.0])], "binary sigmoid:1")
+    X = _around_zero()[:, None]
+    expected = lgb.Booster(model_str=text).predict(X, raw_score=True)
+    np.testing.assert_array_equal(load(text).scores(X)[:, 0], expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_zero_as_missing_in_deep_trees_equals_lightgbm(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    inner = 12
+    kinds = (rng.choice([4, 6, 8, 10, 0], size=inner)).tolist()
+    tree = tree_text(
+        0, rng.normal(size=inner).round(1), kinds, rng.normal(size=inner + 1), rng.integers(0, 2, size=inner)
+    )
+    text = file_text([tree], "binary sigmoid:1", n_features=2)
+    values = np.concatenate((_around_zero(), rng.normal(size=40).round(1)))
+    X = np.array(np.meshgrid(values, values)).reshape(2, -1).T
+    np.testing.assert_array_equal(load(text).scores(X)[:, 0], lgb.Booster(model_str=text).predict(X, raw_score=True))
+
+
+def test_categories_are_whole_parts_and_the_rest_goes_right() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 40, size=(900, 1)).astype(float)
+    y = np.isin(codes[:, 0], [0, 1, 5, 6, 7, 31, 32, 39]).astype(int)
+    codes[rng.random(900) < 0.1] = np.nan
+    model = lgb.LGBMClassifier(**SMALL, min_data_per_group=1, cat_smooth=0, max_cat_to_onehot=1)
+    model.fit(codes, y, categorical_feature=[0])
+    edges = np.arange(-2.0, 70.0)
+    beside = np.concatenate((edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf), edges + 0.5))
+    X = np.concatenate((beside, _around_zero(), [2.0**31, 2.0**32 + 2, 1e20, -1e20]))[:, None]
+    np.testing.assert_array_equal(tp.from_model(model).scores(X)[:, 0], model.predict(X, raw_score=True))
+
+
+def test_a_tree_that_never_split_is_a_constant() -> None:
+    model = lgb.LGBMClassifier(n_estimators=3, min_child_samples=500, verbose=-1, n_jobs=1).fit(X2, (X2[:, 0] > -1))
+    ensemble = tp.from_model(model)
+    np.testing.assert_array_equal(ensemble.scores(X2)[:, 0], model.predict(X2, raw_score=True))
+    np.testing.assert_array_equal(ensemble.predict(X2), model.predict(X2))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_early_stopping_cuts_object_and_file(tmp_path: Path, keep: bool) -> None:
+    train = lgb.Dataset(X2, Y2)
+    noisy = np.where(np.random.default_rng(0).random(240) < 0.3, 1 - Y2, Y2)
+    booster = lgb.train(
+        {"objective": "binary", "verbose": -1, "num_threads": 1, "learning_rate": 0.3},
+        train, 60, valid_sets=[lgb.Dataset(X2, noisy, reference=train)], keep_training_booster=keep,
+        callbacks=[lgb.early_stopping(5, verbose=False)],
+    )  # fmt: skip
+    # Without keep_training_booster LightGBM itself throws the trees behind the best iteration away.
+    assert (1 < booster.best_iteration < booster.current_iteration()) or not keep
+    booster.save_model(tmp_path / "m.txt")
+    for ensemble in (tp.from_model(booster), tp.load_model(tmp_path / "m.txt")):
+        assert ensemble.n_trees == booster.best_iteration
+        np.testing.assert_array_equal(ensemble.scores(X2)[:, 0], booster.predict(X2, raw_score=True))
+
+
+def test_files_are_read_without_lightgbm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    assert load(GOOD).n_trees == 15
+
+
+def test_labels_and_feature_names() -> None:
+    ensemble = tp.from_model(lgb.LGBMClassifier(**SMALL).fit(X2, np.where(Y2 == 1, "yes", "no")))
+    assert ensemble.classes.tolist() == ["no", "yes"]
+    assert ensemble.feature_names is None
+    booster = lgb.train({"objective": "binary", "verbose": -1}, lgb.Dataset(X2, Y2, feature_name=list("abcde")), 2)
+    assert tp.from_model(booster).feature_names == tuple("abcde")
+    assert tp.from_model(booster).classes.tolist() == [0, 1]
+
+
+# ---- refusals ---------------------------------------------------------------------------------------------
+
+
+def _train(y: np.ndarray = Y2, **params: Any) -> Any:
+    return lgb.train({"verbose": -1, "num_threads": 1, **params}, lgb.Dataset(X2, y), 2)
+
+
+def _own_objective(y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return score - y, np.ones_like(score)
+
+
+REFUSED = {
+    "regressor": (lambda: lgb.LGBMRegressor(**SMALL).fit(X2, Y2), "LGBMRegressor is no classifier"),
+    "ranker": (lambda: lgb.LGBMRanker(**SMALL).fit(X2, Y2, group=[240]), "LGBMRanker is no classifier"),
+    "data set": (lambda: lgb.Dataset(X2, Y2), "Dataset is no classifier"),
+    "regression": (lambda: _train(objective="regression"), "objective 'regression'"),
+    "cross entropy": (lambda: _train(objective="cross_entropy"), "objective 'cross_entropy'"),
+    "classifier with cross entropy": (lambda: small(objective="cross_entropy"), "objective 'cross_entropy'"),
+    "poisson": (lambda: _train(objective="poisson"), "objective 'poisson'"),
+    "own objective": (lambda: small(objective=_own_objective), "an objective of your own"),
+    "own objective of a booster": (
+        lambda: _train(objective=lambda score, train: _own_objective(train.get_label(), score)), "objective 'none'",
+    ),
+    "linear trees": (lambda: small(linear_tree=True), "linear_tree"),
+    "early stop in prediction": (lambda: small(pred_early_stop=True), "pred_early_stop=True"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_plain_tree_classifier_is_refused_by_name(name: str) -> None:
+    make, reason = REFUSED[name]
+    with pytest.raises(tp.UnsupportedModel, match=reason):
+        tp.from_model(make())
+
+
+def test_categories_of_a_data_frame_are_refused() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"f": pd.Categorical(np.where(X2[:, 2] > 0, "up", "down")), "g": X2[:, 0]})
+    with pytest.raises(tp.UnsupportedModel, match="recodes categorical columns of pandas"):
+        tp.from_model(lgb.LGBMClassifier(**SMALL).fit(frame, Y2))
+
+
+def test_voting_is_refused() -> None:
+    with pytest.raises(tp.InvalidInput, match="voting='hard' is for forests"):
+        tp.from_model(small(), voting="hard")
+    with pytest.raises(tp.InvalidInput, match="voting='soft' is for forests"):
+        load_bytes(b"tree\n", voting="soft")
+
+
+def test_untrained_models_are_refused() -> None:
+    with pytest.raises(tp.InvalidInput, match="not trained"):
+        tp.from_model(lgb.LGBMClassifier())
+    with pytest.raises(tp.InvalidInput, match="holds no tree"):
+        tp.from_model(lgb.Booster({"objective": "binary", "verbose": -1}, lgb.Dataset(X2, Y2)))
+
+
+def test_category_trees_that_would_explode_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_pieces, "MAX_NODES", 50)
+    inner = 8
+    sets = "cat_boundaries=0 1\ncat_threshold=2863311530\n"
+    tree = tree_text(0, [0.0] * inner, [1] * inner, range(inner + 1), range(inner), extra=sets)
+    text = file_text([tree], "binary sigmoid:1", n_features=inner)
+    with pytest.raises(tp.UnsupportedModel, match=r"tree 0 has splits on categories .* more than 50 nodes"):
+        load(text)
+
+
+# ---- damaged files ----------------------------------------------------------------------------------------
+
+GOOD = small(3).booster_.model_to_string()
+ONE = crafted(np.array([[0.5], [-0.5], [1.5]]), "binary sigmoid:1")
+SETS = tree_text(0, [0.0], [1], [1.0, 2.0], extra="cat_boundaries=0 1\ncat_threshold=6\n")
+CATEGORY = file_text([SETS], "binary sigmoid:1")
+
+DAMAGED = [
+    (GOOD, "end of trees", "end of tre", "the line 'end of tre' has no '='"),
+    (GOOD, "num_class=3\n", "num_class=4\n", "num_class is 4, the objective says 3"),
+    (GOOD, "num_class=3\n", "num_class=x\n", "num_class must be a whole number"),
+    (GOOD, "num_class=3\n", "", "a line 'num_class=…' is missing"),
+    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'_' is no part of a number"),
+    (ONE, "decision_type", "decision_tipe", "a line 'decision_type=…' is missing"),
+    (ONE, "split_feature=0", "split_feature=0.5", "split_feature: invalid literal"),
+    (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=0", "num_tree_per_iteration must be"),
+    (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=7", "15 trees cannot be shared among 7"),
+    (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=5", "5 trees per iteration and num_class=3"),
+    (GOOD, "max_feature_idx=4", "max_feature_idx=5", "names 5 features"),
+    (GOOD, "max_feature_idx=4", "max_feature_idx=99999999999", "max_feature_idx must be"),
+    (GOOD, "Tree=2\n", "Tree=3\n", "tree 2 is expected"),
+    (GOOD, "Tree=0\n", "Tree=0\nnum_leaves=1\n", "'num_leaves' occurs twice"),
+    (GOOD, "tree_sizes=", "tree_sizes=7 ", "tree_sizes lists 16 trees, 15 follow"),
+    (ONE, "sigmoid:1", "sigmoid:0", "sigmoid must be above 0"),
+    (ONE, "sigmoid:1", "sigmoid:nan", "sigmoid must be above 0"),
+    (ONE, "num_leaves=3", "num_leaves=999999999", "UNSUPPORTED|leaf_value has 3 entries"),
+    (ONE, "num_leaves=3", "num_leaves=4", "leaf_value has 3 entries, expected 4"),
+    (ONE, "leaf_value=0.5", "leaf_value=nan", "nan is not a finite number"),
+    (ONE, "leaf_value=0.5", "leaf_value=abc", "could not convert string to float"),
+    (ONE, "threshold=0.5", "threshold=nan", "threshold nan is not a finite number"),
+    (ONE, "threshold=0.5", "threshold=-inf", "threshold -inf is not a finite number"),
+    (ONE, "split_feature=0", "split_feature=1", "feature 1 is out of range"),
+    (ONE, "split_feature=0", "split_feature=-1", "a split feature is negative"),
+    (ONE, "decision_type=10", "decision_type=14", "decision_type 14 is unknown"),
+    (ONE, "decision_type=10", "decision_type=-2", "decision_type -2 is unknown"),
+    (ONE, "left_child=-1", "left_child=-9", "left child 10 is out of range"),
+    (ONE, "left_child=-1", "left_child=0", "left child 0 is out of range"),
+    (ONE, "left_child=-1", "left_child=-2", "two parents"),
+    (ONE, "left_child=-1", "left_child=99999999999999999999", "left_child: Python int too large"),
+    (CATEGORY, "threshold=0.0", "threshold=1.0", "category set 1.0 is out of range"),
+    (CATEGORY, "threshold=0.0", "threshold=0.5", "category set 0.5 is out of range"),
+    (CATEGORY, "threshold=0.0", "threshold=nan", "category set nan is out of range"),
+    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=0 9", "words 0 to 9 of 1"),
+    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=-1 1", "words -1 to 1"),
+    (CATEGORY, "cat_threshold=6", "cat_threshold=-6", "32-bit words"),
+    (CATEGORY, "left_child=-1", "left_child=0", "tree 0, node 0: left child 0 is out of range"),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new", "message"), DAMAGED)
+def test_a_damaged_file_ends_in_one_clear_refusal(text: str, old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert old in text
+    file = tmp_path / "damaged.txt"
+    file.write_text(text.replace(old, new, 1))
+    kind = tp.UnsupportedModel if message.startswith("UNSUPPORTED") else tp.InvalidInput
+    with pytest.raises(kind, match=message if kind is tp.InvalidInput else "numbers that are supported"):
+        tp.load_model(file)
+
+
+def test_an_unknown_file_version_is_refused() -> None:
+    with pytest.raises(tp.UnsupportedModel, match="file version 'v9'"):
+        load(GOOD.replace("version=v4", "version=v9"))
+
+
+def test_windows_line_ends_are_read() -> None:
+    X = data(3)[0]
+    np.testing.assert_array_equal(load(GOOD.replace("\n", "\r\n")).scores(X), load(GOOD).scores(X))
+
+
+def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cut.txt"
+    whole = GOOD[: GOOD.index("end of trees")]
+    for end in [*range(5, 600), *range(600, len(whole), 37)]:
+        file.write_text(whole[:end])
+        with pytest.raises((tp.InvalidInput, tp.UnsupportedModel)):
+            tp.load_model(file)
+
+
+def test_flipped_files_are_read_or_refused_and_nothing_else(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    file = tmp_path / "flipped.txt"
+    for text in (GOOD[: GOOD.index("parameters:")], CATEGORY, ONE):
+        raw = text.encode()
+        for trial in range(150):
+            damaged = bytearray(raw)
+            for at in rng.integers(5, len(raw), size=1 + trial % 4):
+                damaged[at] = rng.choice(list(b"0123456789 -.=e\nx\xff"))
+            file.write_bytes(bytes(damaged))
+            try:
+                ensemble = tp.load_model(file)
+            except (tp.InvalidInput, tp.UnsupportedModel):
+                continue
+            assert ensemble.predict(np.zeros((1, ensemble.n_features))).shape == (1,)
+
+
+def test_names_with_blanks_still_fit_the_data_frame() -> None:
+    X, y = data(2)
+    frame = pd.DataFrame(X, columns=["mean radius", "b", "c d", "e", "f"])
+    model = lgb.LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1).fit(frame, y)
+    ensemble = tp.from_model(model)
+    assert (ensemble.predict(frame) == model.predict(frame)).all()
+    assert ensemble.feature_index("mean radius") == 0
+    with pytest.raises(tp.InvalidInput, match="X has no column 'mean_radius'"):
+        ensemble.predict(frame.rename(columns={"mean radius": "radius"}))

@@ -1,0 +1,146 @@
+"""Rows in, labels out: what is refused, and what the score rule does to ties."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import treeproof as tp
+from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.model.ensemble import Decision, ScoreRule
+
+FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "income": [5.0, 1.0, 7.0, 2.0]})
+MODEL = DecisionTreeClassifier().fit(FRAME, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.0]], r"X has shape \(1, 1\), the model takes rows of 2 features; pass an array of shape \(n_rows, 2\)"),
+        ([1.0, 2.0], r"X has shape \(2,\)"),
+        ([["a", 1.0]], "X must hold numbers only"),
+        ([[1.0, 2.0], [1.0]], "X must hold numbers only"),
+        (
+            [[0.0, 0.0], [0.0, 1e39]],
+            "row 1, column 'income': 1e\\+39 is outside the numbers that the model takes, -3.4",
+        ),
+        ([[10**400, 0.0]], "X must hold numbers only"),
+        (np.array([[1j, 0.0]]), "complex numbers have no order"),
+        ([[np.inf, 0.0]], "row 0, column 'age': inf is outside"),
+        (FRAME[["income", "age"]], r"in another order than the model's; use X\[\['age', 'income'\]\]"),
+        (FRAME.rename(columns={"age": "Age"}), "X has no column 'age'"),
+        (FRAME.assign(age=pd.Categorical(["a", "b", "a", "b"])), "column 'age' is categorical; pass its numeric codes"),
+        (FRAME.assign(extra=1.0), "X has a column 'extra' that the model was not trained with"),
+    ],
+)
+def test_bad_rows_are_refused_by_row_and_column(rows: object, message: str) -> None:
+    with pytest.raises(tp.InvalidInput, match=message):
+        tp.from_model(MODEL).predict(rows)
+
+
+def test_nan_is_refused_where_the_model_takes_none() -> None:
+    builder = EnsembleBuilder(n_features=1, classes=[0, 1])
+    builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[[0, 1]])
+    with pytest.raises(tp.InvalidInput, match="row 1, column 0 is NaN and the model does not take missing values"):
+        builder.build().predict([[0.0], [np.nan]])
+
+
+def test_frames_and_empty_batches_predict() -> None:
+    ensemble = tp.from_model(MODEL)
+    assert (ensemble.predict(FRAME) == MODEL.predict(FRAME)).all()
+    assert ensemble.predict(np.empty((0, 2))).shape == (0,)
+
+
+@pytest.mark.parametrize("labels", [[[0, 1]], 3, None, [[0], [1, 2]]])
+def test_labels_are_a_list(labels: object) -> None:
+    with pytest.raises(tp.InvalidInput, match="labels must be a list of one label a row"):
+        tp.from_model(MODEL).class_index(labels)
+
+
+@pytest.mark.parametrize("feature", [1.5, True, None])
+def test_features_are_named_by_string_or_index(feature: object) -> None:
+    with pytest.raises(tp.InvalidInput, match="features are named by a string or an index"):
+        tp.from_model(MODEL).feature_index(feature)
+
+
+def test_unknown_labels_are_named() -> None:
+    ensemble = tp.from_model(MODEL)
+    assert ensemble.class_index([1, 0]).tolist() == [1, 0]
+    with pytest.raises(tp.InvalidInput, match=r"row 1: the model does not know the label 7; it predicts \[0, 1\]"):
+        ensemble.class_index([0, 7])
+
+
+def constant(scores: list[list[float]], **rule: object) -> tp.Ensemble:
+    """Single-leaf trees: the label is decided by the score rule alone."""
+    settings = ScoreRule(**rule)
+    n_classes = 2 if settings.decision == Decision.CUT else len(scores[0])
+    builder = EnsembleBuilder(n_features=1, classes=range(n_classes), rule=settings)
+    for row in scores:
+        builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[row])
+    return builder.build()
+
+
+def label(ensemble: tp.Ensemble) -> int:
+    return int(ensemble.predict([[0.0]])[0])
+
+
+def test_ties_go_to_the_lowest_class() -> None:
+    assert label(constant([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])) == 0
+    assert label(constant([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])) == 1
+
+
+def test_a_division_that_rounds_a_lead_away_makes_a_tie() -> None:
+    behind = next(a for a in np.linspace(1.9, 2.0, 1000) if a / 3 == np.nextafter(a, 2.0) / 3)
+    ahead = float(np.nextafter(behind, 2.0))
+    assert label(constant([[behind, ahead]])) == 1
+    assert label(constant([[behind, ahead]], divisor=3)) == 0
+
+
+def test_a_softmax_that_rounds_a_lead_away_makes_a_tie() -> None:
+    tiny = 2.0**-26
+    assert label(constant([[0.0, tiny]], precision="float32")) == 1
+    assert label(constant([[0.0, tiny]], precision="float32", decision=Decision.SOFTMAX)) == 0
+    assert label(constant([[0.0, 2.0**-20]], precision="float32", decision=Decision.SOFTMAX)) == 1
+
+
+def test_saturated_sigmoids_tie() -> None:
+    assert label(constant([[40.0, 50.0]], decision=Decision.SIGMOID)) == 0
+    assert label(constant([[4.0, 5.0]], decision=Decision.SIGMOID)) == 1
+
+
+def test_single_precision_sums_round_after_every_tree() -> None:
+    steps = [[1.0]] + [[2.0**-24]] * 4
+    assert constant(steps, precision="float32", decision=Decision.CUT).scores([[0.0]])[0, 0] == 1.0
+    assert constant(steps, decision=Decision.CUT).scores([[0.0]])[0, 0] > 1.0
+
+
+def test_a_cut_is_strict() -> None:
+    assert label(constant([[0.5]], decision=Decision.CUT, cut=0.5)) == 0
+    assert label(constant([[0.5]], decision=Decision.CUT, cut=float(np.nextafter(0.5, 0)))) == 1
+
+
+def test_depths_and_sizes() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    forest = RandomForestClassifier(7, random_state=0).fit(X, X[:, 0] > X[:, 1])
+    ensemble = tp.from_model(forest)
+    assert ensemble.depths.tolist() == [tree.get_depth() for tree in forest.estimators_]
+    assert ensemble.n_nodes == sum(tree.tree_.node_count for tree in forest.estimators_)
+    assert "7 trees" in repr(ensemble)
+
+
+def test_a_copy_of_another_process_is_of_the_same_types() -> None:
+    """Kernels are compiled per type, and a frozen array is a type of its own."""
+    here = tp.from_model(MODEL)
+    here.predict(FRAME)
+    there = pickle.loads(pickle.dumps(here))
+    for name in ("feature", "threshold", "left", "right", "nan_left", "leaf", "roots", "leaf_scores", "base"):
+        before, after = getattr(here, name), getattr(there, name)
+        assert not before.flags.writeable and not after.flags.writeable
+        np.testing.assert_array_equal(before, after)
+    assert "grid" not in vars(there)
+    assert there.predict(FRAME).tolist() == here.predict(FRAME).tolist()

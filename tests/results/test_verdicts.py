@@ -1,0 +1,350 @@
+"""Results: measures as bounds, tables, and JSON that comes back exactly or is refused in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import treeproof as tp
+from treeproof.importers import EnsembleBuilder
+from treeproof.results.verdicts import Bounds, Outcome, Witness
+from treeproof.results.verification import Verification
+
+P, R, U = Outcome.PROVED, Outcome.REFUTED, Outcome.UNKNOWN
+NAN = math.nan
+
+
+def stump(classes: Any = (0, 1), names: tuple[str, ...] | None = ("age", "income")) -> tp.Ensemble:
+    builder = EnsembleBuilder(n_features=2, classes=classes, feature_names=names, handles_missing=True)
+    builder.add_tree(
+        feature=[0, -1, -1],
+        threshold=[0.5, 0, 0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        scores=[[0, 0], [1, 0], [0, 1]],
+        nan_left=[True, True, True],
+    )
+    return builder.build()
+
+
+def result(classes: Any = (0, 1), **options: Any) -> Verification:
+    """Four rows: unstable, stable but not resilient, missing (so nobody moves it), and wrong."""
+    first = np.asarray(classes).tolist()[0]
+    X = [[0.45, 0.1], [0.3, NAN], [NAN, -0.0], [0.9, 1e-300]]
+    return tp.verify(
+        stump(classes, names=options.pop("names", ("age", "income"))),
+        X,
+        [first] * 4,
+        tp.Attacker.linf(0.1),
+        **({"epsilons": [0.15]} | options),
+    )
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "lower", "upper"),
+    [
+        ([P, P, R, P], 0.75, 0.75),
+        ([P, U, R, P], 0.5, 0.75),
+        ([U, U], 0.0, 1.0),
+        ([R, R, R], 0.0, 0.0),
+        ([P], 1.0, 1.0),
+        ([P, R, U] * 3, 1 / 3, 2 / 3),
+    ],
+)
+def test_open_rows_may_go_either_way(outcomes: list[Outcome], lower: float, upper: float) -> None:
+    bounds = Bounds.of(np.array(outcomes, dtype=np.int8))
+    assert (bounds.lower, bounds.upper) == (lower, upper)
+    assert bounds.exact == (U not in outcomes)
+    if bounds.exact:
+        assert float(bounds) == lower
+    else:
+        with pytest.raises(ValueError, match=f"not decided: between {lower} and {upper}; use .lower or .upper"):
+            float(bounds)
+
+
+def test_the_share_of_no_rows_is_nan() -> None:
+    bounds = Bounds.of(np.empty(0, dtype=np.int8))
+    assert bounds.exact and math.isnan(float(bounds)) and repr(bounds) == "Bounds(nan)"
+
+
+def test_bounds_show_one_number_or_two() -> None:
+    assert repr(Bounds(0.75, 0.75)) == "Bounds(0.75)"
+    assert repr(Bounds(0.5, 0.75)) == "Bounds(0.5 … 0.75)"
+
+
+def test_outcomes_are_words() -> None:
+    assert [str(outcome) for outcome in Outcome] == ["proved", "refuted", "unknown"]
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_result_says_what_holds_of_each_row() -> None:
+    found = result()
+    assert [tuple(v)[:3] for v in map(dataclasses.astuple, found.verdicts)] == [
+        (R, R, R),
+        (P, P, R),
+        (P, P, P),
+        (P, R, R),
+    ]
+    assert [verdict.witness is not None for verdict in found.verdicts] == [True, True, False, False]
+    assert (found.accuracy, float(found.robustness), float(found.resilience)) == (0.75, 0.5, 0.25)
+    assert found.resilience_at == {0.15: Bounds(0.25, 0.25)}
+    unstable, fragile = found.verdicts[0].witness, found.verdicts[1].witness
+    assert isinstance(unstable, Witness) and isinstance(fragile, Witness)
+    assert unstable.neighbour.tolist() == unstable.x.tolist() == [0.45, 0.1]
+    assert fragile.neighbour[0] > 0.3 and math.isnan(fragile.attacked[1])
+    assert unstable.moved == {0: (0.45, math.nextafter(0.5, 1))} and fragile.moved.keys() == {0}
+
+
+def test_without_a_neighbourhood_there_is_no_resilience() -> None:
+    found = result(epsilons=None)
+    assert found.resilience is None and found.resilience_at == {}
+    assert {verdict.resilience for verdict in found.verdicts} == {None}
+    assert "resilience" not in repr(found) and "resilience" not in found.to_frame().columns
+
+
+def test_a_result_in_one_line() -> None:
+    assert repr(result()) == ("Verification(4 rows, accuracy 0.750, robustness 0.500, resilience 0.250 at ε = 0.15)")
+    assert repr(result(max_seconds=0)) == (
+        "Verification(4 rows, accuracy 0.750, robustness 0.000 to 0.750, resilience 0.000 to 0.750 at ε = 0.15)"
+    )
+    assert repr(dataclasses.replace(result(epsilons=None), interrupted=True)).endswith("robustness 0.500, interrupted)")
+
+
+def test_the_frame_has_one_line_per_row() -> None:
+    frame = result(("no", "yes")).to_frame()
+    above = math.nextafter(0.5, 1)
+    assert frame.columns.tolist() == ["label", "predicted", "stability", "robustness", "resilience", "moved"]
+    assert frame["label"].tolist() == ["no"] * 4 and frame["predicted"].tolist() == ["no", "no", "no", "yes"]
+    assert frame["stability"].tolist() == ["refuted", "proved", "proved", "proved"]
+    assert frame["robustness"].tolist() == ["refuted", "proved", "proved", "refuted"]
+    assert frame["resilience"].tolist() == ["refuted", "refuted", "proved", "refuted"]
+    assert frame["moved"][0] == f"age 0.45 → {above!r}"
+    assert frame["moved"][1].startswith("age ") and frame["moved"][2:].tolist() == ["", ""]
+
+
+def test_the_frame_of_a_sweep_has_a_column_per_neighbourhood() -> None:
+    frame = result(epsilons=[0.0, 0.15], names=None).to_frame()
+    assert frame["resilience at 0.0"].tolist() == ["refuted", "proved", "proved", "refuted"]
+    assert frame["resilience at 0.15"].tolist() == ["refuted", "refuted", "proved", "refuted"]
+    assert frame["moved"][0].startswith("0 0.45 → ")
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+RESULTS: dict[str, Callable[[], Verification]] = {
+    "int": result,
+    "negative int": lambda: result(np.array([-1, 1], dtype=np.int8)),
+    "float": lambda: result((0.1, 2.0)),
+    "bool": lambda: result((False, True)),
+    "strings": lambda: result(("no", "certainly")),
+    "objects": lambda: result(np.array(["no", 7], dtype=object)),
+    "no resilience": lambda: result(epsilons=None),
+    "sweep": lambda: result(epsilons=[0.1, math.inf, {"age": 0.2}, {0: math.inf, 1: 0.5}, [0.1, math.inf], 3]),
+    "array": lambda: result(epsilons=np.array([[0.1, 0.2], [0.3, 0.4]])),
+    "no names": lambda: result(names=None),
+    "open": lambda: result(max_seconds=0),
+    "interrupted": lambda: dataclasses.replace(result(), interrupted=True),
+    "no rows": lambda: tp.verify(stump(), np.empty((0, 2)), [], tp.Attacker.linf(0.1), epsilon=0.1),
+}
+
+
+def bits(value: Any) -> Any:
+    """The value such that == compares every bit and type, NaN and -0.0 included."""
+    if isinstance(value, np.ndarray):
+        content = value.tolist() if value.dtype == object else value.tobytes()
+        return (value.shape, value.dtype.str, content)
+    if isinstance(value, tuple):
+        return tuple(bits(item) for item in value)
+    return (type(value), value)
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_results_survive_json_exactly(kind: str, tmp_path: Path) -> None:
+    found = RESULTS[kind]()
+    text = found.to_json(tmp_path / "result.json")
+    assert (tmp_path / "result.json").read_text(encoding="utf-8") == text
+    for again in (Verification.from_json(text), Verification.from_json(tmp_path / "result.json")):
+        for field in dataclasses.fields(Verification):
+            assert bits(getattr(again, field.name)) == bits(getattr(found, field.name)), field.name
+        assert repr(again) == repr(found) and again.to_json() == text
+
+
+def test_json_is_strict_and_missing_values_are_null() -> None:
+    def refuse(token: str) -> Any:
+        raise AssertionError(f"{token} is no JSON")
+
+    content = json.loads(RESULTS["sweep"]().to_json(), parse_constant=refuse)
+    assert content["X"][1] == [0.3, None] and content["attacked"][2][0] is None
+    assert content["epsilons"][1] == {"all": None}
+
+
+def test_a_shorter_label_column_does_not_cut_the_predictions() -> None:
+    found = result(("no", "certainly"))
+    again = Verification.from_json(found.to_json())
+    assert again.predicted.tolist() == ["no", "no", "no", "certainly"]
+    assert again.attacked_label.tolist()[0] == "certainly"
+
+
+def test_labels_that_json_has_no_words_for_are_refused() -> None:
+    found = dataclasses.replace(result(), y=np.array([b"a", (1,), None, 2], dtype=object))
+    with pytest.raises(tp.InvalidInput, match="a label of type bytes cannot be written as JSON: b'a'"):
+        found.to_json()
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(tp.InvalidInput, match="cannot write .*: No such file"):
+        result().to_json(tmp_path / "none" / "result.json")
+    with pytest.raises(tp.InvalidInput, match="a path is expected, got 3"):
+        result().to_json(3)  # type: ignore[arg-type]
+
+
+CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
+    ({"version": 9}, "it has version 9; this treeproof reads version 1"),
+    ({"extra": 1}, "unknown or missing fields: extra"),
+    ({"y": 3}, "y is not a list"),
+    ({"y": [0, 0, 0]}, "entries instead of 3"),
+    ({"y": [0, 0, 0, None]}, "y holds None"),
+    ({"y": [0, 0, 0, "a"]}, "y holds 'a'"),
+    ({"y": [0, 0, 0, True]}, "y holds True"),
+    ({"y": [0, 0, 0, 2**70]}, "is not a valid verification"),
+    ({"predicted": [0, 0]}, "predicted has 2 entries instead of 4"),
+    ({"attacked_label": [[0], [0], [0], [0]]}, r"attacked_label holds \[0\]"),
+    ({"label_dtype": "V8"}, "label_dtype .* is none of labels"),
+    ({"label_dtype": "<U1"}, "holds 0"),
+    ({"label_dtype": "|i1", "y": [0, 0, 0, 300]}, "is not a valid verification"),
+    ({"label_dtype": "nonsense"}, "is not a valid verification"),
+    ({"label_dtype": 7}, "label_dtype is 7"),
+    ({"stability": [0, 1, 2]}, "stability has 3 entries instead of 4"),
+    ({"stability": [0, 1, 2, 3]}, "3 is not a valid Outcome"),
+    ({"stability": [0, 1, 2, 300]}, "300 is not a valid Outcome"),
+    ({"stability": [0, 1, 2, 1.5]}, "stability holds 1.5"),
+    ({"stability": [0, 1, 2, True]}, "stability holds True"),
+    ({"resilience": []}, "resilience has 0 entries instead of 1"),
+    ({"resilience": [[0, 0, 0]]}, "resilience has 3 entries instead of 4"),
+    ({"resilience": [3]}, "resilience holds 3"),
+    ({"epsilons": []}, "resilience has 1 entries instead of 0"),
+    ({"epsilons": [0.1]}, "epsilons holds 0.1"),
+    ({"epsilons": [{"all": -1}]}, "epsilon must be at least 0, got -1"),
+    ({"epsilons": [{"all": "a"}]}, "epsilon must be a number, got 'a'"),
+    ({"epsilons": [{"some": 1}]}, "epsilon must be one of"),
+    ({"has_witness": [True, 1, False, False]}, "has_witness holds 1"),
+    ({"has_witness": [True]}, "has_witness has 1 entries instead of 4"),
+    ({"X": [[0.0, 0.0]] * 3}, "X has 3 entries instead of 4"),
+    ({"X": [[0.0, 0.0]] * 3 + [[0.0]]}, "X has 1 entries instead of 2"),
+    ({"X": [[0.0, "1.5"]] * 4}, "X holds '1.5'"),
+    ({"X": [[0.0, True]] * 4}, "X holds True"),
+    ({"X": [0.0] * 4}, "X holds 0.0"),
+    ({"neighbour": None}, "neighbour is not a list"),
+    ({"attacked": [[0.0, 10**400]] * 4}, "is not a valid verification"),
+    ({"n_features": 3}, "for 3 features"),
+    ({"n_features": -1, "feature_names": None}, "entries instead of -1"),
+    ({"n_features": 10**12, "feature_names": None}, "X has 2 entries instead of 1000000000000"),
+    ({"n_features": True}, "n_features is True"),
+    ({"feature_names": ["a"]}, "it has 1 feature names for 2 features"),
+    ({"feature_names": "ab"}, "feature_names is not a list"),
+    ({"feature_names": [1, 2]}, "feature_names holds 1"),
+    ({"seconds": "1"}, "seconds is '1'"),
+    ({"interrupted": 0}, "interrupted is 0"),
+    ({"boxes": 1.5}, "boxes is 1.5"),
+    ({"model": None}, "model is None"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES)
+def test_files_that_contradict_themselves_are_refused(change: dict[str, Any], message: str) -> None:
+    content = json.loads(result().to_json()) | change
+    with pytest.raises(tp.InvalidInput, match=message) as caught:
+        Verification.from_json(json.dumps(content))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_field_is_named() -> None:
+    content = json.loads(result().to_json())
+    for name in content:
+        less = {key: value for key, value in content.items() if key != name}
+        with pytest.raises(tp.InvalidInput, match=f'missing fields: {name}$|lacks "format"|version None'):
+            Verification.from_json(json.dumps(less))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "the text is not a valid verification"),
+        ("{}", 'it lacks "format"'),
+        ('{"a": ' * 100_000, "the text is not a valid verification"),
+        ('{"format": NaN}', "NaN is no JSON"),
+        ('{"format": -Infinity}', "-Infinity is no JSON"),
+    ],
+)
+def test_text_that_is_no_result_is_refused(text: str, message: str) -> None:
+    with pytest.raises(tp.InvalidInput, match=message):
+        Verification.from_json(text)
+
+
+def test_truncated_text_is_refused_wherever_it_ends() -> None:
+    text = result().to_json()
+    for end in range(1, len(text), 37):
+        with pytest.raises(tp.InvalidInput, match="the text is not a valid verification"):
+            Verification.from_json(text[:end])
+
+
+def test_numbers_too_large_for_a_double_are_refused() -> None:
+    text = result().to_json()
+    assert "0.45" in text
+    with pytest.raises(tp.InvalidInput, match="X holds a number that is too large for a double"):
+        Verification.from_json(text.replace("0.45", "1e999", 1))
+
+
+def test_sources_that_are_no_result_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(tp.InvalidInput, match=r"cannot read .*none.json: No such file"):
+        Verification.from_json(tmp_path / "none.json")
+    with pytest.raises(tp.InvalidInput, match="cannot read .*: Is a directory"):
+        Verification.from_json(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(tp.InvalidInput, match="binary is not a text file"):
+        Verification.from_json(tmp_path / "binary")
+    (tmp_path / "list").write_text("[1, 2]")
+    with pytest.raises(tp.InvalidInput, match='list is not a valid verification: it lacks "format"'):
+        Verification.from_json(tmp_path / "list")
+    for source in (5, None, "", b"{}", "a\0b"):
+        with pytest.raises(tp.InvalidInput, match="a path is expected, got"):
+            Verification.from_json(source)  # type: ignore[arg-type]
+
+
+# --- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def test_notebooks_show_measures_and_first_witnesses() -> None:
+    shown = result(epsilons=[0.15, {"age": 0.2}])._repr_html_()
+    assert "<td>75.0 %</td><td>exact</td>" in shown and "resilience, ε = 0.15" in shown
+    assert "resilience, ε per feature" in shown and "age 0.45 → 0.500001" in shown
+    many = dataclasses.replace(result(), has_witness=np.ones(4, dtype=bool))
+    # A row that is labelled wrongly needs no attack.
+    assert many._repr_html_().count("<tr>") == 4 + 1 + int(many.correct.sum())
+
+
+def test_notebooks_say_what_is_undecided_and_how_many_witnesses_there_are() -> None:
+    open_rows = result(timeout=0, max_seconds=0)._repr_html_()
+    assert "0 % to 75.0 %" in open_rows and "75.0 % undecided" in open_rows and "broken" not in open_rows
+    rows = [[0.45, 0.1]] * 7
+    seven = tp.verify(stump(), rows, [0] * 7, tp.Attacker.linf(0.1))._repr_html_()
+    assert "7 rows are broken, the first:" in seven and seven.count('<th scope="row">') == 2 + 5
+
+
+def test_notebooks_run_no_name_as_code() -> None:
+    nasty = "<script>alert(1)</script>"
+    shown = result(classes=(nasty, "b"), names=(nasty, "income"))._repr_html_()
+    assert "<script" not in shown and "&lt;script&gt;" in shown

@@ -1,0 +1,161 @@
+"""Models travel once and arrive once, and time ends everywhere at the same moment."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+
+import treeproof as tp
+from treeproof.model.ensemble import Ensemble
+from treeproof.run import workers
+from treeproof.run.limits import Limits
+from treeproof.run.transport import MOST_ARRIVED, Carried
+from treeproof.run.workers import in_groups, run_tasks
+
+
+def forest(seed: int = 0, n: int = 30) -> tp.Ensemble:
+    X, y = load_digits(return_X_y=True)
+    return tp.from_model(RandomForestClassifier(n, max_depth=8, random_state=seed).fit(X, y))
+
+
+def test_the_numbers_from_0_on_in_groups() -> None:
+    assert [group.tolist() for group in in_groups(5, 2)] == [[0, 1], [2, 3], [4]]
+    assert [group.tolist() for group in in_groups(4, 2)] == [[0, 1], [2, 3]]
+    assert in_groups(0, 3) == []
+
+
+# --- models ------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_arrives_once_whole_and_without_its_source() -> None:
+    ensemble = forest()
+    first, second = (pickle.loads(pickle.dumps(Carried(ensemble))).ensemble for _ in range(2))
+    assert first is second and first.source is None and ensemble.source is not None
+    assert first.compiled is second.compiled
+    X = load_digits().data
+    assert (first.predict(X) == ensemble.predict(X)).all() and repr(first) == repr(ensemble)
+    other = pickle.loads(pickle.dumps(Carried(forest(seed=1)))).ensemble
+    assert (other.predict(X) != first.predict(X)).any()
+
+
+def test_a_worker_keeps_only_the_last_models() -> None:
+    first = pickle.loads(pickle.dumps(Carried(forest(n=1))))
+    for seed in range(1, MOST_ARRIVED + 1):
+        pickle.loads(pickle.dumps(Carried(forest(seed, n=1))))
+    assert len(workers._arrived) == MOST_ARRIVED
+    assert pickle.loads(pickle.dumps(first)) is not first
+
+
+def test_a_model_says_how_large_it_is() -> None:
+    ensemble = forest()
+    packed = len(pickle.dumps(Carried(ensemble)))
+    assert 0.9 * packed < Carried(ensemble).__sizeof__() < 1.1 * packed
+
+
+def arrivals(ensemble: Ensemble, folder: str) -> int:
+    """Leaves one file per process and one per arrival of the model there."""
+    Path(folder, f"process {os.getpid()}").touch()
+    Path(folder, f"model {os.getpid()} {id(ensemble)}").touch()
+    time.sleep(0.05)
+    return ensemble.n_trees
+
+
+def count_arrivals(folder: Path, n_jobs: int | None) -> tuple[int, int]:
+    answers: list[int] = []
+    assert not run_tasks(arrivals, forest(), [str(folder)] * 12, Limits(), n_jobs, answers.append)
+    assert answers == [30] * 12
+    names = [path.name for path in folder.iterdir()]
+    assert f"process {os.getpid()}" not in names
+    return sum(name.startswith("process") for name in names), sum(name.startswith("model") for name in names)
+
+
+def test_processes_unpack_a_model_once(tmp_path: Path) -> None:
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        processes, models = count_arrivals(tmp_path, None)
+    assert processes == models >= 1
+
+
+def test_dask_sends_a_model_once_and_not_with_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    packed: list[int] = []
+    reduce = Carried.__reduce__
+
+    def counted(self: Carried) -> Any:
+        packed.append(1)
+        return reduce(self)
+
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        monkeypatch.setattr(Carried, "__reduce__", counted)
+        processes, models = count_arrivals(tmp_path, 2)
+    assert processes == models >= 1
+    assert 1 <= len(packed) <= 2, "pickled here for the workers, not for each of 12 tasks"
+
+
+# --- time --------------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_is_the_same_moment_after_a_wait_in_a_queue() -> None:
+    limits = Limits(1.5, time.monotonic() + 0.4)
+    queued = pickle.dumps(limits)
+    time.sleep(0.2)
+    arrived = pickle.loads(queued)
+    assert arrived.timeout == 1.5 and not arrived.is_over()
+    assert abs(arrived.deadline - limits.deadline) < 0.05
+    time.sleep(0.25)
+    assert limits.is_over() and arrived.is_over() and pickle.loads(queued).is_over()
+
+
+def test_a_clock_that_is_behind_gives_no_extra_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    queued = pickle.dumps(Limits(None, time.monotonic() + 10))
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() - 3600)
+    assert pickle.loads(queued).deadline <= time.monotonic() + 10
+
+
+def test_no_deadline_stays_none_and_cancelling_stays_here() -> None:
+    limits = Limits(2.0)
+    limits.cancelled.set()
+    arrived = pickle.loads(pickle.dumps(limits))
+    assert (arrived.timeout, arrived.deadline) == (2.0, None) and not arrived.is_over()
+
+
+# --- answers -----------------------------------------------------------------------------------------------------
+
+
+def test_answers_come_in_the_order_of_the_tasks() -> None:
+    def slow_first(ensemble: Ensemble, task: int) -> int:
+        time.sleep(0.05 if task == 0 else 0.0)
+        return task
+
+    answers: list[int] = []
+    assert not run_tasks(slow_first, forest(n=1), list(range(8)), Limits(), 4, answers.append)
+    assert answers == list(range(8))
+
+
+def test_an_answer_that_cannot_be_taken_is_an_error() -> None:
+    def refuse(_: Any) -> None:
+        raise ValueError("full")
+
+    with pytest.raises(ValueError, match="full"):
+        run_tasks(lambda ensemble, task: task, forest(n=1), [1], Limits(), 1, refuse)
+
+
+def test_threads_share_the_model_with_its_source() -> None:
+    ensemble = forest(n=1)
+    answers: list[Any] = []
+    run_tasks(lambda got, task: got, ensemble, [1, 2], Limits(), 2, answers.append)
+    assert all(got is ensemble for got in answers)
+    assert np.shape(answers) == (2,)

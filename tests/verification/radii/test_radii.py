@@ -1,0 +1,445 @@
+"""Radii are exact: the oracle finds a row whole just below its radius, and broken at it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import treeproof as tp
+from tests.support import oracles
+from tests.support.adapters import as_attacker
+from tests.support.oracles import OracleAttacker
+from tests.support.strategies import Case, cases, points, tiny_ensembles
+from treeproof.importers import EnsembleBuilder
+from treeproof.model.ensemble import Ensemble
+from treeproof.verification.local import Local
+from treeproof.verification.radii.radii import (
+    ResilienceCurve,
+    _resilience,
+    exact_radii,
+    resilience_curve,
+    resilience_radius,
+    robustness_radius,
+)
+from treeproof.verification.request import Request
+
+TINY = Fraction(1, 2**2000)
+"""Far less than the step between any two levels here: doubles are whole multiples of 2**-1074."""
+
+
+def stump(*thresholds: float, labels: str = "abababab") -> Ensemble:
+    """One feature, one label per cell."""
+    builder = EnsembleBuilder(n_features=1, classes=("a", "b"))
+    n = len(thresholds)
+    rows = [(1.0, 0.0) if label == "a" else (0.0, 1.0) for label in labels[: n + 1]]
+    # A chain: inner nodes 0 .. n-1, leaves n .. 2n; node k goes left to leaf k.
+    builder.add_tree(
+        feature=[0] * n + [-1] * (n + 1),
+        threshold=[*sorted(thresholds), *[0.0] * (n + 1)],
+        left=[n + k for k in range(n)] + [-1] * (n + 1),
+        right=[k + 1 for k in range(n - 1)] + [2 * n] + [-1] * (n + 1),
+        scores=[rows[0]] * n + rows,
+    )
+    return builder.build()
+
+
+# --- robustness: all cell vectors, one by one --------------------------------------------------------------------
+
+
+def distances(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Iterator[list[Fraction | None]]:
+    """Per cell vector with another label than x: the signed distance of every feature, None where it stays."""
+    options: list[list[tuple[int, Fraction | None]]] = []
+    for f, value in enumerate(x):
+        if math.isnan(value):
+            options.append([(oracles.NAN_CELL, None)])
+            continue
+        spans = [span.meet(oracles._domain(attacker, f)) for span in oracles.cells_of(ensemble, f)]
+        options.append(
+            [
+                (c, None if span.first <= value <= span.last else nearest(span, value))
+                for c, span in enumerate(spans)
+                if not span.empty
+            ]
+        )
+    label = oracles.predict(ensemble, x)
+    for vector in itertools.product(*options):
+        if oracles.label_of_cells(ensemble, tuple(c for c, _ in vector)) != label:
+            yield [away for _, away in vector]
+
+
+def nearest(span: oracles.Span, x: float) -> Fraction:
+    return Fraction(span.first if span.first > x else span.last) - Fraction(x)
+
+
+def least_scale(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Fraction | float:
+    """The least scale of an interval attacker that breaks x, over all cell vectors."""
+    best: Fraction | float = math.inf
+    for moves in distances(ensemble, attacker, x):
+        moved = [(f, away) for f, away in enumerate(moves) if away is not None]
+        ends = [attacker.intervals[f][away > 0] for f, away in moved]
+        if any(end == 0 for end in ends) or sum(attacker.costs[f] for f, _ in moved) > attacker.limit:
+            continue
+        scales = [
+            Fraction(0) if math.isinf(end) else away / Fraction(end) for (_, away), end in zip(moved, ends, strict=True)
+        ]
+        best = min(best, max(scales))
+    return best
+
+
+def least_cost(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Fraction | float:
+    """The least sum of distance**p that breaks x, over all cell vectors."""
+    best: Fraction | float = math.inf
+    for moves in distances(ensemble, attacker, x):
+        moved = {f: away for f, away in enumerate(moves) if away is not None}
+        if all(attacker.intervals[f] != (0.0, 0.0) for f in moved):
+            best = min(best, sum((abs(away) ** attacker.p for away in moved.values()), Fraction(0)))
+    return best
+
+
+def excludes_0(attacker: OracleAttacker) -> bool:
+    return attacker.p is None and any(low > 0 or high < 0 for low, high in attacker.intervals)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(cases())
+def test_robustness_radius_equals_brute_force_over_cells(case: Case) -> None:
+    ensemble, attacker, x, y, _ = case
+    assume(not excludes_0(attacker))
+    assert_is_robustness_radius(float(robustness_radius(ensemble, [x], [y], as_attacker(attacker))[0]), case)
+
+
+def assert_is_robustness_radius(got: float, case: Case) -> None:
+    ensemble, attacker, x, y, _ = case
+    if oracles.predict(ensemble, x) != y:
+        assert got == -math.inf
+    elif attacker.p is None:
+        expected = least_scale(ensemble, attacker, x)
+        assert got == (expected if isinstance(expected, float) else oracles.double_at_most(expected))
+    elif attacker.radius == 0 or least_cost(ensemble, attacker, x) == math.inf:
+        assert got == math.inf
+    else:
+        assert largest_root(got, attacker, least_cost(ensemble, attacker, x))
+
+
+def largest_root(got: float, attacker: OracleAttacker, cost: Fraction | float) -> bool:
+    """Whether `got` is the largest double with (got * radius) ** p <= cost."""
+    radius, p = Fraction(attacker.radius), attacker.p
+    fits = (Fraction(got) * radius) ** p <= cost
+    return fits and (got == oracles.LARGEST or (Fraction(math.nextafter(got, math.inf)) * radius) ** p > cost)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from([math.inf, 1, 2, 3]))
+def test_for_unit_balls_it_is_the_minimal_adversarial_distance(data: st.DataObject, p: float) -> None:
+    thresholds = (0.0, 0.1, 0.3, 0.5, 1.0, -0.7, 2.0, 3.0, 1.5)
+    ensemble = data.draw(tiny_ensembles(3, thresholds))
+    x = data.draw(points(ensemble))
+    n = ensemble.n_features
+    plain = OracleAttacker(((-1.0, 1.0),) * n, (1,) * n, p=None if p == math.inf else int(p), radius=1.0)
+    got = float(robustness_radius(ensemble, [x], [oracles.predict(ensemble, x)], tp.Attacker.lp(p, 1.0))[0])
+    expected = least_scale(ensemble, plain, x) if p == math.inf else least_cost(ensemble, plain, x)
+    if expected == math.inf:
+        assert got == math.inf
+    elif p == math.inf:
+        assert got == oracles.double_at_most(expected)
+    else:
+        assert largest_root(got, plain, expected)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Case, list[tuple[tuple[float, ...], Any]]]:
+    """A case, and more labelled points for its model and attacker."""
+    case = draw(cases(max_features=2))
+    more = draw(st.lists(points(case.ensemble), min_size=1, max_size=4))
+    labels = [oracles.predict(case.ensemble, x) for x in more]
+    attacker = case.attacker
+    inside = [
+        all(math.isnan(v) or span.first <= v <= span.last for v, span in zip(x, domains(attacker, len(x)), strict=True))
+        for x in more
+    ]
+    rows = [(x, y) for x, y, fits in zip(more, labels, inside, strict=True) if fits]
+    return case, [(case.x, case.y), *rows]
+
+
+def domains(attacker: OracleAttacker, n: int) -> list[oracles.Span]:
+    return [oracles._domain(attacker, f) for f in range(n)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(batches())
+def test_rows_of_one_call_have_their_own_radius(batch: tuple[Case, list[tuple[tuple[float, ...], Any]]]) -> None:
+    case, rows = batch
+    assume(not excludes_0(case.attacker))
+    X, y = [x for x, _ in rows], [label for _, label in rows]
+    radii = robustness_radius(case.ensemble, X, y, as_attacker(case.attacker))
+    for got, (x, label) in zip(radii.tolist(), rows, strict=True):
+        assert_is_robustness_radius(got, case._replace(x=x, y=label))
+
+
+# --- resilience: the oracle on both sides ------------------------------------------------------------------------
+
+
+def exact_radius(
+    ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...], y: Any, work: Any
+) -> Fraction | float:
+    return exact_radii(Request.of(ensemble, [x], [y], as_attacker(attacker)), work)[0]
+
+
+def exact_resilience_radius(case: Case) -> Fraction | float:
+    return exact_radius(case.ensemble, case.attacker, case.x, case.y, _resilience)
+
+
+def resilient(case: Case, epsilon: Any) -> bool:
+    eps = [epsilon] * len(case.x)
+    try:
+        return oracles.resilient(case.ensemble, case.attacker, case.x, case.y, eps)
+    except (NotImplementedError, OverflowError):
+        assume(False)
+        raise
+
+
+@settings(max_examples=800, deadline=None)
+@given(cases(max_features=2))
+def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
+    radius = exact_resilience_radius(case)
+    if radius == -math.inf:
+        assert not resilient(case, 0.0)
+    elif radius == math.inf:
+        assert resilient(case, math.inf)
+    else:
+        assert radius > 0
+        assert not resilient(case, radius)
+        assert resilient(case, radius - min(TINY, radius / 2))
+        shown = float(resilience_radius(case.ensemble, [case.x], [case.y], as_attacker(case.attacker))[0])
+        assert shown == oracles.double_at_most(Fraction(radius))
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(max_features=2), st.integers(1, 3), st.sampled_from([0.1, 0.3, 1.0, 2.0**-53]))
+def test_the_same_for_lp_attackers(case: Case, p: int, radius: float) -> None:
+    n = len(case.x)
+    attacker = OracleAttacker(((-math.inf, math.inf),) * n, (1,) * n, p=p, radius=radius)
+    test_a_row_is_resilient_below_its_radius_and_not_at_it.hypothesis.inner_test(case._replace(attacker=attacker))
+
+
+@settings(max_examples=300, deadline=None)
+@given(batches(), st.lists(st.sampled_from([0.0, 0.1, 0.3, 1.0, 1e16, math.inf]), max_size=2))
+def test_the_curve_equals_the_share_that_the_oracle_counts(
+    batch: tuple[Case, list[tuple[tuple[float, ...], Any]]], epsilons: list[float]
+) -> None:
+    case, rows = batch
+    X, y = [x for x, _ in rows], [label for _, label in rows]
+    curve = resilience_curve(case.ensemble, X, y, as_attacker(case.attacker))
+    assert curve.undecided == 0 and curve.epsilons[0] == 0.0
+    jumps = curve.epsilons.tolist()
+    beside = [math.nextafter(jump, 0.0) for jump in jumps[1:]] + [math.nextafter(jump, 1e308) for jump in jumps]
+    for epsilon in [*jumps, *beside, *epsilons]:
+        share = sum(resilient(case._replace(x=x, y=label), epsilon) for x, label in rows) / len(rows)
+        assert curve(epsilon) == share
+
+
+def test_narrow_intervals_that_exclude_0_skip_doubles() -> None:
+    # Doubles above 2**53 are 2 apart, those below 1: a move by exactly 3 from an even number ends between doubles.
+    big = 2.0**53
+    ensemble = stump(big)
+    attacker = OracleAttacker(((3.0, 3.0),), (1,))
+    for x in (big - 10, big - 9, big - 8):
+        case = Case(ensemble, attacker, (x,), "a", (0.0,))
+        radius = exact_resilience_radius(case)
+        # The nearest z with z + 3 a double above 2**53 is 2**53 - 1.
+        assert radius == big - 1 - x
+        assert not resilient(case, radius) and resilient(case, radius - 1)
+
+
+def test_a_wall_that_nobody_crosses_does_not_break_resilience() -> None:
+    ensemble = stump(1.0, 4.0, labels="aba")
+    # Feature 0 is untouchable: each neighbour keeps its own label.
+    assert resilience_radius(ensemble, [[0.0]], ["a"], tp.Attacker((0.0, 0.0))).tolist() == [math.inf]
+    # Moves by 2 to 2.5 lead from (1, 4] to above 4 and from below 1 into (1, 4], but x = -8 is far from both.
+    radius = resilience_radius(ensemble, [[-8.0]], ["a"], tp.Attacker((2.0, 2.5)))
+    assert radius.tolist() == [math.nextafter(1.0, 2.0) - 2.5 + 8.0]
+
+
+# --- ends of the scale -------------------------------------------------------------------------------------------
+
+
+def test_infinite_reach_breaks_at_every_scale_or_at_none() -> None:
+    ensemble = stump(0.5)
+    assert robustness_radius(ensemble, [[0.0], [0.0]], ["a", "b"], tp.Attacker.l0(1)).tolist() == [0.0, -math.inf]
+    assert robustness_radius(ensemble, [[0.0]], ["a"], tp.Attacker.l0(0)).tolist() == [math.inf]
+    up = tp.Attacker((0.0, math.inf))
+    assert robustness_radius(ensemble, [[0.0], [1.0]], ["a", "b"], up).tolist() == [0.0, math.inf]
+
+
+def test_a_domain_can_make_a_row_unbreakable() -> None:
+    ensemble = stump(0.5)
+    attacker = tp.Attacker.linf(1.0, domain=(-1.0, 0.5))
+    assert robustness_radius(ensemble, [[0.0]], ["a"], attacker).tolist() == [math.inf]
+    assert resilience_radius(ensemble, [[0.0]], ["a"], attacker).tolist() == [math.inf]
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_lp_distances_are_exact_where_their_powers_are_no_doubles(p: int, unit: float) -> None:
+    builder = EnsembleBuilder(n_features=2, classes=(0, 1), value_limit=oracles.LARGEST)
+    # Class 1 needs both features above their thresholds.
+    builder.add_tree(
+        feature=[0, 1, -1, -1, -1],
+        threshold=[3 * unit, 4 * unit, 0, 0, 0],
+        left=[2, 3, -1, -1, -1],
+        right=[1, 4, -1, -1, -1],
+        scores=[(1, 0)] * 4 + [(0, 1)],
+    )
+    ensemble = builder.build()
+    plain = OracleAttacker(((-1.0, 1.0),) * 2, (1, 1), p=p, radius=1.0)
+    got = float(robustness_radius(ensemble, [[0.0, 0.0]], [0], tp.Attacker.lp(p, 1.0))[0])
+    assert got == pytest.approx(unit * (3**p + 4**p) ** (1 / p))
+    assert largest_root(got, plain, least_cost(ensemble, plain, (0.0, 0.0)))
+
+
+# --- a real forest -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def forest() -> tuple[RandomForestClassifier, np.ndarray, np.ndarray]:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
+    clf = RandomForestClassifier(7, max_depth=3, random_state=0).fit(X[100:], y[100:])
+    return clf, X[:40], y[:40]
+
+
+ATTACKERS = [
+    tp.Attacker.linf(0.02),
+    tp.Attacker((-0.03, 0.0), budget=1),
+    tp.Attacker((-0.03, 0.01), costs=2, budget=5),
+    tp.Attacker.linf(0.05, features=[0, 7, 20, 21, 22, 23, 27]),
+    tp.Attacker.lp(1, 0.05),
+    tp.Attacker.lp(2, 0.05),
+]
+
+
+def scaled(attacker: tp.Attacker, scale: float) -> tp.Attacker:
+    """The attacker times a power of two, without rounding."""
+    if attacker.power is not None:
+        return tp.Attacker.lp(attacker.power, attacker.radius * scale)
+    return tp.Attacker(
+        attacker.intervals.map(lambda pair: (pair[0] * scale, pair[1] * scale)),
+        costs=attacker.costs,
+        budget=attacker.budget,
+    )
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
+def test_robustness_radii_agree_with_verify_at_scales(forest: Any, attacker: tp.Attacker) -> None:
+    clf, X, y = forest
+    radius = robustness_radius(clf, X, y, attacker)
+    assert np.isfinite(radius).sum() > 5
+    for scale in (0.25, 0.5, 1.0, 2.0, 4.0):
+        verdicts = tp.verify(clf, X, y, scaled(attacker, scale))
+        assert ((verdicts.robustness_outcomes == tp.Outcome.PROVED) == (radius > scale)).all()
+    larger = robustness_radius(clf, X, y, scaled(attacker, 4.0), n_jobs=2)
+    assert (larger == radius / 4).all()
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
+def test_the_curve_equals_verify_everywhere(forest: Any, attacker: tp.Attacker) -> None:
+    clf, X, y = forest
+    curve = resilience_curve(clf, X, y, attacker)
+    radius = resilience_radius(clf, X, y, attacker, n_jobs=2)
+    assert curve.undecided == 0 and curve.epsilons[0] == 0.0 and len(curve.epsilons) > 5
+    assert (np.diff(curve.epsilons) > 0).all() and (np.diff(curve.resilience) < 0).all()
+    jumps = curve.epsilons[1::6].tolist()
+    epsilons = [0.0, 0.001, 0.01, 0.05, 1.0, *jumps]
+    epsilons += [math.nextafter(jump, 0.0) for jump in jumps] + [math.nextafter(jump, 1.0) for jump in jumps]
+    sweep = tp.verify(clf, X, y, attacker, epsilons=epsilons)
+    for epsilon in epsilons:
+        share = sweep.resilience_at[epsilon]
+        assert share.exact and share.lower == curve(epsilon)
+        assert (radius > epsilon).mean() <= share.lower <= (radius >= epsilon).mean()
+    assert curve(epsilons).tolist() == [curve(epsilon) for epsilon in epsilons]
+
+
+def test_the_curve_counts_open_rows_as_not_resilient_and_refuses_bad_epsilon() -> None:
+    curve = ResilienceCurve(np.array([0.0, 0.5]), np.array([1.0, 0.5]))
+    assert (curve(math.nextafter(0.5, 0.0)), curve(0.5), curve(math.inf)) == (1.0, 0.5, 0.5)
+    for bad in (-0.1, math.nan, [0.1, -1.0]):
+        with pytest.raises(tp.InvalidInput, match="epsilon must be at least 0"):
+            curve(bad)
+
+
+# --- bad input ---------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_in_one_line() -> None:
+    clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(tp.InvalidInput, match=r"interval \(0.1, 0.2\) of feature 0 excludes 0"):
+        robustness_radius(clf, [[0.0]], [0], tp.Attacker((0.1, 0.2)))
+    for function in (robustness_radius, resilience_radius, resilience_curve):
+        with pytest.raises(tp.InvalidInput, match="attacker must be a treeproof.Attacker, got float"):
+            function(clf, [[0.0]], [0], 0.1)
+        with pytest.raises(tp.InvalidInput, match="X has 1 rows and y has 2 labels"):
+            function(clf, [[0.0]], [0, 1], tp.Attacker.linf(0.1))
+        with pytest.raises(tp.InvalidInput, match="timeout must be at least 0"):
+            function(clf, [[0.0]], [0], tp.Attacker.linf(0.1), timeout=-1)
+        with pytest.raises(tp.InvalidInput, match="outside the attacker's domain"):
+            function(clf, [[0.0]], [0], tp.Attacker.linf(0.1, domain=(0.5, 1.0)))
+    empty = np.empty((0, 1))
+    assert resilience_radius(clf, empty, [], tp.Attacker.linf(0.1)).shape == (0,)
+    with pytest.raises(tp.InvalidInput, match="no rows"):
+        resilience_curve(clf, empty, [], tp.Attacker.linf(0.1))
+
+
+def test_ctrl_c_ends_the_search_and_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[bool] = []
+
+    def stuck(self: Any, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> Any:
+        threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
+        while not self.limits.is_over():
+            time.sleep(0.01)
+        ends.append(True)
+        return decide(self, X, low, high)
+
+    decide = Local.decide_boxes
+    monkeypatch.setattr(Local, "decide_boxes", stuck)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            resilience_radius(stump(0.5), [[0.0]], ["a"], tp.Attacker.linf(0.1))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ends
+
+
+@pytest.mark.parametrize("function", [robustness_radius, resilience_radius])
+def test_a_limit_for_all_rows_leaves_the_rest_open_and_the_others_exact(function: Any, forest: Any) -> None:
+    clf, X, y = forest
+    X, y = X[:40], y[:40]
+    none = function(clf, X, y, tp.Attacker.linf(0.05), max_seconds=0)
+    assert np.array_equal(np.isnan(none), none != -math.inf)
+    began = time.monotonic()
+    some = function(clf, X, y, tp.Attacker.linf(0.05), max_seconds=1.5)
+    assert time.monotonic() - began < 15
+    known = ~np.isnan(some)
+    assert (function(clf, X[known], y[known], tp.Attacker.linf(0.05)) == some[known]).all()
+    with pytest.raises(tp.InvalidInput, match="max_seconds must be at least 0"):
+        function(clf, X, y, tp.Attacker.linf(0.05), max_seconds=-1)
+
+
+def test_a_curve_counts_what_a_limit_left_open(forest: Any) -> None:
+    clf, X, y = forest
+    curve = resilience_curve(clf, X[:10], y[:10], tp.Attacker.linf(0.05), max_seconds=0)
+    assert curve.undecided == int((clf.predict(X[:10]) == y[:10]).sum()) and curve(0.0) == 0.0
