@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.results import changed
 from treeproof.importers import EnsembleBuilder
 from treeproof.results.verdicts import Bounds, Outcome, Witness
 from treeproof.results.verification import Verification
@@ -331,7 +332,7 @@ def test_notebooks_show_measures_and_first_witnesses() -> None:
     shown = result(epsilons=[0.15, {"age": 0.2}])._repr_html_()
     assert "<td>75.0 %</td><td>exact</td>" in shown and "resilience, ε = 0.15" in shown
     assert "resilience, ε per feature" in shown and "age 0.45 → 0.500001" in shown
-    many = dataclasses.replace(result(), has_witness=np.ones(4, dtype=bool))
+    many = changed(result(), has_witness=np.ones(4, dtype=bool))
     # A row that is labelled wrongly needs no attack.
     assert many._repr_html_().count("<tr>") == 4 + 1 + int(many.correct.sum())
 

@@ -279,3 +279,11 @@ def _frozen(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     result = np.array(array, dtype=dtype, order="C")
     result.flags.writeable = False
     return result
+
+
+def blank_ensemble(n_features: int, classes: Any, feature_names: Any) -> Ensemble:
+    """A model of these features that always predicts the first class: what an attacker can be bound to."""
+    builder = EnsembleBuilder(n_features=n_features, classes=classes, feature_names=feature_names)
+    votes = np.eye(len(classes))[:1]
+    builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=votes)
+    return builder.build()

@@ -256,8 +256,9 @@ def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tup
     check_attacker(attacker)
     if attacker.power is not None:
         raise InvalidInput(
-            f"symbolic attacks are boxes, and {attacker!r} reaches a ball; use treeproof.verify, which takes it, or an "
-            "attacker with intervals"
+            f"symbolic attacks are boxes, and {attacker!r} reaches a ball",
+            argument="attacker",
+            way_out="use treeproof.verify, which takes it, or an attacker with intervals",
         )
     return ensemble, Compiled.build(ensemble, attacker.bind(ensemble), missing)
 

@@ -112,7 +112,7 @@ def verify(
         result.to_csv(csv_file)
         screen.say(f"wrote      {csv_file}")
     if report:
-        screen.say(f"wrote      {tp.write_report(report, ensemble, X, y, attacker, result, n_jobs=jobs)}")
+        screen.say(f"wrote      {tp.write_report(report, ensemble, result, n_jobs=jobs)}")
     if result.interrupted:
         screen.say(f"stopped    go on with the same command and --resume{'' if json_file else f' --json {kept}'}")
         raise KeyboardInterrupt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +15,7 @@ from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, root_at_most
 from treeproof.results.verdicts import Outcome
-from treeproof.run.limits import Limits, as_seconds, check_jobs
+from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
@@ -28,7 +27,7 @@ from treeproof.verification.radii.resilience import Resilience
 from treeproof.verification.radii.robustness import IntervalRobustness, LpRobustness
 from treeproof.verification.request import Request
 
-MOST_ENTRIES = 1_000_000
+MAX_ENTRIES = 1_000_000
 """Rows times cells that one task looks at, to bound its memory."""
 
 
@@ -219,8 +218,7 @@ def exact_radii(
 ) -> list[Level]:
     """The exact radius of every row, `work` says which; counterexamples are replayed on the source model."""
     check_jobs(n_jobs)
-    in_all = as_seconds(max_seconds, "max_seconds")
-    limits = Limits(as_seconds(timeout, "timeout"), None if in_all is None else time.monotonic() + in_all)
+    limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
     tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
     found: list[Found] = []
@@ -239,7 +237,7 @@ def exact_radii(
 
 def _chunk(n: int, n_cells: int) -> int:
     """Rows per task: enough to search many at once, few enough for memory and for all workers to have some."""
-    return int(np.clip(MOST_ENTRIES // n_cells, 1, np.clip(n // 8, 16, 256)))
+    return int(np.clip(MAX_ENTRIES // n_cells, 1, np.clip(n // 8, 16, 256)))
 
 
 def _replay(ensemble: Ensemble, levels: list[Level], found: list[Found]) -> None:
