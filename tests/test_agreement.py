@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
-from tests.maps.test_stability_map import blurred, cell_corners, drawn, in_domain
 from tests.support.golden import needs_golden, standard_row
+from tests.support.small_maps import blurred, cell_corners, drawn, in_domain
 from tests.support.strategies import points
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.results.verdicts import Status
