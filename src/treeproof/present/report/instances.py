@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification
 
@@ -85,8 +86,11 @@ def _entry(result: Verification, row: int, kind: int, labels: dict[str, int]) ->
     witness = result.witness(row)
     if witness is None:
         return entry
-    x, near = witness.x, witness.neighbour
-    stepped = np.flatnonzero((x != near) & ~(np.isnan(x) & np.isnan(near)))
-    steps = [[int(f), float(x[f]), float(near[f])] for f in stepped]
-    moves = [[f, before, after] for f, (before, after) in witness.moved.items()]
+    steps, moves = _changes(witness.x, witness.neighbour), _changes(witness.neighbour, witness.attacked)
     return [*entry, code(witness.attacked_label), steps, moves]
+
+
+def _changes(before: FloatArray, after: FloatArray) -> list[list[Any]]:
+    """Per feature that differs its index and both values. The page keeps the names apart: each is written once."""
+    differs = (before != after) & ~(np.isnan(before) & np.isnan(after))
+    return [[int(f), float(before[f]), float(after[f])] for f in np.flatnonzero(differs)]
