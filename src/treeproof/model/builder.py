@@ -41,6 +41,7 @@ class EnsembleBuilder:
         origin: str = "treeproof",
         source: Any = None,
     ) -> None:
+        """One parameter per property of a model."""
         self._rule = rule or ScoreRule()
         self._classes = _check_classes(classes)
         self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)

@@ -181,7 +181,7 @@ def analyze(
     answer is sound whenever it stops. `track=(X, y)` or `(X, y, epsilons)` records how r̂ and R̂ grow with every
     iteration, in `Analysis.history`. Rows with missing values are analyzed with `missing=True` only, which takes a
     multiple of the time; else nothing is proved of them. The attacker has intervals, costs and a budget; an Lp
-    attacker is refused.
+    attacker is refused. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris

@@ -51,7 +51,7 @@ def robustness_radius(
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
     -inf is a row with a wrong label, inf one that no scale breaks, and nan one where a single search took more than
-    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`.
+    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -86,7 +86,7 @@ def resilience_radius(
     double; the result is the largest double that is not above it.
 
     -inf is a row that is not robust, inf one that is resilient in every neighbourhood, and nan one where a single
-    search took more than `timeout` seconds. `n_jobs` as in `verify`.
+    search took more than `timeout` seconds. `n_jobs` as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -138,6 +138,8 @@ def resilience_curve(
     voting: Any = None,
 ) -> ResilienceCurve:
     """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
+
+    One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
