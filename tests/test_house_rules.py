@@ -20,7 +20,7 @@ REASONS = ("One parameter per", "Long because")
 
 
 def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef, bool]]:
-    """Every function of a file with its qualified name, and whether it belongs to an estimator of scikit-learn's kind."""
+    """Every function of a file with its qualified name, and whether it belongs to an estimator."""
 
     def visit(node: ast.AST, name: str, estimator: bool) -> Iterator[tuple[str, ast.FunctionDef, bool]]:
         for child in ast.iter_child_nodes(node):

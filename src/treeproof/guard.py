@@ -28,7 +28,7 @@ from treeproof.model.ensemble import Decision, Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.workers import in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.threat import Threat
 from treeproof.verification.local import Local
@@ -268,13 +268,11 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
     def _search(self, rows: FloatArray) -> BoolArray:
         """Per row whether the local search proves it stable within the limits."""
-        from joblib import effective_n_jobs
-
         limits = Limits.of(timeout=self.timeout, max_seconds=self.max_seconds)
         proved = np.zeros(len(rows), dtype=bool)
         if limits.timeout == 0:
             return proved
-        workers = effective_n_jobs(self.n_jobs)
+        workers = n_workers(self.n_jobs)
         size = int(np.clip(len(rows) // (4 * workers), 16, MAX_ROWS)) if workers > 1 else MAX_ROWS
         tasks = [_Task(self._threat, group, rows[group], limits) for group in in_groups(len(rows), size)]
 

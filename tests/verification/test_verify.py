@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -326,14 +326,6 @@ def test_ctrl_c_returns_what_was_decided(n_jobs: int) -> None:
     assert (interrupted, flip, exact) == ("True", "True", "False")
     assert 0 < int(known) < int(total)
     assert float(seconds) < 60
-
-
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """SIGINT as in a terminal, also where the tests run in the background, with it switched off."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c")

@@ -136,7 +136,9 @@ class StabilityMap:
         Stops early, with what is left OPEN, after `max_seconds`, at `max_boxes`, when tree and queue take `max_bytes`,
         or on Ctrl-C. `order="volume"` cuts the largest boxes first; a set of rows, those that hold most of them: that
         decides what a stopped map covers, never a verdict. `resume` goes on from another map of the same model and
-        attacker. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says. One parameter per choice that users have.
+        attacker. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says.
+
+        One parameter per choice that users have.
         """
         began = time.monotonic()
         ensemble = as_ensemble(model, voting=voting)

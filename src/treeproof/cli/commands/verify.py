@@ -103,12 +103,7 @@ def verify(
     )
     result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
     show(result)
-    if json_file or result.interrupted:
-        result.to_json(kept)
-        screen.say(f"wrote      {kept}")
-    if csv_file:
-        result.to_csv(csv_file)
-        screen.say(f"wrote      {csv_file}")
+    _write(result, kept if json_file or result.interrupted else None, csv_file)
     if report:
         screen.say(f"wrote      {tp.write_report(report, ensemble, result, n_jobs=jobs)}")
     if result.interrupted:
@@ -124,6 +119,15 @@ def _check_gates(robustness: float | None, resilience: float | None, epsilon: st
     for name, share in (("robustness", robustness), ("resilience", resilience)):
         if share is not None and not 0 <= share <= 1:
             raise InvalidInput(f"--fail-under-{name} is a share of the rows between 0 and 1, got {share}")
+
+
+def _write(result: Verification, json_file: Path | None, csv_file: str | None) -> None:
+    if json_file is not None:
+        result.to_json(json_file)
+        screen.say(f"wrote      {json_file}")
+    if csv_file is not None:
+        result.to_csv(csv_file)
+        screen.say(f"wrote      {csv_file}")
 
 
 def _earlier(file: Path) -> Verification | None:

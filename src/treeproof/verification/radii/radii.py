@@ -51,7 +51,8 @@ def robustness_radius(
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
     -inf is a row with a wrong label, inf one that no scale breaks, and nan one where a single search took more than
-    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`. One parameter per choice that users have.
+    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`. One parameter per
+    choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
