@@ -24,14 +24,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.stability_map import StabilityMap
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.workers import in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -22,7 +22,8 @@ from tests.support.oracles import OracleAttacker
 from tests.support.points import critical_rows
 from tests.support.strategies import Case, cases
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.symbolic import compiled, lanes
 from treeproof.symbolic.region import Region
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST
 
 LEAF = -1

@@ -23,7 +23,7 @@ from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.request import Request
 from treeproof.verification.witnesses import shorten
 

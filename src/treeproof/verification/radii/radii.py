@@ -20,7 +20,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.lowest import Found, lowest_levels
 from treeproof.verification.radii.question import Level
 from treeproof.verification.radii.resilience import Resilience
