@@ -259,7 +259,7 @@ def test_workers_do_not_change_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = sample(3)
     guard = GuardedClassifier(forest(), ATTACKER).fit(X, y)
     expected = guard.predict(X)
-    monkeypatch.setattr(module, "MOST_ROWS", 7)
+    monkeypatch.setattr(module, "MAX_ROWS", 7)
     assert (guard.predict(X) == expected).all()
     assert (clone(guard).set_params(n_jobs=3).fit(X, y).predict(X) == expected).all()
     with joblib.parallel_config(backend="loky", n_jobs=2):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification
 
-MOST_INSTANCES = 20_000
-MOST_LETTERS = 2_000_000
+MAX_INSTANCES = 20_000
+MAX_CHARACTERS = 2_000_000
 """Of the table's data in the page."""
 
 KINDS = (
@@ -67,11 +66,11 @@ def choose(result: Verification) -> Instances:
     counts = np.bincount(kind, minlength=len(KINDS))
     labels: dict[str, int] = {}
     entries: list[list[Any]] = []
-    letters = 0
-    for row in np.argsort(kind, kind="stable")[:MOST_INSTANCES]:
+    characters = 0
+    for row in np.argsort(kind, kind="stable")[:MAX_INSTANCES]:
         entry = _entry(result, int(row), int(kind[row]), labels)
-        letters += len(json.dumps(entry))
-        if letters > MOST_LETTERS:
+        characters += len(json.dumps(entry))
+        if characters > MAX_CHARACTERS:
             break
         entries.append(entry)
     shown = np.bincount([entry[3] for entry in entries], minlength=len(KINDS))
@@ -86,11 +85,8 @@ def _entry(result: Verification, row: int, kind: int, labels: dict[str, int]) ->
     witness = result.witness(row)
     if witness is None:
         return entry
-    steps, moves = _changes(witness.x, witness.neighbour), _changes(witness.neighbour, witness.attacked)
+    x, near = witness.x, witness.neighbour
+    stepped = np.flatnonzero((x != near) & ~(np.isnan(x) & np.isnan(near)))
+    steps = [[int(f), float(x[f]), float(near[f])] for f in stepped]
+    moves = [[f, before, after] for f, (before, after) in witness.moved_by_position.items()]
     return [*entry, code(witness.attacked_label), steps, moves]
-
-
-def _changes(before: FloatArray, after: FloatArray) -> list[list[Any]]:
-    """Per feature that differs its index and both values. The page keeps the names apart: each is written once."""
-    differs = (before != after) & ~(np.isnan(before) & np.isnan(after))
-    return [[int(f), float(before[f]), float(after[f])] for f in np.flatnonzero(differs)]
