@@ -219,7 +219,7 @@ def test_own_format_is_strict_json(text: str, message: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("path", [None, 123, b"model", ["a"], "a\0b", ""])
 def test_what_is_no_path_is_refused(path: object) -> None:
     for call in (tp.load_model, lambda given: tp.save_model(FOREST, given)):
-        with pytest.raises(tp.InvalidInput, match="a path is expected"):
+        with pytest.raises(tp.InvalidInput, match="expected a path"):
             call(path)
 
 

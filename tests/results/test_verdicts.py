@@ -207,7 +207,7 @@ def test_labels_that_json_has_no_words_for_are_refused() -> None:
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(tp.InvalidInput, match="cannot write .*: No such file"):
         result().to_json(tmp_path / "none" / "result.json")
-    with pytest.raises(tp.InvalidInput, match="a path is expected, got 3"):
+    with pytest.raises(tp.InvalidInput, match="expected a path, got 3"):
         result().to_json(3)  # type: ignore[arg-type]
 
 
@@ -321,7 +321,7 @@ def test_sources_that_are_no_result_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tp.InvalidInput, match='list is not a valid verification: it lacks "format"'):
         Verification.from_json(tmp_path / "list")
     for source in (5, None, "", b"{}", "a\0b"):
-        with pytest.raises(tp.InvalidInput, match="a path is expected, got"):
+        with pytest.raises(tp.InvalidInput, match="expected a path, got"):
             Verification.from_json(source)  # type: ignore[arg-type]
 
 
