@@ -453,7 +453,7 @@ def test_a_second_fit_leaves_nothing_of_the_first() -> None:
     [
         ({"attacker": 0.1}, "attacker must be a treeproof.Attacker, got float"),
         ({"attacker": tp.Attacker([(0, 1)] * 3)}, "attacker has 3 features, model has 4"),
-        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give 'age' as an index"),
+        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give an index instead of 'age'"),
         ({"attacker": tp.Attacker.lp(2, 0.1), "mode": "map"}, "for an Lp attacker use treeproof.verify"),
         ({"mode": "offline"}, "mode must be one of 'online', 'map', got 'offline'"),
         ({"mode": None}, "mode must be one of"),
@@ -463,7 +463,7 @@ def test_a_second_fit_leaves_nothing_of_the_first() -> None:
         ({"max_boxes": 0, "mode": "map"}, "max_boxes must be a whole number of at least 1, got 0"),
         ({"n_jobs": 0}, "n_jobs must be a number of workers"),
         ({"voting": "firm"}, "voting must be 'soft' or 'hard', got 'firm'"),
-        ({"estimator": RandomForestClassifier}, "estimator is the class RandomForestClassifier; pass an instance of it"),
+        ({"estimator": RandomForestClassifier}, "estimator is the class RandomForestClassifier; pass an instance"),
         ({"estimator": FrozenEstimator(forest())}, "this RandomForestClassifier is not fitted; call fit first"),
     ],
     ids=repr,

@@ -170,7 +170,7 @@ def test_frame_columns_become_feature_names() -> None:
     frame = pandas.DataFrame(X, columns=list("abcde"))
     ensemble = tp.from_model(zoo.fit(iterations=2)(frame, y))
     assert ensemble.feature_names == tuple("abcde")
-    with pytest.raises(InvalidInput, match="another order"):
+    with pytest.raises(InvalidInput, match="not in the model's order"):
         ensemble.predict(frame[list("edcba")])
 
 
@@ -215,7 +215,7 @@ def test_unknown_shapes_of_a_json_file_are_named(content: dict[str, Any]) -> Non
         read(changed(("model_info", "class_params", "class_label_type"), "String"))
     with pytest.raises(UnsupportedModel, match="does not name its loss"):
         read(changed(("model_info",), {}))
-    with pytest.raises(InvalidInput, match="holds no tree"):
+    with pytest.raises(InvalidInput, match="has no trees"):
         read(changed(("oblivious_trees",), []))
 
 

@@ -240,7 +240,7 @@ def test_voting_is_refused() -> None:
 def test_untrained_models_are_refused() -> None:
     with pytest.raises(tp.InvalidInput, match="not trained"):
         tp.from_model(lgb.LGBMClassifier())
-    with pytest.raises(tp.InvalidInput, match="holds no tree"):
+    with pytest.raises(tp.InvalidInput, match="has no trees"):
         tp.from_model(lgb.Booster({"objective": "binary", "verbose": -1}, lgb.Dataset(X2, Y2)))
 
 

@@ -425,7 +425,7 @@ def test_malformed_trees_are_named(small: Any) -> None:
         ("nodes_featureids", [-1, *attribute(small, "nodes_featureids")[1:]], "tests feature -1"),
         ("nodes_featureids", [77, *attribute(small, "nodes_featureids")[1:]], "feature 77 is out of range"),
         ("base_values", [0.5], "1 base values for 3 classes"),
-        ("classlabels_int64s", [0, 1, 1], "labels must differ"),
+        ("classlabels_int64s", [0, 1, 1], "labels must be distinct"),
         ("nodes_values", [float("nan"), *values[1:]], "not a finite number"),
     ):
         with pytest.raises(InvalidInput, match=message):

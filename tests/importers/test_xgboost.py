@@ -327,7 +327,7 @@ DAMAGED = [
     (L + "attributes/best_iteration", "6", "best_iteration is 6, but the model has only 6 boosting rounds"),
     (L + "attributes/best_iteration", "-1", "best_iteration must be a whole number"),
     (L + "attributes/best_iteration", "²", "best_iteration must be a whole number"),
-    (L + "feature_names", ["a"], "names 1 features and takes 5"),
+    (L + "feature_names", ["a"], "names 1 features but takes 5"),
     (L + "feature_names", [1, 2, 3, 4, 5], "list of strings"),
     (M + "tree_info/0", 3, "tree_info names score 3"),
     (M + "tree_info/0", -1, "tree_info names score -1"),

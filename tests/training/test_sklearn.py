@@ -190,11 +190,11 @@ def test_scorers_refuse_what_they_cannot_use() -> None:
     [
         ({"attacker": 0.1}, "attacker must be a treeproof.Attacker, got float"),
         ({"attacker": tp.Attacker([(0, 1), (0, 1)])}, "attacker has 2 features, model has 4"),
-        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give 'age' as an index"),
+        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give an index instead of 'age'"),
         ({"attacker": tp.Attacker({9: (0, 1)})}, "feature 9 is out of range"),
         ({"attacker": tp.Attacker.lp(2, 0.1)}, r"not Attacker.lp\(2, 0.1\); Attacker.linf\(0.1\) is the nearest"),
         ({"epsilon": -0.1}, "epsilon must be at least 0, got -0.1"),
-        ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries, the model has 4 features"),
+        ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries, but the model has 4 features"),
         ({"criterion": "gini"}, "criterion must be one of 'treant', 'groot', got 'gini'"),
         ({"max_depth": 0}, "max_depth must be a whole number of at least 1, or None for no limit, got 0"),
         ({"max_depth": 2.5}, "max_depth must be a whole number"),

@@ -145,7 +145,7 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
         raise UnsupportedModel("the model recodes categorical columns of pandas; train it on category codes")
     n_scores = _whole(header["num_tree_per_iteration"], "num_tree_per_iteration", 1)
     if not file.trees:
-        raise InvalidInput("the model holds no tree; train it with at least one")
+        raise InvalidInput("the model has no trees; train it with at least one")
     if len(file.trees) % n_scores:
         raise InvalidInput(f"{len(file.trees)} trees cannot be shared among {n_scores} scores")
     if "tree_sizes" in header and len(header["tree_sizes"].split()) != len(file.trees):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._casts import float32_at_most_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
+from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
 from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.numbers.doubles import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
 
@@ -232,7 +232,7 @@ def _input(graph: Any, name: str) -> _Input:
             raise UnsupportedModel(f"the input has element type {kind}; treeproof verifies float and double inputs")
     dims = tensor.shape.dim
     n_features = dims[1].dim_value if len(dims) == 2 else 0
-    if not 0 < n_features <= MOST_FEATURES:
+    if not 0 < n_features <= MAX_FEATURES:
         raise UnsupportedModel("the input does not say how many columns it has; export with shape [None, n_features]")
     return _Input(name, n_features, _FLOAT in types, _NUMBER_TYPES[types[-1]])
 
@@ -394,7 +394,7 @@ def _base_of(base: FloatArray, column: int | None, n_scores: int) -> FloatArray:
 def _runs(nodes: _Nodes) -> list[slice]:
     """The nodes of each tree; they stand together, and trees are added up in this order."""
     if not len(nodes.tree):
-        raise InvalidInput("the model holds no tree; train it with at least one")
+        raise InvalidInput("the model has no trees; train it with at least one")
     starts = np.flatnonzero(np.diff(nodes.tree, prepend=nodes.tree[0] - 1))
     if len(np.unique(nodes.tree[starts])) != len(starts):
         raise InvalidInput("the nodes of a tree do not stand together")

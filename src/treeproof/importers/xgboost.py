@@ -30,7 +30,7 @@ from treeproof.importers._casts import float32_below_threshold
 from treeproof.importers._doors import is_ubjson
 from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
+from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
 from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.numbers.doubles import LARGEST_FLOAT32
 
@@ -116,7 +116,7 @@ def _ensemble(document: Any, *, as_wrapper: bool, origin: str, source: Any) -> E
     weights = _floats(_need(booster, "weight_drop"), "weight_drop") if kind == "dart" else None
     if weights is not None and len(weights) != forest.n_saved:
         raise InvalidInput(f"weight_drop has {len(weights)} entries for {forest.n_saved} trees")
-    n_features = _whole(_need(params, "num_feature"), "num_feature", 1, MOST_FEATURES)
+    n_features = _whole(_need(params, "num_feature"), "num_feature", 1, MAX_FEATURES)
     builder = EnsembleBuilder(
         n_features=n_features,
         classes=np.arange(n_classes),

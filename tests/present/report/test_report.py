@@ -301,7 +301,7 @@ def test_features_and_names_of_the_slices(result: tp.Verification) -> None:
     assert data["slices"]["features"] == [3, 0] and data["names"]["3"] == "petal width"
     with pytest.raises(tp.InvalidInput, match="3 feature names were given; the model has 4 features"):
         tp.report_html(FOREST, result, feature_names=names[:3])
-    with pytest.raises(tp.InvalidInput, match="the model has no feature names; give 'stem' as an index"):
+    with pytest.raises(tp.InvalidInput, match="the model has no feature names; give an index instead of 'stem'"):
         tp.report_html(FOREST, result, features=["stem"])
 
 
