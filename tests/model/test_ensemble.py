@@ -23,7 +23,10 @@ MODEL = DecisionTreeClassifier().fit(FRAME, [0, 1, 0, 1])
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[1.0]], r"X has shape \(1, 1\), but the model takes rows of 2 features; pass an array of shape \(n_rows, 2\)"),
+        (
+            [[1.0]],
+            r"X has shape \(1, 1\), but the model takes rows of 2 features; pass an array of shape \(n_rows, 2\)",
+        ),
         ([1.0, 2.0], r"X has shape \(2,\)"),
         ([["a", 1.0]], "X must contain only numbers"),
         ([[1.0, 2.0], [1.0]], "X must contain only numbers"),

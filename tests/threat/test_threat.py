@@ -114,7 +114,10 @@ def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")
         (lambda: tp.Attacker({"size": (0, 1)}).bind(stump()), "the model has no feature 'size'; it has age, income"),
         (lambda: tp.Attacker({7: (0, 1)}).bind(stump()), "feature 7 is out of range; the model has features 0 to 1"),
         (lambda: tp.Attacker({"age": (0, 1)}).bind(stump(names=None)), "the model has no feature names"),
-        (lambda: tp.Attacker({"age": (0, 1), 0: (0, 2)}).bind(stump()), "features 'age' and 0 are the same; name it once"),
+        (
+            lambda: tp.Attacker({"age": (0, 1), 0: (0, 2)}).bind(stump()),
+            "features 'age' and 0 are the same; name it once",
+        ),
         (lambda: bind_epsilon(-0.1, stump()), "epsilon must be at least 0, got -0.1"),
         (lambda: bind_epsilon([0.1, math.nan], stump()), "epsilon of feature 1 is NaN"),
         (lambda: bind_epsilon([0.1] * 3, stump()), "epsilon has 3 entries, but the model has 2 features"),

@@ -309,7 +309,7 @@ def test_a_result_of_something_else_is_refused(result: tp.Verification) -> None:
     other = RandomForestClassifier(2, max_depth=1, random_state=1).fit(X, y)
     with pytest.raises(tp.InvalidInput, match="the result is of another model"):
         tp.report_html(other, result)
-    with pytest.raises(tp.InvalidInput, match="does not say which attacker"):
+    with pytest.raises(tp.InvalidInput, match="does not name its attacker"):
         tp.report_html(FOREST, changed(result, attacker=None))
     with pytest.raises(tp.InvalidInput, match="result must be what verify returned"):
         tp.report_html(FOREST, "result")
