@@ -19,7 +19,7 @@ import treeproof as tp
 from benchmarks.cases import Data, digits, forest, keel
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 ROWS = 20
 TREES, DEPTH = 100, 10

@@ -22,7 +22,7 @@ from benchmarks import growth, memory, paper
 from benchmarks.cases import CASES, SECONDS, Case
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 
 def ours(ensemble: tp.Ensemble, X: np.ndarray, delta: float) -> tuple[np.ndarray, float, int]:

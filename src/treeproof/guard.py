@@ -24,14 +24,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.stability_map import StabilityMap
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.workers import in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -270,13 +271,11 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
     def _search(self, rows: FloatArray) -> BoolArray:
         """Whether the local search proves each row stable within the limits."""
-        from joblib import effective_n_jobs
-
         limits = Limits.of(timeout=self.timeout, max_seconds=self.max_seconds)
         proved = np.zeros(len(rows), dtype=bool)
         if limits.timeout == 0:
             return proved
-        workers = effective_n_jobs(self.n_jobs)
+        workers = n_workers(self.n_jobs)
         size = int(np.clip(len(rows) // (4 * workers), 16, MAX_ROWS)) if workers > 1 else MAX_ROWS
         tasks = [_Task(self._threat, group, rows[group], limits) for group in in_groups(len(rows), size)]
 

@@ -72,7 +72,7 @@ def test_a_damaged_result_does_not_hold() -> None:
 def test_a_false_proof_is_found_even_without_its_counterexample() -> None:
     clf, result = question()
     row = int(np.argmax(result.stability == R))
-    false = changed(with_entry(result, "stability", row, P), "has_witness", row, False)
+    false = with_entry(with_entry(result, "stability", row, P), "has_witness", row, False)
     with pytest.raises(tp.SoundnessError, match=f"row {row} is not stable within ε = 0.0|row {row} has no"):
         check_verification(clf, false)
 

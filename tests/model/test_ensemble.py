@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, ScoreRule
+from treeproof.model.score_rule import Decision, ScoreRule
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "income": [5.0, 1.0, 7.0, 2.0]})
 MODEL = DecisionTreeClassifier().fit(FRAME, [0, 1, 0, 1])

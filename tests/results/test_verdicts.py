@@ -105,7 +105,9 @@ def test_a_result_says_what_holds_of_each_row() -> None:
     assert isinstance(unstable, Witness) and isinstance(fragile, Witness)
     assert unstable.neighbour.tolist() == unstable.x.tolist() == [0.45, 0.1]
     assert fragile.neighbour[0] > 0.3 and math.isnan(fragile.attacked[1])
-    assert unstable.moved == {0: (0.45, math.nextafter(0.5, 1))} and fragile.moved.keys() == {0}
+    assert unstable.moved == {"age": (0.45, math.nextafter(0.5, 1))} and fragile.moved.keys() == {"age"}
+    assert unstable.moved_by_position == {0: (0.45, math.nextafter(0.5, 1))}
+    assert unstable.in_words() == "age 0.45 → 0.500001"
 
 
 def test_without_a_neighbourhood_there_is_no_resilience() -> None:
@@ -168,6 +170,8 @@ def bits(value: Any) -> Any:
         return (value.shape, value.dtype.str, content)
     if isinstance(value, tuple):
         return tuple(bits(item) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, tp.Attacker):
+        return {field.name: bits(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return (type(value), value)
 
 
@@ -213,7 +217,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
-    ({"version": 9}, "it has version 9; this treeproof reads version 1"),
+    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 2"),
     ({"extra": 1}, "unknown or missing fields: extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
@@ -241,8 +245,11 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"epsilons": [{"all": -1}]}, "epsilon must be at least 0, got -1"),
     ({"epsilons": [{"all": "a"}]}, "epsilon must be a number, got 'a'"),
     ({"epsilons": [{"some": 1}]}, "epsilon must be one of"),
-    ({"has_witness": [True, 1, False, False]}, "has_witness must not contain 1"),
-    ({"has_witness": [True]}, "has_witness has 1 entries instead of 4"),
+    ({"refuted": ["stability", 1, None, None]}, 'refuted must not contain 1; an entry is null, "stability" or the num'),
+    ({"refuted": ["stability", -2, None, None]}, "refuted must not contain -2"),
+    ({"refuted": ["resilience", 0, None, None]}, "refuted must not contain 'resilience'"),
+    ({"refuted": [True, 0, None, None]}, "refuted must not contain True"),
+    ({"refuted": ["stability"]}, "refuted has 1 entries instead of 4"),
     ({"X": [[0.0, 0.0]] * 3}, "X has 3 entries instead of 4"),
     ({"X": [[0.0, 0.0]] * 3 + [[0.0]]}, "X has 1 entries instead of 2"),
     ({"X": [[0.0, "1.5"]] * 4}, "X must not contain '1.5'"),
@@ -270,6 +277,23 @@ def test_files_that_contradict_themselves_are_refused(change: dict[str, Any], me
     with pytest.raises(tp.InvalidInput, match=message) as caught:
         Verification.from_json(json.dumps(content))
     assert "\n" not in str(caught.value)
+
+
+def test_files_of_version_1_are_still_read() -> None:
+    found = result()
+    content = json.loads(found.to_json())
+    assert content.pop("refuted") == ["stability", 0, None, None]
+    old = content | {"version": 1, "has_witness": [True, True, False, False]}
+    again = Verification.from_json(json.dumps(old))
+    assert again.rows.refuted.tolist() == found.rows.refuted.tolist()
+    assert again.rows.epsilon_index.tolist() == [-1, -1, -1, -1], "which neighbourhood was not written down"
+    assert repr(again) == repr(found)
+    for wrong, message in (
+        ([True, 1, False, False], "has_witness must not contain 1"),
+        ([True], "has 1 entries instead of 4"),
+    ):
+        with pytest.raises(tp.InvalidInput, match=message):
+            Verification.from_json(json.dumps(old | {"has_witness": wrong}))
 
 
 def test_a_missing_field_is_named() -> None:

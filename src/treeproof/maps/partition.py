@@ -26,7 +26,7 @@ from treeproof.run.limits import Limits
 from treeproof.run.watch import Door, run_watched, watched
 from treeproof.run.workers import GRACE, Crew
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 Int32Array = npt.NDArray[np.int32]
 

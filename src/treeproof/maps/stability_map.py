@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
-from treeproof.maps.file import MapContent, read_map, write_map
 from treeproof.maps.fine_grid import FineGrid
+from treeproof.maps.map_file import MapContent, read_map, write_map
 from treeproof.maps.partition import Int32Array, Partition, Problem, cut_tables, list_leaves
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_pair
@@ -31,7 +31,7 @@ from treeproof.run.progress import progress_line
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 MAX_BYTES = 4 * 2**30
 
@@ -137,6 +137,8 @@ class StabilityMap:
         or on Ctrl-C. `order="volume"` cuts the largest boxes first; a set of rows, those that hold most of them: that
         decides what a stopped map covers, never a verdict. `resume` goes on from another map of the same model and
         attacker. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says.
+
+        One parameter per choice that users have.
         """
         began = time.monotonic()
         ensemble = as_ensemble(model, voting=voting)

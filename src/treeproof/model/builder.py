@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST
 
 LEAF = -1
@@ -41,6 +42,7 @@ class EnsembleBuilder:
         origin: str = "treeproof",
         source: Any = None,
     ) -> None:
+        """One parameter per property of a model."""
         self._rule = rule or ScoreRule()
         self._classes = _check_classes(classes)
         self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)

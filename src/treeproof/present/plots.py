@@ -108,7 +108,7 @@ def slice(
 
     A plain square is proved stable at all of its points; a hatched one holds a point that an attack breaks; a dotted
     one was not decided. The line is the decision boundary. The rows of X are drawn where their two features are,
-    whatever their others; with their labels `y` in the colour of these.
+    whatever their others; with their labels `y` in the colour of these. One parameter per choice that users have.
     """
     ensemble = as_ensemble(model, voting=voting).named_after(X)
     rows = ensemble.check_rows(X)

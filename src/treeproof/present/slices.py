@@ -60,7 +60,7 @@ def cut_slice(
     """Decide the stability of every square of the plane through `row` in which two features go from `low` to `high`.
 
     The other features stay as in `row`, except for what the attacker does to them. Squares that are not decided in
-    time (`timeout` each, `max_seconds` in all) are UNKNOWN.
+    time (`timeout` each, `max_seconds` in all) are UNKNOWN. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier

@@ -94,9 +94,14 @@ class Witness:
     @property
     def moved(self) -> dict[int | str, tuple[float, float]]:
         """The value before and after of each column that the attacker changed, by name if columns have names."""
-        same = (self.neighbour == self.attacked) | (np.isnan(self.neighbour) & np.isnan(self.attacked))
         names: Any = range(len(self.x)) if self.feature_names is None else self.feature_names
-        return {names[f]: (float(self.neighbour[f]), float(self.attacked[f])) for f in np.flatnonzero(~same)}
+        return {names[f]: ends for f, ends in self.moved_by_position.items()}
+
+    @property
+    def moved_by_position(self) -> dict[int, tuple[float, float]]:
+        """The same by the positions of the columns."""
+        same = (self.neighbour == self.attacked) | (np.isnan(self.neighbour) & np.isnan(self.attacked))
+        return {int(f): (float(self.neighbour[f]), float(self.attacked[f])) for f in np.flatnonzero(~same)}
 
     def in_words(self, most: int = 4) -> str:
         """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`."""

@@ -18,7 +18,8 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
 
 FORMAT = "treeproof-verification"
-VERSION = 1
+VERSION = 2
+"""Version 1, which is still read, says only whether a row has a counterexample, in `has_witness`."""
 
 # What a file contains besides scalars; rows are (n, n_features) doubles.
 _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
@@ -34,7 +35,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "label_dtype": (str,),
 }
 _FIELDS = {
-    *("format", "version", "feature_names", "epsilons", "epsilon_names", "stability", "resilience", "has_witness"),
+    *("format", "version", "feature_names", "epsilons", "epsilon_names", "stability", "resilience", "refuted"),
     *_SCALARS,
     *_LABELS,
     *_ROWS,
@@ -62,7 +63,7 @@ def content_of(result: Any) -> dict[str, Any]:
         **{name: [_plain_label(label) for label in array.tolist()] for name, array in labels.items()},
         "stability": rows.stability.tolist(),
         "resilience": rows.resilience.tolist(),
-        "has_witness": rows.has_witness.tolist(),
+        "refuted": _refuted_to_json(rows),
         **{name: _rows_to_json(getattr(rows, name)) for name in _ROWS},
     }
 
@@ -72,10 +73,12 @@ def fields_of(text: str) -> dict[str, Any]:
     content = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'it lacks "format": "{FORMAT}"')
-    if content.get("version") != VERSION:
-        raise InvalidInput(f"it has version {content.get('version')!r}; this treeproof reads version {VERSION}")
-    if content.keys() != _FIELDS:
-        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ _FIELDS))}")
+    version = content.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
+    fields = _FIELDS if version > 1 else _FIELDS - {"refuted"} | {"has_witness"}
+    if content.keys() != fields:
+        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
     for name, kinds in _SCALARS.items():
         if type(content[name]) not in kinds:
             raise InvalidInput(f"{name} has the wrong type: {content[name]!r}")
@@ -103,18 +106,45 @@ def fields_of(text: str) -> dict[str, Any]:
 def _table_from_json(content: dict[str, Any], n: int, width: int, n_epsilons: int) -> RowTable:
     stability = _outcomes_from_json(content["stability"], "stability", n)
     lines = _list(content["resilience"], "resilience", (list,), n_epsilons)
-    has_witness = np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_)
-    refuted = np.where(stability == Outcome.REFUTED, Refuted.STABILITY, Refuted.RESILIENCE)
+    refuted, epsilon_index = _refuted_from_json(content, stability, n_epsilons)
     return RowTable(
         **{name: _rows_from_json(content[name], name, n, width) for name in _ROWS},
         stability=stability,
         resilience=np.array([_outcomes_from_json(line, "resilience", n) for line in lines], dtype=np.int8).reshape(
             n_epsilons, n
         ),
-        refuted=np.where(has_witness, refuted, Refuted.NOTHING).astype(np.int8),
-        epsilon_index=np.full(n, -1, dtype=np.int64),
+        refuted=refuted,
+        epsilon_index=epsilon_index,
         boxes=content["boxes"],
     )
+
+
+def _refuted_to_json(rows: RowTable) -> list[str | int | None]:
+    """What each row's counterexample refutes: null for none, "stability", or the number of a neighbourhood."""
+    names = {Refuted.NOTHING: None, Refuted.STABILITY: "stability"}
+    pairs = zip(rows.refuted.tolist(), rows.epsilon_index.tolist(), strict=True)
+    return [names[Refuted(what)] if what != Refuted.RESILIENCE else index for what, index in pairs]
+
+
+def _refuted_from_json(
+    content: dict[str, Any], stability: npt.NDArray[np.int8], n_epsilons: int
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+    n = len(stability)
+    if "has_witness" in content:
+        has_witness = np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_)
+        what = np.where(stability == Outcome.REFUTED, Refuted.STABILITY, Refuted.RESILIENCE)
+        return np.where(has_witness, what, Refuted.NOTHING).astype(np.int8), np.full(n, -1, dtype=np.int64)
+    refuted, index = np.zeros(n, dtype=np.int8), np.full(n, -1, dtype=np.int64)
+    for row, value in enumerate(_list(content["refuted"], "refuted", (str, int, type(None)), n)):
+        if value == "stability":
+            refuted[row] = Refuted.STABILITY
+        elif type(value) is int and -1 <= value < n_epsilons:
+            refuted[row], index[row] = Refuted.RESILIENCE, value
+        elif value is not None:
+            raise InvalidInput(
+                f'refuted must not contain {value!r}; an entry is null, "stability" or the number of a neighbourhood'
+            )
+    return refuted, index
 
 
 def _refuse_constant(token: str) -> Any:

@@ -59,6 +59,7 @@ def run_watched(
         finally:
             done.set()
 
+    limits.is_over()
     threading.Thread(target=run, daemon=True).start()
     interrupted = _wait(done, limits, look, grace)
     door.close()
@@ -72,6 +73,15 @@ def watched(work: Callable[[], T], limits: Limits, look: Callable[[], None] | No
     """What the work returns, ended early when the limits say so; raises KeyboardInterrupt after Ctrl-C."""
     result: list[T] = []
     if run_watched(lambda _: result.append(work()), limits, look):
+        raise KeyboardInterrupt
+    return result[0]
+
+
+def kept_after_ctrl_c(work: Callable[[], T], limits: Limits) -> T:
+    """What the work returns, even if Ctrl-C ends it early; a second Ctrl-C raises as usual."""
+    result: list[T] = []
+    run_watched(lambda _: result.append(work()), limits)
+    if not result:
         raise KeyboardInterrupt
     return result[0]
 

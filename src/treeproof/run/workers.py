@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.run.limits import Limits
+from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.transport import Carried
 from treeproof.run.watch import Door, run_watched
 
@@ -26,6 +26,14 @@ def in_groups(n: int, size: int) -> list[npt.NDArray[np.int64]]:
     return [np.arange(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def n_workers(n_jobs: Any) -> int:
+    """The number of workers that joblib would use in the calling thread."""
+    from joblib import effective_n_jobs
+
+    check_jobs(n_jobs)
+    return int(effective_n_jobs(n_jobs))
+
+
 class Crew(Generic[Content]):
     """joblib's workers, and what all their tasks share; inside `with`, they are kept from one call to the next.
 
@@ -33,11 +41,11 @@ class Crew(Generic[Content]):
     """
 
     def __init__(self, content: Content, n_jobs: int | None) -> None:
-        from joblib import Parallel, effective_n_jobs
+        from joblib import Parallel
 
         self._carried = Carried(content)
         self._parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", batch_size=1)
-        self.size: int = effective_n_jobs(n_jobs)
+        self.size = n_workers(n_jobs)
 
     def __enter__(self) -> Crew[Content]:
         self._parallel.__enter__()

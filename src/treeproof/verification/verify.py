@@ -23,7 +23,7 @@ from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.request import Request
 from treeproof.verification.witnesses import shorten
 
@@ -68,7 +68,7 @@ def verify(
     `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or
     whatever `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the
     model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question that was
-    stopped: what it decided is taken over, and only the rest is searched.
+    stopped: what it decided is taken over, and only the rest is searched. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris

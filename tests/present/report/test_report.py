@@ -192,11 +192,11 @@ def test_large_results_stay_small_and_are_counted_honestly() -> None:
 
 
 def test_broken_rows_come_first_where_not_all_fit(result: tp.Verification, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeproof.present.report.instances.MOST_INSTANCES", 5)
+    monkeypatch.setattr("treeproof.present.report.instances.MAX_INSTANCES", 5)
     chosen = choose(result)
     assert [entry[3] for entry in chosen.entries] == sorted(kinds_of(result))[:5]
     assert sum(chosen.shown) == 5 and sum(chosen.counts) == len(result)
-    monkeypatch.setattr("treeproof.present.report.instances.MOST_LETTERS", 200)
+    monkeypatch.setattr("treeproof.present.report.instances.MAX_CHARACTERS", 200)
     assert 0 < len(choose(result).entries) < 5
 
 

@@ -25,7 +25,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import from_ordinal, ordinal
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.lowest import PATIENT, QUICK, lowest_levels
 from treeproof.verification.radii.question import Broken
 from treeproof.verification.radii.radii import _resilience, resilience_radius, robustness_radius

@@ -25,7 +25,7 @@ from tests.support.radius_oracle import TINY, largest_root, least_cost, least_sc
 from tests.support.strategies import Case, cases, points, tiny_ensembles
 from treeproof.importers import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.radii import (
     ResilienceCurve,
     _resilience,

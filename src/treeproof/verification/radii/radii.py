@@ -20,7 +20,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.lowest import Found, lowest_levels
 from treeproof.verification.radii.question import Level
 from treeproof.verification.radii.resilience import Resilience
@@ -51,7 +51,8 @@ def robustness_radius(
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
     -inf is a row with a wrong label, inf one that no scale breaks, and nan one where a single search took more than
-    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`.
+    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`. One parameter per
+    choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -86,7 +87,7 @@ def resilience_radius(
     double; the result is the largest double that is not above it.
 
     -inf is a row that is not robust, inf one that is resilient in every neighbourhood, and nan one where a single
-    search took more than `timeout` seconds. `n_jobs` as in `verify`.
+    search took more than `timeout` seconds. `n_jobs` as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -138,6 +139,8 @@ def resilience_curve(
     voting: Any = None,
 ) -> ResilienceCurve:
     """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
+
+    One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier

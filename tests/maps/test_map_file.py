@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import treeproof as tp
 from tests.support.small_maps import ATTACKERS, small_forest
 from treeproof.errors import InvalidInput
-from treeproof.maps.file import _HEAD, MAGIC
+from treeproof.maps.map_file import _HEAD, MAGIC
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.results.verdicts import Status
 

@@ -130,6 +130,7 @@ def _load(path: str | os.PathLike[str], voting: Voting | None, allow_pickle: boo
 
 
 def check_voting(voting: object) -> None:
+    """Refuses what is neither "soft" nor "hard" nor None."""
     if not (voting is None or (isinstance(voting, str) and voting in ("soft", "hard"))):
         raise InvalidInput(f"voting must be 'soft' or 'hard', got {voting!r}")
 
