@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -303,6 +304,15 @@ def test_features_and_names_of_the_slices(result: tp.Verification) -> None:
         tp.report_html(FOREST, result, feature_names=names[:3])
     with pytest.raises(tp.InvalidInput, match="the model has no feature names; give an index instead of 'stem'"):
         tp.report_html(FOREST, result, features=["stem"])
+
+
+def test_the_table_is_the_same_with_and_without_names(page: str) -> None:
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    frame = pd.DataFrame(X, columns=names)
+    forest = RandomForestClassifier(7, max_depth=3, random_state=0).fit(frame, y)
+    data = data_of(tp.report_html(forest, tp.verify(forest, frame, y, ATTACKER, epsilon=0.1), max_seconds=0))
+    assert data["entries"] == data_of(page)["entries"]
+    assert data["names"] and all(names[int(f)] == name for f, name in data["names"].items())
 
 
 def test_a_result_of_something_else_is_refused(result: tp.Verification) -> None:
