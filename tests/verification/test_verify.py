@@ -417,11 +417,11 @@ def test_an_earlier_result_is_taken_over_and_the_rest_is_searched(tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"attacker": tp.Attacker.linf(0.06)}, "another attacker"),
-        ({"epsilon": 0.02}, "another epsilon"),
-        ({"X": np.zeros((40, 30))}, "another set of rows"),
-        ({"y": np.zeros(40, dtype=int)}, "another set of labels"),
-        ({"model": "gradient boosting"}, "another model"),
+        ({"attacker": tp.Attacker.linf(0.06)}, "has a different attacker; start again"),
+        ({"epsilon": 0.02}, "has a different epsilon"),
+        ({"X": np.zeros((40, 30))}, "has a different set of rows"),
+        ({"y": np.zeros(40, dtype=int)}, "has a different set of labels"),
+        ({"model": "gradient boosting"}, "has a different model"),
     ],
 )
 def test_a_result_about_something_else_is_not_resumed(change: dict, message: str) -> None:
@@ -500,7 +500,7 @@ GOOD = {"X": [[0.1, 0.2], [0.6, 0.3]], "y": [0, 1], "attacker": tp.Attacker.linf
         ({"y": [0, 2]}, r"row 1: the model does not know the label 2; it predicts \[0, 1\]"),
         ({"y": [0, math.nan]}, "row 1: the model does not know the label nan"),
         ({"y": ["0", "1"]}, "row 0: the model does not know the label '0'"),
-        ({"y": [0]}, "X has 2 rows and y has 1 labels; one per row each"),
+        ({"y": [0]}, "X has 2 rows and y has 1 labels; give one label per row"),
         ({"y": [[0], [1]]}, r"labels must be a list with one label per row, got shape \(2, 1\)"),
         ({"y": None}, "labels must be a list with one label per row"),
         ({"attacker": 0.1}, "attacker must be a treeproof.Attacker, got float"),
