@@ -486,5 +486,5 @@ def test_models_that_are_no_trees_are_refused() -> None:
         GuardedClassifier(LogisticRegression(), ATTACKER).fit(X, y)
     with pytest.raises(tp.UnsupportedModel, match="no importer for NoneType"):
         GuardedClassifier(None, ATTACKER).fit(X, y)
-    with pytest.raises(tp.UnsupportedModel, match="GuardedClassifier is no tree model; pass the model inside it"):
+    with pytest.raises(tp.UnsupportedModel, match="GuardedClassifier is not a tree model; pass the model inside it"):
         tp.from_model(GuardedClassifier(forest(), ATTACKER).fit(X, y))

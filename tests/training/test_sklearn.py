@@ -270,5 +270,5 @@ def test_a_subclass_with_a_predict_of_its_own_is_refused() -> None:
 
 
 def test_other_classes_of_treeproof_are_no_models() -> None:
-    with pytest.raises(tp.UnsupportedModel, match="Attacker is no tree model"):
+    with pytest.raises(tp.UnsupportedModel, match="Attacker is not a tree model"):
         tp.from_model(ATTACKER)
