@@ -175,9 +175,9 @@ def test_scorers_refuse_what_they_cannot_use() -> None:
         robust_accuracy_scorer(0.1)  # type: ignore[arg-type]
     with pytest.raises(tp.InvalidInput, match="epsilon is None; give the size"):
         resilience_scorer(ATTACKER, None)
-    with pytest.raises(tp.InvalidInput, match="X has 120 rows, y 3 labels and there are 3 weights"):
+    with pytest.raises(tp.InvalidInput, match="X has 120 rows, y has 3 labels and there are 3 weights"):
         robust_accuracy_scorer(ATTACKER)(tree, X, y[:3])
-    with pytest.raises(tp.InvalidInput, match="there is no row to score"):
+    with pytest.raises(tp.InvalidInput, match="X has no rows to score"):
         robust_accuracy_scorer(ATTACKER)(tree, X[:0], y[:0])
 
 
@@ -236,7 +236,7 @@ def test_data_is_refused_as_in_scikit_learn(model: Any) -> None:
     broken[3, 1] = math.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.fit(broken, y)
-    with pytest.raises(ValueError, match="y has one class only, 1; training needs at least two classes"):
+    with pytest.raises(ValueError, match="y has only one class, 1; training needs at least two"):
         model.fit(X, np.ones(len(X), dtype=int))
     with pytest.raises(ValueError, match="sample_weight of row 0 is -1.0; weights must be at least 0"):
         model.fit(X, y, sample_weight=-np.ones(len(X)))
