@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks.regression import counts
 from benchmarks.regression.against import CannotCompare, compare_times
@@ -24,16 +25,40 @@ def table(cases: Sequence[Case], jobs: int) -> dict[str, counts.Counts]:
     found = {}
     for case in cases:
         if why := why_skipped(case):
-            print(f"{case.name:40} skipped: {why}", flush=True)
+            print(f"{case.name:38} skipped: {why}", flush=True)
             continue
         measured = measure(case, jobs)
         found[case.name] = measured.counts
-        numbers = ", ".join(f"{value:,} {name}" for name, value in measured.counts.items() if isinstance(value, int))
-        print(f"{case.name:40} {measured.first:7.2f} s  {numbers}", flush=True)
+        numbers = ", ".join(
+            f"{value:,} {name}" for name, value in measured.counts.items() if type(value) is int and value
+        )
+        print(f"{case.name:38} {measured.first:7.2f} s  {numbers}", flush=True)
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, cases: Sequence[Case] = CASES, path: Path = counts.STORED) -> int:
+    options = _parser().parse_args(arguments)
+    stored = counts.read(path)
+    known = [case.name for case in cases]
+    chosen = [case for case in cases if options.only in case.name]
+    expected = [name for name in [*known, *stored] if options.only in name]
+    if not expected:
+        return _refused(f"no case has {options.only!r} in its name")
+    if options.against is not None:
+        return _against(options)
+    found = table(chosen, options.jobs)
+    if options.update:
+        counts.write(counts.updated(stored, found, known), path)
+        print(f"stored in {path.name}")
+        return 0
+    skipped = [case.name for case in chosen if case.name not in found]
+    lines = counts.differences(stored, found, [name for name in expected if name not in skipped])
+    for line in lines or [f"{len(found)} cases, all counts as in {path.name}"]:
+        print(line)
+    return 1 if lines else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.regression", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -43,34 +68,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mode.add_argument("--update", action="store_true", help="store what is counted now")
     mode.add_argument("--against", metavar="REV", help="compare times with this commit, in fresh processes by turns")
     parser.add_argument("--rounds", type=int, default=5, help="for --against: the best of so many rounds counts")
-    options = parser.parse_args(arguments)
-    cases = [case for case in CASES if options.only in case.name]
-    stored = counts.read()
-    expected = [name for name in {**stored, **dict.fromkeys(case.name for case in CASES)} if options.only in name]
-    if not expected:
-        print(f"no case has {options.only!r} in its name", file=sys.stderr)
-        return 2
-    if options.against is not None:
-        try:
-            return compare_times(options.against, options.only, options.rounds)
-        except KeyboardInterrupt:
-            print("stopped; the other commit's worktree is removed", file=sys.stderr)
-            return 130
-        except CannotCompare as error:
-            print(error, file=sys.stderr)
-            return 2
-    found = table(cases, options.jobs)
-    if options.update:
-        counts.write(counts.updated(stored, found, [case.name for case in CASES]))
-        print(f"stored in benchmarks/{counts.STORED.name}")
-        return 0
-    skipped = {case.name for case in cases if case.name not in found}
-    lines = counts.differences(stored, found, [name for name in expected if name not in skipped])
-    for line in lines:
-        print(line)
-    if not lines:
-        print(f"{len(found)} cases, all counts as stored")
-    return 1 if lines else 0
+    return parser
+
+
+def _against(options: argparse.Namespace) -> int:
+    if options.rounds < 1:
+        return _refused(f"--rounds must be at least 1, got {options.rounds}")
+    try:
+        return compare_times(options.against, options.only, options.rounds)
+    except CannotCompare as error:
+        return _refused(str(error))
+    except KeyboardInterrupt:
+        print("stopped; the worktree of the other commit is removed", file=sys.stderr)
+        return 130
+
+
+def _refused(why: str) -> int:
+    print(why, file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

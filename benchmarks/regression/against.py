@@ -65,6 +65,13 @@ class Side:
         """The least CPU seconds of a case in any round."""
         return min((run[case].best for run in self.warm), default=math.nan)
 
+    def unsteady(self, case: str) -> list[str]:
+        """How the counts of a later run differ from those of the first one, which they never should."""
+        for run in self.warm:
+            if differ := changes(self.cold[case].counts, run[case].counts):
+                return [f"{self.name}, from run to run: {one}" for one in differ]
+        return []
+
 
 def commit_of(revision: str) -> str:
     """The full name of a commit, or CannotCompare."""
@@ -91,37 +98,38 @@ def compare_times(revision: str, only: str, rounds: int) -> int:
             for side in (there, here) if number % 2 == 0 else (here, there):
                 side.warm.append(side.run(only, REPEATS))
     same = True
-    for line, agree in _lines(there, here, rounds):
+    for line, agree in lines(there, here):
         same &= agree
         print(line)
     return 0 if same else 1
 
 
-def _lines(there: Side, here: Side, rounds: int) -> Iterator[tuple[str, bool]]:
-    """Lines to print, and whether counts agree there."""
-    yield f"CPU seconds of {there.name} and here, best of {rounds} rounds; ratios below 1 are faster here", True
-    yield f"{'':40} {there.name:>8} {'here':>8} {'ratio':>6}   {'first use':>9} {'here':>8} {'ratio':>6}  counts", True
-    ratios = []
+def lines(there: Side, here: Side) -> Iterator[tuple[str, bool]]:
+    """Lines to print, and whether both sides agree in what they counted."""
+    yield f"CPU seconds of {there.name} and here, best of {len(here.warm)} rounds; ratios below 1: faster here", True
+    yield f"{'':38} {there.name:>8} {'here':>8} {'ratio':>6}   {'first use':>9} {'here':>6} {'ratio':>6}  counts", True
+    ratios, firsts = [], []
     for case, now in here.cold.items():
         before = there.cold[case]
         failed = [f"{side.name}: {one.failure}" for side, one in ((there, before), (here, now)) if one.failure]
         if failed:
-            yield f"{case:40} {'; '.join(failed)}", False
+            yield f"{case:38} {'; '.join(failed)}", False
             continue
-        differ = changes(before.counts, now.counts)
+        differ = changes(before.counts, now.counts) or [*there.unsteady(case), *here.unsteady(case)]
         ratios.append(here.best(case) / there.best(case))
-        line = f"{case:40} {there.best(case):8.3f} {here.best(case):8.3f} {ratios[-1]:6.2f}   "
-        line += _first_use(before.first, now.first)
+        firsts.append((before.first, now.first))
+        line = f"{case:38} {there.best(case):8.3f} {here.best(case):8.3f} {ratios[-1]:6.2f}   {_first_use(*firsts[-1])}"
         yield f"{line}  {'; '.join(differ) or 'same'}", not differ
-    sums = [sum(one.first for one in side.cold.values() if not one.failure) for side in (there, here)]
-    mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
-    yield f"{'geometric mean; first use of everything':40} {'':8} {'':8} {mean:6.2f}   {_first_use(*sums)}", True
+    if ratios:
+        mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+        total = _first_use(*map(math.fsum, zip(*firsts, strict=True)))
+        yield f"{'geometric mean; first use of all':38} {'':8} {'':8} {mean:6.2f}   {total}", True
 
 
 def _first_use(before: float, now: float) -> str:
     if max(before, now) < COMPILED:
-        return f"{'':9} {'':8} {'':6}"
-    return f"{before:9.1f} {now:8.1f} {now / before:6.2f}"
+        return f"{'':9} {'':6} {'':6}"
+    return f"{before:9.1f} {now:6.1f} {now / before:6.2f}"
 
 
 def _say(text: str) -> None:

@@ -70,9 +70,12 @@ def verified(q: Question, n: int | None, attacker: Any, jobs: int, **neighbourho
 
 def counts_of(q: Question, result: tp.Verification) -> Counts:
     counts: Counts = {"input": checksum(q.text, result.X, result.y), "rows": len(result), "boxes": result.boxes}
-    counts |= {str(outcome): int((result.stability == outcome).sum()) for outcome in tp.Outcome}
-    for k, outcomes in enumerate(result.resilience_by_epsilon):
-        counts |= {f"resilience {k} {outcome}": int((outcomes == outcome).sum()) for outcome in tp.Outcome}
+    several = len(result.epsilons) > 1
+    answers = {"stability": result.stability}
+    for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
+        answers[f"resilience at {epsilon}" if several else "resilience"] = outcomes
+    for name, outcomes in answers.items():
+        counts |= {f"{name} {outcome}": int((outcomes == outcome).sum()) for outcome in tp.Outcome}
     moved = (result.neighbour != result.attacked) & ~np.isnan(result.attacked)
     return counts | {
         "counterexamples": int(result.has_witness.sum()),
@@ -166,7 +169,7 @@ def imported(text: str, ending: str, data: Data) -> Counts:
         **shape_of(ensemble),
         "thresholds": len(np.unique(ensemble.threshold[ensemble.feature >= 0])),
         "boxes": few.boxes,
-        "fingerprint": ensemble.fingerprint.hex()[:12],
+        "fingerprint": few.fingerprint[:12],
         "labels": checksum(ensemble.predict(data.X_test)),
     }
 

@@ -50,20 +50,20 @@ def updated(stored: dict[str, Counts], found: dict[str, Counts], known: Collecti
 def differences(stored: dict[str, Counts], found: dict[str, Counts], expected: Collection[str]) -> list[str]:
     """One line per count that is not as stored, and per case that only one side has; `expected` should have run."""
     lines = []
-    for name in [*stored, *(name for name in found if name not in stored)]:
+    for name in {**stored, **found}:
         if name not in stored:
-            lines.append(f"new: {name}: not in {STORED.name}")
+            lines.append(f"new: {name}: its counts are not stored")
         elif name in found:
             lines += [f"changed: {name}: {line}" for line in changes(stored[name], found[name])]
         elif name in expected:
-            lines.append(f"missing: {name}: in {STORED.name}, and there is no such case")
+            lines.append(f"missing: {name}: its counts are stored, and it did not run")
     return lines
 
 
 def changes(before: Counts, after: Counts) -> list[str]:
     """One line per count of a case that differs."""
     lines = []
-    for count in [*before, *(count for count in after if count not in before)]:
+    for count in {**before, **after}:
         was, now = before.get(count, "not counted"), after.get(count, "not counted")
         if was != now or type(was) is not type(now):
             lines.append(f"{count} was {_shown(was)}, is {_shown(now)}")
