@@ -11,7 +11,17 @@ import treeproof as tp
 from benchmarks.regression import counting
 from benchmarks.regression.counting import Ask, boosted, forest, from_file, through_library
 from benchmarks.regression.counts import Counts
-from benchmarks.regression.models import Data, cancer, coarse, digits, gappy, narrow_gappy, plane, wide_plane, wine
+from benchmarks.regression.models import (
+    Data,
+    cancer,
+    coarse,
+    crowded_cube,
+    cube,
+    digits,
+    gappy_cube,
+    small_gappy_cube,
+    wine,
+)
 
 Attacker = tp.Attacker
 
@@ -25,12 +35,15 @@ class Case:
     needs: str = ""
 
 
+# What a case uses is looked up when it runs: another commit may lack it, and can still run the others.
+
+
 def verify(model: Ask, n: int | None, attacker: Any, **near: Any) -> Callable[[int], Counts]:
     return lambda jobs: counting.verified(model(), n, attacker, jobs, **near)
 
 
-def radius(find: Any, model: Ask, n: int, attacker: Any) -> Callable[[int], Counts]:
-    return lambda jobs: counting.radii(find, model(), n, attacker, jobs)
+def radius(what: str, model: Ask, n: int, attacker: Any) -> Callable[[int], Counts]:
+    return lambda jobs: counting.radii(getattr(tp, f"{what}_radius"), model(), n, attacker, jobs)
 
 
 def build_map(model: Ask, attacker: Any, workers: int | None = None, **limits: Any) -> Callable[[int], Counts]:
@@ -41,8 +54,8 @@ def analyze(model: Ask, attacker: Any, until: int | None = None, **settings: Any
     return lambda jobs: counting.analyzed(model(), attacker, jobs, until, **settings)
 
 
-def train(kind: Any, data: Callable[[], Data], attacker: Any, **settings: Any) -> Callable[[int], Counts]:
-    return lambda jobs: counting.trained(kind(attacker, **settings), data(), jobs)
+def train(kind: str, data: Callable[[], Data], attacker: Any, **settings: Any) -> Callable[[int], Counts]:
+    return lambda jobs: counting.trained(getattr(tp, f"Robust{kind}Classifier")(attacker, **settings), data(), jobs)
 
 
 CANCER = partial(forest, cancer, 50, 6)
@@ -50,17 +63,17 @@ LARGER = partial(forest, cancer, 150, 8)
 VOTES = partial(forest, cancer, 15, 4, hard=True)
 DIGITS = partial(forest, digits, 40, 8)
 WINE = partial(forest, wine, 25, 5, hard=True)
-LARGE_TREES = partial(forest, wide_plane, 30, 14)
+LARGE_TREES = partial(forest, crowded_cube, 30, 14)
 COARSE = partial(forest, coarse, 15, 5)
-SMALL = partial(forest, plane, 13, 3, hard=True)
-SMALLER = partial(forest, plane, 9, 3, hard=True)
-MEDIUM = partial(forest, plane, 21, 3, hard=True)
+SMALL = partial(forest, cube, 13, 3, hard=True)
+SMALLER = partial(forest, cube, 9, 3, hard=True)
+MEDIUM = partial(forest, cube, 21, 3, hard=True)
 BOOSTED = partial(boosted, cancer, 40, 5, "cut")
 SINGLE = partial(boosted, cancer, 40, 5, "cut", "float32")
 SIGMOID = partial(boosted, wine, 30, 5, "sigmoid")
 SOFTMAX = partial(boosted, wine, 30, 5, "softmax", "float32")
 SOFTMAX_DIGITS = partial(boosted, digits, 20, 5, "softmax")
-MISSING = partial(boosted, gappy, 30, 5, "cut")
+MISSING = partial(boosted, gappy_cube, 30, 5, "cut")
 
 LEFT = Attacker((-0.1, 0.0), budget=1)
 PAIRS = Attacker((-0.1, 0.1), budget=2)
@@ -103,32 +116,32 @@ CASES = [
     Case("verify: intervals between doubles", verify(COARSE, 60, NARROW, epsilon=6.0)),
     Case("verify: XGBoost object", partial(through_library, "xgboost"), needs="xgboost"),
     Case("verify: LightGBM object", partial(through_library, "lightgbm"), needs="lightgbm"),
-    Case("radius: robustness, L∞", radius(tp.robustness_radius, CANCER, 40, Attacker.linf(1.0))),
-    Case("radius: robustness, budget 2", radius(tp.robustness_radius, SMALL, 200, Attacker((-1.0, 1.0), budget=2))),
-    Case("radius: robustness, L1", radius(tp.robustness_radius, SMALL, 30, Attacker.lp(1, 1.0))),
-    Case("radius: robustness, L2", radius(tp.robustness_radius, SMALL, 30, Attacker.lp(2, 1.0))),
-    Case("radius: resilience, L∞", radius(tp.resilience_radius, CANCER, 30, Attacker.linf(0.02))),
-    Case("radius: resilience, budget 2", radius(tp.resilience_radius, SMALL, 150, PAIRS)),
+    Case("radius: robustness, L∞", radius("robustness", CANCER, 40, Attacker.linf(1.0))),
+    Case("radius: robustness, budget 2", radius("robustness", SMALL, 200, Attacker((-1.0, 1.0), budget=2))),
+    Case("radius: robustness, L1", radius("robustness", SMALL, 30, Attacker.lp(1, 1.0))),
+    Case("radius: robustness, L2", radius("robustness", SMALL, 30, Attacker.lp(2, 1.0))),
+    Case("radius: resilience, L∞", radius("resilience", CANCER, 30, Attacker.linf(0.02))),
+    Case("radius: resilience, budget 2", radius("resilience", SMALL, 150, PAIRS)),
     # Maps that take more than one task, or end early, are cut by tasks that depend on the number of workers.
     Case("map: one-sided", build_map(SMALL, LEFT)),
     Case("map: two workers", build_map(MEDIUM, LEFT, workers=2)),
     Case("map: budget 2", build_map(SMALLER, PAIRS, workers=1)),
     Case("map: stopped, largest first", build_map(SMALL, PAIRS, workers=1, max_boxes=5000)),
-    Case("map: stopped, most rows first", build_map(SMALL, PAIRS, workers=1, max_boxes=5000, order=plane().X[:100])),
-    Case("map: boosted, L∞", build_map(partial(boosted, plane, 5, 3, "cut"), Attacker.linf(0.05), workers=1)),
+    Case("map: stopped, most rows first", build_map(SMALL, PAIRS, workers=1, max_boxes=5000, order=cube().X[:100])),
+    Case("map: boosted, L∞", build_map(partial(boosted, cube, 5, 3, "cut"), Attacker.linf(0.05), workers=1)),
     Case("analyze: converged", analyze(SMALL, LEFT)),
     Case("analyze: stopped", analyze(MEDIUM, LEFT, 100)),
     Case("analyze: budget 2, tracked", analyze(SMALL, PAIRS, 30, track=True)),
-    Case("analyze: missing values", analyze(partial(boosted, narrow_gappy, 15, 3, "cut"), LEFT, 60, missing=True)),
-    Case("train: tree, treant", train(tp.RobustTreeClassifier, wide_plane, Attacker.linf(0.03), max_depth=8)),
-    Case("train: tree, groot", train(tp.RobustTreeClassifier, wide_plane, PAIRS, max_depth=8, criterion="groot")),
+    Case("analyze: missing values", analyze(partial(boosted, small_gappy_cube, 15, 3, "cut"), LEFT, 60, missing=True)),
+    Case("train: tree, treant", train("Tree", crowded_cube, Attacker.linf(0.03), max_depth=8)),
+    Case("train: tree, groot", train("Tree", crowded_cube, PAIRS, max_depth=8, criterion="groot")),
     Case(
         "train: forest, treant, ε",
-        train(tp.RobustForestClassifier, cancer, PAIRS, epsilon=0.01, n_estimators=20, **FOREST),
+        train("Forest", cancer, PAIRS, epsilon=0.01, n_estimators=20, **FOREST),
     ),
     Case(
         "train: forest, groot, 10 classes",
-        train(tp.RobustForestClassifier, digits, Attacker.linf(0.05), criterion="groot", n_estimators=5, **FOREST),
+        train("Forest", digits, Attacker.linf(0.05), criterion="groot", n_estimators=5, **FOREST),
     ),
     Case("guard: online", lambda jobs: counting.guarded(LARGER(), Attacker.linf(0.07), "online", jobs)),
     Case("guard: map", lambda jobs: counting.guarded(SMALL(), LEFT, "map", jobs)),

@@ -15,7 +15,7 @@ import numpy as np
 import treeproof as tp
 from benchmarks.regression.counts import Counts, checksum
 from benchmarks.regression.files import as_lightgbm, as_native, as_xgboost, load
-from benchmarks.regression.models import Data, boosted_trees, forest_trees, gappy
+from benchmarks.regression.models import Data, boosted_trees, forest_trees, gappy_cube
 from treeproof import check
 
 
@@ -212,7 +212,7 @@ def predicted(q: Question, times: int) -> Counts:
 @cache
 def boosted_text(kind: str) -> tuple[str, Data]:
     """The same trees, which take missing values, as a file of a library."""
-    data = gappy()
+    data = gappy_cube()
     trees = boosted_trees(data, 60, 6, 7, True, True)
     return {"xgboost": as_xgboost, "lightgbm": as_lightgbm}[kind](trees, data.X.shape[1]), data
 

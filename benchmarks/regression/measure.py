@@ -20,7 +20,7 @@ import treeproof
 from benchmarks.regression.cases import CASES, Case
 from benchmarks.regression.counts import Counts
 
-REPEATS = 3
+REPEATS = 2
 """Runs of a case in one process of which the fastest counts; the first one, which loads compiled code, does not."""
 
 

@@ -84,22 +84,22 @@ def _made_up(n_features: int, n: int, missing: float = 0.0) -> Data:
 
 
 @cache
-def plane() -> Data:
+def cube() -> Data:
     return _made_up(8, 400)
 
 
 @cache
-def wide_plane() -> Data:
+def crowded_cube() -> Data:
     return _made_up(8, 1500)
 
 
 @cache
-def gappy() -> Data:
+def gappy_cube() -> Data:
     return _made_up(10, 400, missing=0.15)
 
 
 @cache
-def narrow_gappy() -> Data:
+def small_gappy_cube() -> Data:
     return _made_up(4, 400, missing=0.15)
 
 
@@ -129,17 +129,20 @@ class _Grower:
 
     def _node(self, rows: np.ndarray, level: int) -> int:
         cut = self._best_cut(rows) if level < self.depth else None
-        number = len(self.tree["feature"])
-        f, threshold, nan_left, left = cut or (LEAF, 0.0, False, rows)
-        for name, value in zip(self.tree, (f, threshold, LEAF, LEAF, nan_left), strict=False):
-            self.tree[name].append(value)
-        if f == LEAF:
-            # In the order of the nodes: a node's number is given before its children's.
+        if cut is None:
             self.tree["scores"].append(self.leaf(rows))
-            return number
+            return self._add(LEAF, 0.0, False)
+        f, threshold, nan_left, left = cut
+        number = self._add(f, threshold, nan_left)
         self.tree["left"][number] = self._node(rows[left], level + 1)
         self.tree["right"][number] = self._node(rows[~left], level + 1)
         return number
+
+    def _add(self, feature: int, threshold: float, nan_left: bool) -> int:
+        node = {"feature": feature, "threshold": threshold, "left": LEAF, "right": LEAF, "nan_left": nan_left}
+        for name, value in node.items():
+            self.tree[name].append(value)
+        return len(self.tree["feature"]) - 1
 
     def _best_cut(self, rows: np.ndarray) -> tuple[int, float, bool, np.ndarray] | None:
         best, cut = math.inf, None
@@ -183,7 +186,7 @@ def forest_trees(data: Data, n_trees: int, depth: int, seed: int, hard: bool = F
 
 
 def boosted_trees(data: Data, n_rounds: int, depth: int, seed: int, one_score: bool, single: bool) -> list[Tree]:
-    """Rounds of one tree per score, each fitted to what the trees before leave of 0 and 1; for `single`, in float32."""
+    """Rounds of one tree per score, each fitted to what those before it leave of 1 and -1; `single`: float32 leaves."""
     random = Random(seed)
     n_scores = 1 if one_score else data.n_classes
     targets = [data.y == (1 if one_score else k) for k in range(n_scores)]
