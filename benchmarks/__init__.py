@@ -1,1 +1,1 @@
-"""Side-by-side runs against peers; RESULTS.md says when and on what."""
+"""Side-by-side runs with other tools; RESULTS.md says when and on which machine."""

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from treeproof.paper import datasets
 
 SECONDS = 10.0
-"""Per instance, for us and for peers."""
+"""Per row, for treeproof and for other tools."""
 
 Data = Callable[[], tuple[np.ndarray, np.ndarray]]
 Fit = Callable[[np.ndarray, np.ndarray], Any]

@@ -19,7 +19,7 @@ import treeproof as tp
 from benchmarks.cases import Data, digits, forest, keel
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 ROWS = 20
 TREES, DEPTH = 100, 10
@@ -142,7 +142,7 @@ def _three(setting: Setting, run: Any, axis: str, value: float, scale: float) ->
     yield run(axis, value, EUCLIDEAN, tp.Attacker.lp(2, setting.radius * scale), 0.0)
 
 
-# Okabe and Ito's colours, told apart without seeing red or green; shapes and dashes say the same once more.
+# Okabe and Ito's colours can be told apart by the colour-blind; shapes and dashes make the same distinction.
 STYLES = {
     ROBUST: ("#0072B2", "o", "-"),
     RESILIENT: ("#D55E00", "s", "--"),
@@ -160,7 +160,7 @@ AXES = {
 
 
 def draw(measured: list[Point], timeout: float, file: Path) -> None:
-    """One panel per data set and axis: mean CPU time a row; hollow where some rows were left open."""
+    """One panel per data set and axis: mean CPU time per row; hollow where some rows were left open."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -215,7 +215,7 @@ def _draw_panel(panel: Any, measured: list[Point], axis: str) -> None:
 
 def main(timeout: float, file: Path, only: str) -> None:
     """Prints the table line by line and draws the plot."""
-    print(f"{ROWS} rows each, CPU time, one thread; rows are open after {timeout:g} s by the clock, means include them")
+    print(f"{ROWS} rows each, CPU time, one thread; rows left open after {timeout:g} s by the clock are in the means")
     print(HEADER)
     measured = []
     for setting in SETTINGS:

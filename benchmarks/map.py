@@ -25,7 +25,7 @@ from benchmarks.cases import breast_cancer
 from tests.support.golden import split
 
 LEFT = tp.Attacker((-0.03, 0.0), budget=1)
-# From the design notes: the authors' C++ (2 threads, same kind of machine), and the paper's own machine (20 threads).
+# Quoted: earlier runs of the authors' C++ (2 threads, the same kind of machine), and the paper (20 threads).
 AUTHORS = {
     "forest 5 × 3": "57 s, not exact",
     "TREANT 9 × 3": "111 s, not exact",
@@ -153,8 +153,8 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=["targets", "growth", "anytime", "queries"])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=300.0, help="limit for each map of `growth`")
-    parser.add_argument("--only", default="", help="targets whose name holds this text")
-    parser.add_argument("--plot", help="file for the figure of growth")
+    parser.add_argument("--only", default="", help="targets whose name contains this text")
+    parser.add_argument("--plot", help="file for the growth figure")
     options = parser.parse_args()
     measure(forest(2, 2), LEFT, options.jobs)  # compiled, or read from the cache
     measure(forest(2, 2), tp.Attacker((-0.03, 0.0), budget=2), options.jobs)

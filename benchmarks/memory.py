@@ -43,7 +43,7 @@ def train(name: str, delta: float, folder: str) -> None:
 
 
 def verify(how: str, delta: float, folder: str) -> None:
-    """Decides the saved rows and prints the peak in MB after imports, after loading and at the end; and open rows."""
+    """Decides the saved rows; prints the peak in MB after imports, after loading and at the end, and the open rows."""
     peaks = [_peak()]
     if how == "file":
         ensemble = tp.load_model(Path(folder, "model.json"))

@@ -18,7 +18,7 @@ from treeproof.paper import datasets
 
 
 def main() -> None:
-    """Trains first, then verifies all models twice and times the second, warm round."""
+    """Trains first, then verifies all models twice and times both rounds, the second of them warm."""
     table = json.loads(Path(os.environ["TREEPROOF_GOLDEN"], "paper/tables.json").read_text())
     split = cache(datasets.split)
     tasks = []

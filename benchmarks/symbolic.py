@@ -1,4 +1,4 @@
-"""The paper's analysis against its authors' own: same models, same attacker, estimates held against the exact values.
+"""The paper's analysis against its authors' own: same models, same attacker, estimates next to the exact values.
 
     TREEPROOF_GOLDEN=… TREEPROOF_DATA=… python -m benchmarks.symbolic [--threads N]
 

@@ -2,9 +2,9 @@
 
     TREEPROOF_GOLDEN=folder TREEPROOF_DATA=folder python -m benchmarks.training [--seeds 10] [--only table|speed|growth]
 
-The table uses the paper's data, splits and attackers: lower one feature by up to δ. `standard` are scikit-learn's
-forests of the paper, `paper` its robust models as published, `C++` forests of the authors' TREANT measured by
-treeproof. Growth needs no folder.
+The table uses the paper's data, splits and attackers: lower one feature by up to δ. `standard` are the
+paper's scikit-learn forests, `paper` its robust models as published, `C++` forests trained with the authors' TREANT
+and measured by treeproof. Growth needs no folder.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def short(values: Any, digits: int = 3) -> str:
 
 
 def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """The fastest of a few runs, compiled code loaded before."""
+    """The fastest of a few runs, with compiled code already loaded."""
     times = []
     for _ in range(REPEATS + 1):
         start = clock()
@@ -108,7 +108,7 @@ def speed() -> None:
     for dataset, delta in (("diabetes", 0.03), ("cod-rna", 0.07)):
         data = split(dataset)
         X, y = data.X_train, data.y_train
-        if dataset == "cod-rna":  # 8,000 rows, as the target says: some of the test rows, too
+        if dataset == "cod-rna":  # made up to 8,000 rows with some of the test rows
             X, y = (np.concatenate(pair)[:8000] for pair in ((X, data.X_test), (y, data.y_test)))
         for name, attacker in (
             (f"[-{delta}, 0], budget 1", tp.Attacker((-delta, 0.0), budget=1)),

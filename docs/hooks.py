@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("benchmarks", "experiments")
-"""Whose RESULTS.md, with its pictures, is a page."""
+"""Folders whose RESULTS.md becomes a page, with its pictures."""
 
 
 def on_files(files: Files, config: Any) -> Files:

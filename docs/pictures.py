@@ -1,4 +1,4 @@
-"""The picture of the first page, computed: two test sets that differ by less than ε, and what treeproof says of both.
+"""The computed picture of the first page: two test sets that differ by less than ε, and what treeproof says of both.
 
 python docs/pictures.py    writes docs/two_test_sets.svg; needs matplotlib
 """
@@ -25,8 +25,8 @@ COLOURS = ("#3b7dd8", "#e0862b")
 def two_test_sets() -> tuple[Any, tp.Verification, tp.Verification]:
     """A forest, and the verdicts on two test sets: B is A with some rows moved by less than ε.
 
-    Rows of A are robust, and chosen for the picture: some resilient, more not. Rows of B are moved to where they are
-    still correct and an attack succeeds, if there is such a place.
+    Rows of A are robust, and chosen for the picture: some are resilient, more are not. Rows of B are moved to where
+    they are still correct but an attack succeeds, if there is such a place.
     """
     X, y = make_moons(4000, noise=0.14, random_state=3)
     X = minmax_scale(X)

@@ -30,7 +30,7 @@ from tests.support.random_blocks import Block, Point, block
 from treeproof.check.evidence import is_witness
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.run.limits import Limits
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 SECONDS = 60.0
 """More than any of these rows needs by a factor of thousands: an open row is a mismatch."""

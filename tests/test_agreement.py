@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
-from tests.maps.test_stability_map import blurred, cell_corners, drawn, in_domain
 from tests.support.golden import needs_golden, standard_row
+from tests.support.small_maps import blurred, cell_corners, drawn, in_domain
 from tests.support.strategies import points
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.results.verdicts import Status
@@ -47,7 +47,7 @@ def test_symbolic_within_map_and_local_equal_to_it(part: int) -> None:
         assert (status[proved & known] == Status.STABLE).all()
         assert (local[proved] == tp.Outcome.PROVED).all()
         # An interval that excludes 0 may be narrower than the steps between doubles: symbolic attacks are too many.
-        if analysis.converged and smap.grid.sure.all() and all(low <= 0 <= high for low, high in plain.intervals):
+        if analysis.complete and smap.grid.sure.all() and all(low <= 0 <= high for low, high in plain.intervals):
             assert (proved == (status == Status.STABLE)).all()
 
     check()
@@ -69,5 +69,5 @@ def test_engines_agree_on_the_standard_models(row: int) -> None:
     few = tp.analyze(model, attacker, max_iterations=2, n_jobs=1).is_stable(rows)
     more = tp.analyze(model, attacker, max_iterations=60, n_jobs=1)
     assert (few <= more.is_stable(rows)).all() and (more.is_stable(rows) <= stable).all()
-    if more.converged:
+    if more.complete:
         assert (more.is_stable(rows) == stable).all()

@@ -136,8 +136,9 @@ def test_the_api_page_has_every_public_name() -> None:
     by_name = {path.rpartition(".")[2]: path for path in listed}
     assert set(tp.__all__) <= set(by_name)
     for name in tp.__all__:
+        public = getattr(tp, name)
         module, _, _ = by_name[name].rpartition(".")
-        assert getattr(importlib.import_module(module), name) is getattr(tp, name)
+        assert getattr(importlib.import_module(module), name) is public
 
 
 def test_numbers_of_the_picture_are_those_of_the_page() -> None:
@@ -158,6 +159,38 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [*PAGES, *BESIDE]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+PATH = re.compile(r"(?<![\w<>./-])((?:[\w.-]+/)*[\w.-]+(?:\.py\b|/$))(?:: (.*))?")
+"""`folder/`, `file.py`, or `file.py: name, Class.name`; what has a <placeholder> in it is none."""
+
+
+def named_paths(page: Path) -> list[tuple[str, list[str]]]:
+    """Every path that stands between backticks on a page, and the names that follow it."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = [match for span in re.findall(r"`([^`\n]+)`", prose) for match in PATH.findall(span)]
+    return [(path, re.findall(r"[\w.]+", names)) for path, names in found]
+
+
+def is_defined(name: str, file: Path) -> bool:
+    last = name.rpartition(".")[2]
+    return re.search(rf"^\s*(def|class) {last}\b|^{last}\b.* =", file.read_text("utf-8"), re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_and_names_on_a_page_exist(page: Path) -> None:
+    """From the root, from the package, or from beside the page."""
+    folders = (ROOT, ROOT / "src/treeproof", page.parent)
+    for path, names in named_paths(page):
+        found = [folder / path for folder in folders if (folder / path).exists()]
+        assert found, f"{page.name} names {path}, which does not exist"
+        for name in names:
+            assert is_defined(name, found[0]), f"{page.name} names {name} of {path}, which does not define it"
+
+
+def test_paths_are_found_on_pages() -> None:
+    found = named_paths(ROOT / "ARCHITECTURE.md")
+    assert ("_kernels/walk.py", ["walk_block"]) in found and ("importers/", []) in found and len(found) > 50
 
 
 def test_the_site_has_every_page() -> None:

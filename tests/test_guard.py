@@ -27,20 +27,11 @@ from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.oracles import OracleAttacker, Span
 from tests.support.strategies import Case, cases, points
+from tests.support.toys import forest, sample
 from treeproof.guard import GuardedClassifier
 from treeproof.model.ensemble import Ensemble
 
 ATTACKER = tp.Attacker.linf(0.05)
-
-
-def sample(classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.random((200, 4))
-    return X, np.digitize(X.sum(axis=1) + rng.normal(size=200) * 0.2, np.linspace(1.5, 2.5, classes - 1))
-
-
-def forest(**settings: Any) -> RandomForestClassifier:
-    return RandomForestClassifier(**{"n_estimators": 5, "max_depth": 3, "random_state": 0, **settings})
 
 
 # --- the promise -------------------------------------------------------------------------------------------------
@@ -268,7 +259,7 @@ def test_workers_do_not_change_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = sample(3)
     guard = GuardedClassifier(forest(), ATTACKER).fit(X, y)
     expected = guard.predict(X)
-    monkeypatch.setattr(module, "MOST_ROWS", 7)
+    monkeypatch.setattr(module, "MAX_ROWS", 7)
     assert (guard.predict(X) == expected).all()
     assert (clone(guard).set_params(n_jobs=3).fit(X, y).predict(X) == expected).all()
     with joblib.parallel_config(backend="loky", n_jobs=2):

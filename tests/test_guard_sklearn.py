@@ -21,8 +21,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import treeproof as tp
-from tests.test_guard import ATTACKER, forest, sample
+from tests.support.toys import forest, sample
 from treeproof.guard import GuardedClassifier
+
+ATTACKER = tp.Attacker.linf(0.05)
 
 SKIPPED = {
     "check_classifiers_train": "wants the class of highest probability in every row, and the guard abstains in some",

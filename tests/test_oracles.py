@@ -18,7 +18,8 @@ from tests.support import oracles
 from tests.support.oracles import OracleAttacker, Span
 from tests.support.strategies import Case, cases, tiny_ensembles
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 
 INF = math.inf
 QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)

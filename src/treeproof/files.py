@@ -18,6 +18,16 @@ def as_path(path: Any) -> Path:
     return Path(path)
 
 
+def read_text(file: Path) -> str:
+    """The text of a file, or InvalidInput."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{file} is not a text file") from None
+
+
 def write_whole(file: Path, text: str) -> None:
     """Replaces the file by one with this text; an error on the way leaves the old one as it was."""
     write_parts(file, [text.encode("utf-8")])

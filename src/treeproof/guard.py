@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,19 +24,20 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.stability_map import StabilityMap
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
-from treeproof.run.limits import Limits, as_seconds, check_jobs
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.limits import Limits, check_jobs
+from treeproof.run.workers import in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 BoolArray = npt.NDArray[np.bool_]
 
 MODES = ("online", "map")
-MOST_ROWS = 4096
+MAX_ROWS = 4096
 """Rows that one task decides at most."""
 
 
@@ -120,7 +120,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         self._check_settings()
         trained = not _is_fitted_already(self.estimator)
         model = self._train(X, y, fit_params) if trained else _plain(self.estimator)
-        ensemble = as_ensemble(model, voting=self.voting)  # type: ignore[arg-type]
+        ensemble = as_ensemble(model, voting=self.voting).named_after(X)  # type: ignore[arg-type]
         if not trained:
             self._take_columns(ensemble)
         classes = _classes_of(model, ensemble)
@@ -207,8 +207,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         if ready is not None and not isinstance(ready, StabilityMap):
             given = type(ready).__name__
             raise InvalidInput(f"stability_map must be a StabilityMap, got {given}; StabilityMap.load reads files")
-        as_seconds(self.timeout, "timeout")
-        as_seconds(self.max_seconds, "max_seconds")
+        Limits.of(timeout=self.timeout, max_seconds=self.max_seconds)
         check_jobs(self.n_jobs)
 
     def _train(self, X: Any, y: Any, fit_params: dict[str, Any]) -> Any:
@@ -270,16 +269,12 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
     def _search(self, rows: FloatArray) -> BoolArray:
         """Per row whether the local search proves it stable within the limits."""
-        from joblib import effective_n_jobs
-
-        began = time.monotonic()
-        in_all, timeout = as_seconds(self.max_seconds, "max_seconds"), as_seconds(self.timeout, "timeout")
+        limits = Limits.of(timeout=self.timeout, max_seconds=self.max_seconds)
         proved = np.zeros(len(rows), dtype=bool)
-        if timeout == 0:
+        if limits.timeout == 0:
             return proved
-        limits = Limits(timeout, None if in_all is None else began + in_all)
-        workers = effective_n_jobs(self.n_jobs)
-        size = int(np.clip(len(rows) // (4 * workers), 16, MOST_ROWS)) if workers > 1 else MOST_ROWS
+        workers = n_workers(self.n_jobs)
+        size = int(np.clip(len(rows) // (4 * workers), 16, MAX_ROWS)) if workers > 1 else MAX_ROWS
         tasks = [_Task(self._threat, group, rows[group], limits) for group in in_groups(len(rows), size)]
 
         def take(answer: tuple[npt.NDArray[np.int64], BoolArray]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
-from tests.maps.test_stability_map import ATTACKERS, cell_corners, drawn, forest
+from tests.support.small_maps import ATTACKERS, cell_corners, drawn, small_forest
 from treeproof.check.maps import check_map
 from treeproof.errors import SoundnessError
 from treeproof.maps.stability_map import StabilityMap
@@ -41,13 +41,13 @@ def test_maps_of_tiny_models_are_proved_again(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
 def test_maps_of_a_forest_are_proved_again(attacker: tp.Attacker) -> None:
-    clf, _, _ = forest(4, 2, classes=3)
+    clf, _, _ = small_forest(4, 2, classes=3)
     smap = StabilityMap.build(clf, attacker, voting="hard")
     assert check_map(tp.from_model(clf, voting="hard"), attacker, smap, sample=25) == min(25, smap.n_boxes)
 
 
 def test_every_flipped_status_is_caught() -> None:
-    clf, _, _ = forest(3, 2)
+    clf, _, _ = small_forest(3, 2)
     smap = StabilityMap.build(clf, ATTACKERS[0], voting="hard")
     model = tp.from_model(clf, voting="hard")
     assert check_map(model, ATTACKERS[0], smap) == smap.n_boxes
@@ -60,7 +60,7 @@ def test_every_flipped_status_is_caught() -> None:
 
 
 def test_every_moved_cut_that_changes_a_status_is_caught() -> None:
-    clf, _, _ = forest(3, 2)
+    clf, _, _ = small_forest(3, 2)
     smap = StabilityMap.build(clf, ATTACKERS[0], voting="hard")
     model = tp.from_model(clf, voting="hard")
     rows = np.array(cell_corners(smap, 10**6))
@@ -84,7 +84,7 @@ def test_every_moved_cut_that_changes_a_status_is_caught() -> None:
 
 
 def test_overlapping_or_missing_parts_are_caught() -> None:
-    clf, _, _ = forest(3, 2)
+    clf, _, _ = small_forest(3, 2)
     smap = StabilityMap.build(clf, ATTACKERS[0], voting="hard")
     model = tp.from_model(clf, voting="hard")
     for change in (lambda nodes: nodes[: len(nodes) - 2], lambda nodes: np.concatenate((nodes, nodes[-2:]))):

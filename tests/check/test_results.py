@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
+from tests.support.results import changed
 from tests.support.strategies import Case, cases
 from treeproof.check.results import check_verification
 
@@ -39,10 +39,10 @@ def question() -> tuple[Any, tp.Verification]:
     return clf, tp.verify(clf, X[1:80:2], y[1:80:2], tp.Attacker.linf(0.03), epsilon=0.01)
 
 
-def changed(result: tp.Verification, name: str, row: int, value: Any) -> tp.Verification:
+def with_entry(result: tp.Verification, name: str, row: int, value: Any) -> tp.Verification:
     array = getattr(result, name).copy()
     array[row] = value
-    return dataclasses.replace(result, **{name: array})
+    return changed(result, **{name: array})
 
 
 def test_a_damaged_result_does_not_hold() -> None:
@@ -57,13 +57,13 @@ def test_a_damaged_result_does_not_hold() -> None:
     claimed = result.resilience_by_epsilon[0].copy()
     claimed[fragile] = P
     for damaged, message in (
-        (changed(result, "predicted", stable, 1 - result.predicted[stable]), "predicted otherwise"),
-        (changed(result, "stability", unstable, P), "not stable within ε = 0.0|no counterexample"),
-        (changed(result, "stability", stable, R), "no counterexample"),
-        (changed(result, "has_witness", broken, False), "no counterexample"),
-        (changed(result, "attacked", broken, result.neighbour[broken]), "no counterexample"),
-        (changed(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample"),
-        (dataclasses.replace(result, resilience_by_epsilon=(claimed,)), "not stable within ε = 0.01|no counterexample"),
+        (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "predicted otherwise"),
+        (with_entry(result, "stability", unstable, P), "not stable within ε = 0.0|no counterexample"),
+        (with_entry(result, "stability", stable, R), "no counterexample"),
+        (with_entry(result, "has_witness", broken, False), "no counterexample"),
+        (with_entry(result, "attacked", broken, result.neighbour[broken]), "no counterexample"),
+        (with_entry(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample"),
+        (changed(result, resilience=claimed[None]), "not stable within ε = 0.01|no counterexample"),
     ):
         with pytest.raises(tp.SoundnessError, match=message):
             check_verification(clf, damaged)
@@ -72,7 +72,7 @@ def test_a_damaged_result_does_not_hold() -> None:
 def test_a_false_proof_is_found_even_without_its_counterexample() -> None:
     clf, result = question()
     row = int(np.argmax(result.stability == R))
-    false = changed(changed(result, "stability", row, P), "has_witness", row, False)
+    false = with_entry(with_entry(result, "stability", row, P), "has_witness", row, False)
     with pytest.raises(tp.SoundnessError, match=f"row {row} is not stable within ε = 0.0|row {row} has no"):
         check_verification(clf, false)
 

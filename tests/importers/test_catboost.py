@@ -20,7 +20,8 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import catboost as importer
 
 catboost = pytest.importorskip("catboost")
-zoo = pytest.importorskip("tests.zoo.catboost_cases")
+
+from tests.support.zoo import catboost_cases as zoo  # noqa: E402
 
 
 @pytest.fixture(scope="module")

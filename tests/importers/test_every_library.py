@@ -18,8 +18,11 @@ def all_cases() -> list:
     rows = []
     for library in LIBRARIES:
         try:
-            zoo = importlib.import_module(f"tests.zoo.{library}_cases")
-        except ImportError as error:
+            zoo = importlib.import_module(f"tests.support.zoo.{library}_cases")
+        except ModuleNotFoundError as error:
+            # A library may be absent; a table of ours that cannot be found would skip every test unnoticed.
+            if str(error.name).split(".")[0] in ("tests", "treeproof"):
+                raise
             rows.append(pytest.param(None, id=library, marks=pytest.mark.skip(reason=str(error))))
             continue
         rows += [pytest.param(case, id=f"{library}-{case.name}") for case in zoo.CASES]

@@ -12,7 +12,7 @@ import pytest
 
 import treeproof as tp
 from tests.support.zoo.case import data
-from treeproof.importers import _pieces
+from treeproof.importers import _set_splits as _pieces
 from treeproof.importers.lightgbm import ZERO, load_bytes, sigmoid_cut
 
 lgb = pytest.importorskip("lightgbm")

@@ -21,10 +21,12 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import onnx as importer
 
 onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxruntime")
-zoo = pytest.importorskip("tests.zoo.onnx_cases")
+for needed in ("onnxruntime", "onnxmltools", "skl2onnx", "lightgbm", "xgboost"):
+    pytest.importorskip(needed)
 
 from onnx import TensorProto, helper  # noqa: E402
+
+from tests.support.zoo import onnx_cases as zoo  # noqa: E402
 
 Attributes = dict[str, Any]
 FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE

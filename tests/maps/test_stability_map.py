@@ -18,49 +18,12 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support import oracles
-from tests.support.adapters import as_attacker
-from tests.support.oracles import OracleAttacker
-from tests.support.strategies import attackers, neighbourhoods, points, tiny_ensembles
+from tests.support.small_maps import ATTACKERS, blurred, cell_corners, drawn, in_domain, small_forest
+from tests.support.strategies import neighbourhoods, points
 from treeproof.errors import InvalidInput
 from treeproof.maps import partition
 from treeproof.maps.stability_map import StabilityMap
-from treeproof.model.ensemble import Ensemble
 from treeproof.results.verdicts import Status
-
-
-def drawn(data: st.DataObject) -> tuple[Ensemble, OracleAttacker, StabilityMap]:
-    ensemble = data.draw(tiny_ensembles())
-    anchor = [float(np.clip(0.25, *ends)) for ends in zip(ensemble.value_low, ensemble.value_high, strict=True)]
-    plain = data.draw(attackers(ensemble.n_features, anchor).filter(lambda one: one.p is None))
-    smap = StabilityMap.build(ensemble, as_attacker(plain), n_jobs=1)
-    return ensemble, plain, smap
-
-
-def cell_corners(smap: StabilityMap, most: int = 400) -> list[tuple[float, ...]]:
-    """The lowest and the highest double of every fine cell, or of a part of them if there are many."""
-    per_feature = []
-    for f in range(smap.grid.n_features):
-        cuts = smap.grid.bounds.cuts_of(f)
-        firsts = np.concatenate(([smap.grid.low[f]], np.nextafter(cuts, np.inf)))
-        lasts = np.append(cuts, smap.grid.high[f])
-        per_feature.append(list(zip(firsts.tolist(), lasts.tolist(), strict=True)))
-    cells = list(itertools.product(*per_feature))
-    step = max(1, len(cells) // most)
-    rows = []
-    for i, cell in enumerate(cells[::step]):
-        rows.append(tuple(ends[i % 2] for ends in cell))
-        rows.append(tuple(ends[(i + f) % 2] for f, ends in enumerate(cell)))
-    return rows
-
-
-def blurred(smap: StabilityMap, x: tuple[float, ...]) -> bool:
-    """Whether doubles of x's fine cell differ in what they can be moved to; only there a map may stay open."""
-    grid = smap.grid
-    return any(not grid.sure[grid.start[f] + int(grid.bounds.cells_of(f, [value])[0])] for f, value in enumerate(x))
-
-
-def in_domain(plain: OracleAttacker, x: tuple[float, ...]) -> bool:
-    return plain.domain is None or all(low <= v <= high for v, (low, high) in zip(x, plain.domain, strict=True))
 
 
 # Four tests of the same promise, so that they can run side by side.
@@ -112,33 +75,11 @@ def test_covers_equals_the_definition(data: st.DataObject) -> None:
     assert smap.resilience([x], wrong[:1], list(eps)).upper == 0.0
 
 
-def forest(n: int = 6, depth: int = 3, classes: int = 2, seed: int = 0) -> tuple[object, np.ndarray, np.ndarray]:
-    from sklearn.ensemble import RandomForestClassifier
-
-    rng = np.random.default_rng(seed)
-    X = rng.random((300, 4))
-    y = np.digitize(X.sum(axis=1) + rng.normal(size=300) * 0.2, np.linspace(1.5, 2.5, classes - 1))
-    return RandomForestClassifier(n, max_depth=depth, random_state=seed).fit(X, y), X, y
-
-
-ATTACKERS = [
-    tp.Attacker((-0.05, 0.0), budget=1),
-    tp.Attacker.linf(0.03),
-    tp.Attacker((-0.05, 0.1), costs=[1, 2, 3, 1], budget=3),
-    tp.Attacker.l0(1),
-    tp.Attacker.l0(2),
-    tp.Attacker((0.02, 0.06), budget=1),
-    tp.Attacker({0: (-0.1, 0.1), 2: (-0.1, 0.1)}),
-    tp.Attacker((-0.1, 0.1), budget=0),
-    tp.Attacker((-0.1, 0.1), budget=2, domain=(0, 1)),
-]
-
-
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
 def test_complete_maps_agree_with_verify_row_by_row(attacker: tp.Attacker, classes: int, voting: str) -> None:
-    clf, X, y = forest(4, 3, classes)
+    clf, X, y = small_forest(4, 3, classes)
     smap = StabilityMap.build(clf, attacker, voting=voting, max_seconds=60)
     assert smap.complete
     rows = np.concatenate((X, np.random.default_rng(1).random((500, 4))))
@@ -153,7 +94,7 @@ def test_complete_maps_agree_with_verify_row_by_row(attacker: tp.Attacker, class
 def test_workers_do_not_change_any_status(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from treeproof.maps import partition
 
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     whole = StabilityMap.build(clf, ATTACKERS[0], n_jobs=1)
     monkeypatch.setattr(partition, "SMALL_TASK_BOXES", 50)
     monkeypatch.setattr(partition, "TASK_BOXES", 200)
@@ -167,7 +108,7 @@ def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pyt
     distributed = pytest.importorskip("distributed")
     from treeproof.maps import partition
 
-    clf, X, _ = forest()
+    clf, X, _ = small_forest()
     expected = StabilityMap.build(clf, ATTACKERS[0], n_jobs=1)
     original, folder = partition.cut_up, str(tmp_path)
 
@@ -189,7 +130,7 @@ def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pyt
 
 
 def test_stopped_maps_are_sound_and_go_on_to_the_end() -> None:
-    clf, _, _ = forest(9, 4)
+    clf, _, _ = small_forest(9, 4)
     attacker = tp.Attacker((-0.05, 0.05), budget=1)
     whole = StabilityMap.build(clf, attacker)
     rows = np.random.default_rng(0).random((20000, 4))
@@ -212,7 +153,7 @@ def test_stopped_maps_are_sound_and_go_on_to_the_end() -> None:
 
 def test_ctrl_c_keeps_what_the_task_under_way_has_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """All the work in one task, so that nothing is left if that task is thrown away."""
-    clf, _, _ = forest(60, 8)
+    clf, _, _ = small_forest(60, 8)
     monkeypatch.setattr(partition, "FIRST_TASK_BOXES", 10**9)
     monkeypatch.setattr(partition, "TASK_BOXES", 10**9)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -228,7 +169,7 @@ def test_ctrl_c_keeps_what_the_task_under_way_has_cut(monkeypatch: pytest.Monkey
 
 
 def test_ctrl_c_leaves_a_sound_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    clf, _, _ = forest(9, 4)
+    clf, _, _ = small_forest(9, 4)
     attacker = tp.Attacker((-0.05, 0.05), budget=1)
     calls = []
 
@@ -251,7 +192,7 @@ def test_ctrl_c_leaves_a_sound_map(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_that_guide_the_work_are_decided_first() -> None:
-    clf, X, _ = forest(40, 5)
+    clf, X, _ = small_forest(40, 5)
     attacker = tp.Attacker((-0.02, 0.02), budget=1)
     plain = StabilityMap.build(clf, attacker, max_boxes=20000)
     guided = StabilityMap.build(clf, attacker, max_boxes=20000, order=X[:100])
@@ -262,7 +203,7 @@ def test_rows_that_guide_the_work_are_decided_first() -> None:
 
 
 def test_a_domain_limits_the_map_and_not_the_attacker() -> None:
-    clf, X, _ = forest()
+    clf, X, _ = small_forest()
     attacker = tp.Attacker((-0.3, 0.3), budget=1)
     whole = StabilityMap.build(clf, attacker)
     smap = StabilityMap.build(clf, attacker, domain={0: (0.2, 0.6), 1: (0.1, 0.9)})
@@ -278,7 +219,7 @@ def test_a_domain_limits_the_map_and_not_the_attacker() -> None:
 
 
 def test_volumes_add_up_and_fit_a_sample() -> None:
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     smap = StabilityMap.build(clf, ATTACKERS[0])
     volume = smap.volume((0, 1))
     assert sum(volume.values()) == pytest.approx(1.0, abs=1e-9)
@@ -291,7 +232,7 @@ def test_volumes_add_up_and_fit_a_sample() -> None:
 
 
 def test_explanations_hold_in_their_whole_box() -> None:
-    clf, X, _ = forest()
+    clf, X, _ = small_forest()
     smap = StabilityMap.build(clf, ATTACKERS[0])
     rng = np.random.default_rng(0)
     for x in X[:40]:
@@ -313,7 +254,7 @@ def test_explanations_hold_in_their_whole_box() -> None:
 
 
 def test_rules_are_the_largest_stable_boxes() -> None:
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     smap = StabilityMap.build(clf, ATTACKERS[0])
     rules = smap.rules(top=5, domain=(0, 1))
     shares = [rule.share for rule in rules]
@@ -349,7 +290,7 @@ def test_missing_values_are_open() -> None:
 
 
 def test_trees_with_many_leaves_are_cut_down_to_size() -> None:
-    clf, _, _ = forest(2, 9)
+    clf, _, _ = small_forest(2, 9)
     attacker = tp.Attacker({0: (-0.01, 0.01)})
     smap = StabilityMap.build(clf, attacker, domain={2: (0.4, 0.5), 3: (0.4, 0.5)})
     assert max(smap.ensemble.depths) > 6 and smap.complete
@@ -360,7 +301,7 @@ def test_trees_with_many_leaves_are_cut_down_to_size() -> None:
 
 
 def test_wrong_input_is_refused() -> None:
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     for options, words in [
         ({"order": "data"}, "order"),
         ({"max_boxes": 0}, "max_boxes"),

@@ -7,7 +7,7 @@ import pytest
 
 import treeproof as tp
 from treeproof.importers import EnsembleBuilder
-from treeproof.model.ensemble import Decision, ScoreRule
+from treeproof.model.score_rule import Decision, ScoreRule
 
 
 def stump() -> dict:

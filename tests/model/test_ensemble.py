@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, ScoreRule
+from treeproof.model.score_rule import Decision, ScoreRule
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "income": [5.0, 1.0, 7.0, 2.0]})
 MODEL = DecisionTreeClassifier().fit(FRAME, [0, 1, 0, 1])
@@ -144,3 +146,33 @@ def test_a_copy_of_another_process_is_of_the_same_types() -> None:
         np.testing.assert_array_equal(before, after)
     assert "grid" not in vars(there)
     assert there.predict(FRAME).tolist() == here.predict(FRAME).tolist()
+
+
+def test_classes_get_other_names() -> None:
+    clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    ensemble = tp.from_model(clf).with_classes(["no", "yes"])
+    assert ensemble.predict([[0.2], [0.7]]).tolist() == ["no", "yes"] and ensemble.source is None
+    for wrong in (["no"], ["no", "no"], "no"):
+        with pytest.raises(tp.InvalidInput, match=r"must name the model's 2 classes \(0, 1\), each once") as caught:
+            tp.from_model(clf).with_classes(wrong)
+        assert caught.value.argument == "classes"
+
+
+def test_copies_keep_what_was_computed_from_the_trees() -> None:
+    ensemble = tp.from_model(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+    named = ensemble.named(("age",))
+    assert named.feature_names == ("age",) and named.named(("other",)) is named
+    computed = ensemble.compiled, ensemble.fingerprint, ensemble.grid
+    copy = ensemble.without_source()
+    assert copy.source is None and (copy.compiled, copy.fingerprint, copy.grid) == computed
+    assert ensemble.named(("a", "b")) is ensemble and ensemble.named(None) is ensemble
+
+
+def test_nothing_keeps_a_model_alive_after_its_last_user() -> None:
+    clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    ensemble = tp.from_model(clf)
+    tp.verify(ensemble, [[0.2]], [0], tp.Attacker.linf(0.1))
+    gone = weakref.ref(ensemble)
+    del ensemble
+    gc.collect()
+    assert gone() is None

@@ -220,7 +220,7 @@ def test_what_ctrl_c_ended_early_is_no_result() -> None:
     for early in (SimpleNamespace(interrupted=True), SimpleNamespace(stopped="interrupted")):
         with pytest.raises(KeyboardInterrupt):
             workbench.finished(early)
-    whole = SimpleNamespace(stopped="converged")
+    whole = SimpleNamespace(stopped="complete")
     assert workbench.finished(whole) is whole
 
 

@@ -53,7 +53,7 @@ def test_undecided_shares_are_drawn_as_a_range() -> None:
 
 def test_the_resilience_curve_has_its_exact_steps() -> None:
     curve = tp.ResilienceCurve(np.array([0.0, 0.25, 0.5]), np.array([0.75, 0.5, 0.0]), undecided=2)
-    ax = tp.plots.resilience_curve(curve)
+    ax = tp.plots.resilience_against_epsilon(curve)
     (line,) = ax.lines
     assert line.get_drawstyle() == "steps-post"
     assert line.get_xdata()[:3].tolist() == [0.0, 0.25, 0.5] and line.get_ydata()[:3].tolist() == [0.75, 0.5, 0.0]

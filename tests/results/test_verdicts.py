@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.results import changed
 from treeproof.importers import EnsembleBuilder
 from treeproof.results.verdicts import Bounds, Outcome, Witness
 from treeproof.results.verification import Verification
@@ -104,7 +105,9 @@ def test_a_result_says_what_holds_of_each_row() -> None:
     assert isinstance(unstable, Witness) and isinstance(fragile, Witness)
     assert unstable.neighbour.tolist() == unstable.x.tolist() == [0.45, 0.1]
     assert fragile.neighbour[0] > 0.3 and math.isnan(fragile.attacked[1])
-    assert unstable.moved == {0: (0.45, math.nextafter(0.5, 1))} and fragile.moved.keys() == {0}
+    assert unstable.moved == {"age": (0.45, math.nextafter(0.5, 1))} and fragile.moved.keys() == {"age"}
+    assert unstable.moved_by_position == {0: (0.45, math.nextafter(0.5, 1))}
+    assert unstable.in_words() == "age 0.45 → 0.500001"
 
 
 def test_without_a_neighbourhood_there_is_no_resilience() -> None:
@@ -167,6 +170,8 @@ def bits(value: Any) -> Any:
         return (value.shape, value.dtype.str, content)
     if isinstance(value, tuple):
         return tuple(bits(item) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, tp.Attacker):
+        return {field.name: bits(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return (type(value), value)
 
 
@@ -212,7 +217,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
-    ({"version": 9}, "it has version 9; this treeproof reads version 1"),
+    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 2"),
     ({"extra": 1}, "unknown or missing fields: extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
@@ -240,8 +245,11 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"epsilons": [{"all": -1}]}, "epsilon must be at least 0, got -1"),
     ({"epsilons": [{"all": "a"}]}, "epsilon must be a number, got 'a'"),
     ({"epsilons": [{"some": 1}]}, "epsilon must be one of"),
-    ({"has_witness": [True, 1, False, False]}, "has_witness holds 1"),
-    ({"has_witness": [True]}, "has_witness has 1 entries instead of 4"),
+    ({"refuted": ["stability", 1, None, None]}, 'refuted holds 1; it is null, "stability" or the number of a neigh'),
+    ({"refuted": ["stability", -2, None, None]}, "refuted holds -2"),
+    ({"refuted": ["resilience", 0, None, None]}, "refuted holds 'resilience'"),
+    ({"refuted": [True, 0, None, None]}, "refuted holds True"),
+    ({"refuted": ["stability"]}, "refuted has 1 entries instead of 4"),
     ({"X": [[0.0, 0.0]] * 3}, "X has 3 entries instead of 4"),
     ({"X": [[0.0, 0.0]] * 3 + [[0.0]]}, "X has 1 entries instead of 2"),
     ({"X": [[0.0, "1.5"]] * 4}, "X holds '1.5'"),
@@ -269,6 +277,20 @@ def test_files_that_contradict_themselves_are_refused(change: dict[str, Any], me
     with pytest.raises(tp.InvalidInput, match=message) as caught:
         Verification.from_json(json.dumps(content))
     assert "\n" not in str(caught.value)
+
+
+def test_files_of_version_1_are_still_read() -> None:
+    found = result()
+    content = json.loads(found.to_json())
+    assert content.pop("refuted") == ["stability", 0, None, None]
+    old = content | {"version": 1, "has_witness": [True, True, False, False]}
+    again = Verification.from_json(json.dumps(old))
+    assert again.rows.refuted.tolist() == found.rows.refuted.tolist()
+    assert again.rows.epsilon_index.tolist() == [-1, -1, -1, -1], "which neighbourhood was not written down"
+    assert repr(again) == repr(found)
+    for wrong, message in (([True, 1, False, False], "has_witness holds 1"), ([True], "has 1 entries instead of 4")):
+        with pytest.raises(tp.InvalidInput, match=message):
+            Verification.from_json(json.dumps(old | {"has_witness": wrong}))
 
 
 def test_a_missing_field_is_named() -> None:
@@ -331,7 +353,7 @@ def test_notebooks_show_measures_and_first_witnesses() -> None:
     shown = result(epsilons=[0.15, {"age": 0.2}])._repr_html_()
     assert "<td>75.0 %</td><td>exact</td>" in shown and "resilience, ε = 0.15" in shown
     assert "resilience, ε per feature" in shown and "age 0.45 → 0.500001" in shown
-    many = dataclasses.replace(result(), has_witness=np.ones(4, dtype=bool))
+    many = changed(result(), has_witness=np.ones(4, dtype=bool))
     # A row that is labelled wrongly needs no attack.
     assert many._repr_html_().count("<tr>") == 4 + 1 + int(many.correct.sum())
 

@@ -16,9 +16,9 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from treeproof.model.ensemble import Ensemble
-from treeproof.run import workers
+from treeproof.run import transport
 from treeproof.run.limits import Limits
-from treeproof.run.transport import MOST_ARRIVED, Carried
+from treeproof.run.transport import MAX_ARRIVED, Carried
 from treeproof.run.workers import in_groups, run_tasks
 
 
@@ -38,20 +38,20 @@ def test_the_numbers_from_0_on_in_groups() -> None:
 
 def test_a_model_arrives_once_whole_and_without_its_source() -> None:
     ensemble = forest()
-    first, second = (pickle.loads(pickle.dumps(Carried(ensemble))).ensemble for _ in range(2))
+    first, second = (pickle.loads(pickle.dumps(Carried(ensemble))).content for _ in range(2))
     assert first is second and first.source is None and ensemble.source is not None
     assert first.compiled is second.compiled
     X = load_digits().data
     assert (first.predict(X) == ensemble.predict(X)).all() and repr(first) == repr(ensemble)
-    other = pickle.loads(pickle.dumps(Carried(forest(seed=1)))).ensemble
+    other = pickle.loads(pickle.dumps(Carried(forest(seed=1)))).content
     assert (other.predict(X) != first.predict(X)).any()
 
 
 def test_a_worker_keeps_only_the_last_models() -> None:
     first = pickle.loads(pickle.dumps(Carried(forest(n=1))))
-    for seed in range(1, MOST_ARRIVED + 1):
+    for seed in range(1, MAX_ARRIVED + 1):
         pickle.loads(pickle.dumps(Carried(forest(seed, n=1))))
-    assert len(workers._arrived) == MOST_ARRIVED
+    assert len(transport._arrived) == MAX_ARRIVED
     assert pickle.loads(pickle.dumps(first)) is not first
 
 
@@ -127,7 +127,7 @@ def test_a_clock_that_is_behind_gives_no_extra_time(monkeypatch: pytest.MonkeyPa
 
 def test_no_deadline_stays_none_and_cancelling_stays_here() -> None:
     limits = Limits(2.0)
-    limits.cancelled.set()
+    limits.interrupt()
     arrived = pickle.loads(pickle.dumps(limits))
     assert (arrived.timeout, arrived.deadline) == (2.0, None) and not arrived.is_over()
 

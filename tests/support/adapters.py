@@ -1,9 +1,15 @@
-"""The oracle's plain attacker as the one users write."""
+"""Questions in the oracle's plain words, put to treeproof."""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
 import treeproof as tp
 from tests.support.oracles import OracleAttacker
+from treeproof.model.ensemble import Ensemble
+from treeproof.verification.radii.radii import exact_radii
+from treeproof.verification.request import Request
 
 
 def as_attacker(plain: OracleAttacker) -> tp.Attacker:
@@ -15,3 +21,10 @@ def as_attacker(plain: OracleAttacker) -> tp.Attacker:
     if not touched:
         return tp.Attacker((0.0, 0.0), domain=domain)
     return tp.Attacker.lp(plain.p, plain.radius, features=touched, domain=domain)
+
+
+def exact_radius(
+    ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...], y: Any, work: Any
+) -> Fraction | float:
+    """The radius of one row before it is rounded to a double; `work` says which radius."""
+    return exact_radii(Request.of(ensemble, [x], [y], as_attacker(attacker)), work)[0]

@@ -16,7 +16,8 @@ import numpy as np
 
 from tests.support import oracles
 from tests.support.oracles import OracleAttacker
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 
 MOST_PAIRS = 400_000
 """Pairs of cell vectors that one question may have."""

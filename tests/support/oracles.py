@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 
 NAN_CELL = -1
 MOST_ENUMERATED = 200

@@ -19,7 +19,8 @@ from tests.support import oracles
 from tests.support.oracles import LARGEST, OracleAttacker
 from tests.support.strategies import BASES, LABELS, MARGINS, REACHES, ROUNDED_MARGINS, THRESHOLDS, VALUE_LIMITS
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 
 ROWS = 32
 Point = tuple[float, ...]

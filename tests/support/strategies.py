@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.support import oracles
 from tests.support.oracles import OracleAttacker
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 
 MAX_DEPTH = 3
 

@@ -22,7 +22,8 @@ from tests.support.oracles import OracleAttacker
 from tests.support.points import critical_rows
 from tests.support.strategies import Case, cases
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.symbolic import compiled, lanes
 from treeproof.symbolic.region import Region
 
@@ -69,11 +70,11 @@ def assert_sound(case: Case) -> None:
     before = np.array([False, False])
     for count in COUNTS:
         analysis = tp.analyze(ensemble, attacker, max_iterations=count, n_jobs=1, missing=True)
-        proved = np.array([analysis.is_stable([x])[0], analysis.is_stable_around([x], list(eps))[0]])
+        proved = np.array([analysis.is_stable([x])[0], analysis.covers([x], list(eps))[0]])
         assert (proved <= truth).all(), f"unstable, but proved stable after {analysis.iterations} iterations"
         assert (proved >= before).all(), "a region grew"
         before = proved
-    assert analysis.converged
+    assert analysis.complete
     if not is_coarse(ensemble, plain):
         assert proved.tolist() == truth
 
@@ -123,10 +124,10 @@ def test_the_same_holds_where_every_interval_excludes_0() -> None:
 def test_single_trees_are_exact_without_iterations(case: Case) -> None:
     ensemble, plain, x, _, eps = case
     analysis = tp.analyze(ensemble, as_attacker(plain), max_iterations=0, missing=True)
-    assert analysis.converged and analysis.iterations == 0
+    assert analysis.complete and analysis.iterations == 0
     if not is_coarse(ensemble, plain):
         assert analysis.is_stable([x])[0] == oracles.stable(ensemble, plain, x)
-        assert analysis.is_stable_around([x], list(eps))[0] == oracles.stable_around(ensemble, plain, x, eps)
+        assert analysis.covers([x], list(eps))[0] == oracles.stable_around(ensemble, plain, x, eps)
 
 
 def test_a_move_may_leap_over_the_place_it_would_need() -> None:
@@ -143,7 +144,7 @@ def test_a_move_may_leap_over_the_place_it_would_need() -> None:
     analysis = tp.analyze(builder.build(), tp.Attacker([(0.0, 1.0), (5.0, 6.0)]))
     rows = [[9.5, 8.5], [9.5, 7.0], [9.5, 4.5], [9.5, 3.5], [9.5, 2.5], [9.5, 9.5], [8.5, 2.5]]
     assert analysis.is_stable(rows).tolist() == [False, True, True, False, False, True, True]
-    assert analysis.converged
+    assert analysis.complete
 
 
 # --- real models -------------------------------------------------------------------------------------------------
@@ -208,12 +209,12 @@ def test_regions_shrink_towards_what_exact_verification_says(name: str, attacker
     before = 0
     for count in (0, 1, 3, 8, 20, None):
         analysis = tp.analyze(ensemble, attacker, max_iterations=count, missing=True)
-        proved, around = analysis.is_stable(rows), analysis.is_stable_around(rows, 0.01)
+        proved, around = analysis.is_stable(rows), analysis.covers(rows, 0.01)
         assert not (proved & ~stable).any()
         assert not (around & ~resilient).any()
         assert proved.sum() >= before
         before = proved.sum()
-    assert analysis.converged
+    assert analysis.complete
     assert (proved == stable).all()
     assert (around == resilient).all()
 
@@ -226,7 +227,7 @@ def test_estimates_are_the_shares_of_proved_rows() -> None:
     exact = tp.verify(ensemble, X, y, attacker, epsilons=[0.01, 0.02])
     assert analysis.robustness(X, y) == float(exact.robustness)
     assert analysis.resilience(X, y, 0.01) == float(exact.resilience_at[0.01])
-    assert analysis.resilience(X, y, epsilons=[0.01, 0.02]) == {e: float(exact.resilience_at[e]) for e in (0.01, 0.02)}
+    assert analysis.resilience_at(X, y, [0.01, 0.02]) == {e: float(exact.resilience_at[e]) for e in (0.01, 0.02)}
     assert analysis.resilience(X, y, {0: 0.02}) >= analysis.resilience(X, y, 0.02)
     assert math.isnan(analysis.robustness(X[:0], y[:0]))
 
@@ -249,7 +250,7 @@ def test_missing_values_are_left_out_unless_asked_for() -> None:
     assert not without.is_stable(rows)[::2].any()
     assert including.is_stable(rows)[::2].any()
     assert (without.is_stable(rows) == including.is_stable(rows))[1::2].all()
-    assert not without.is_stable_around(rows, 0.0)[::2].any()
+    assert not without.covers(rows, 0.0)[::2].any()
     for analysis in (without, including):
         assert (
             analysis.history.robustness[-1] == analysis.is_stable(rows).mean() == analysis.history.resilience[0.0][-1]
@@ -308,7 +309,7 @@ def test_a_time_limit_is_kept(seconds: float) -> None:
     tp.analyze(forest(3), attacker, 2)  # compiles
     began = time.monotonic()
     analysis = tp.analyze(ensemble, attacker, None, max_seconds=seconds)
-    assert analysis.stopped == "time" and not analysis.converged
+    assert analysis.stopped == "time" and not analysis.complete
     assert time.monotonic() - began < seconds + 5
     assert_sound_on_data(analysis, attacker)
 
@@ -316,20 +317,19 @@ def test_a_time_limit_is_kept(seconds: float) -> None:
 @pytest.mark.parametrize("memory", [0, 100_000, 30_000_000])
 def test_a_memory_cap_is_kept(memory: int) -> None:
     ensemble, attacker = hard_question()
-    analysis = tp.analyze(ensemble, attacker, None, max_memory=memory)
+    analysis = tp.analyze(ensemble, attacker, None, max_bytes=memory)
     assert analysis.stopped == "memory"
     assert analysis._boxes.nbytes <= max(memory, 1000)
     assert_sound_on_data(analysis, attacker)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_returns_what_is_known() -> None:
     ensemble, attacker = hard_question()
     tp.analyze(forest(3), attacker, 2)  # compiles
     threading.Timer(1.0, signal.raise_signal, (signal.SIGINT,)).start()
-    handler = signal.getsignal(signal.SIGINT)
     analysis = tp.analyze(ensemble, attacker, None)
     assert analysis.stopped == "interrupted"
-    assert signal.getsignal(signal.SIGINT) is handler
     assert_sound_on_data(analysis, attacker)
 
 
@@ -412,8 +412,8 @@ def test_many_rows_are_shared_among_threads() -> None:
         ({"max_iterations": -1}, "max_iterations must be a whole number of at least 0, got -1"),
         ({"max_iterations": 1.5}, "max_iterations must be a whole number"),
         ({"max_seconds": -1}, "max_seconds must be at least 0, got -1"),
-        ({"max_memory": "much"}, "max_memory must be a number"),
-        ({"n_jobs": 0}, "n_jobs must be a whole number of threads"),
+        ({"max_bytes": "much"}, "max_bytes must be a whole number"),
+        ({"n_jobs": 0}, "n_jobs must be a number of workers, or -1 for all, got 0"),
         ({"track": 3}, r"track must be \(X, y\) or \(X, y, epsilons\)"),
         ({"track": ([[0.0] * 4], [0, 1])}, "track has 1 rows and 2 labels"),
     ],
@@ -431,5 +431,20 @@ def test_bad_data_is_refused() -> None:
         analysis.is_stable([[0.5, 0.5, 0.5, 2.0]])
     with pytest.raises(tp.InvalidInput, match="X has 1 rows and y has 2 labels"):
         analysis.robustness([[0.5] * 4], [0, 1])
-    with pytest.raises(tp.InvalidInput, match="give epsilon, or epsilons"):
+    with pytest.raises(tp.InvalidInput, match="epsilon is None; give the size of the neighbourhood"):
         analysis.resilience([[0.5] * 4], [0])
+
+
+# --- old spellings ---------------------------------------------------------------------------------------------------
+
+
+def test_old_spellings_still_work_and_say_so() -> None:
+    X, y = data()
+    with pytest.warns(FutureWarning, match="max_memory is now max_bytes"):
+        analysis = tp.analyze(forest(3), tp.Attacker((-0.05, 0.0), budget=1), max_memory=2**30)
+    with pytest.warns(FutureWarning, match=r"Analysis\.converged is now Analysis\.complete"):
+        assert analysis.converged == analysis.complete
+    with pytest.warns(FutureWarning, match=r"Analysis\.is_stable_around is now Analysis\.covers"):
+        assert (analysis.is_stable_around(X, 0.01) == analysis.covers(X, 0.01)).all()
+    with pytest.warns(FutureWarning, match=r"is now Analysis\.resilience_at"):
+        assert analysis.resilience(X, y, epsilons=[0.01]) == {0.01: analysis.resilience(X, y, 0.01)}

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import treeproof as tp
-from tests.training.test_training import blobs
+from tests.support.toys import blobs
 from treeproof.training import RobustForestClassifier, RobustTreeClassifier, resilience_scorer, robust_accuracy_scorer
 
 ATTACKER = tp.Attacker.linf(0.1)

@@ -14,6 +14,7 @@ import treeproof as tp
 from tests.support.adapters import as_attacker
 from tests.support.oracles import OracleAttacker
 from tests.support.strategies import attackers, pick
+from tests.support.toys import blobs
 from tests.support.training_oracle import A, B, Book, worst_loss
 from treeproof.training import RobustForestClassifier, RobustTreeClassifier
 
@@ -184,15 +185,6 @@ def test_without_an_attacker_it_is_plain_regression_of_classes() -> None:
     ours = RobustTreeClassifier(tp.Attacker((0.0, 0.0)), max_depth=4).fit(X, y)
     theirs = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-12)
-
-
-def blobs(n_classes: int, n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % n_classes
-    X = rng.normal(size=(n, 4))
-    X[:, 0] += y
-    X[:, 1] -= 1.5 * y
-    return X, y
 
 
 def test_training_with_a_neighbourhood_pays_in_resilience() -> None:

@@ -14,9 +14,9 @@ from tests.support import oracles
 from tests.support.fast_oracle import FastOracle
 from tests.support.random_blocks import block
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, ScoreRule
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.results.verdicts import Outcome
-from treeproof.verification.local import Decisions, Local
+from treeproof.verification.local_search import Decisions, Local
 
 
 @pytest.mark.parametrize("part", range(2))

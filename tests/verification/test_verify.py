@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import signal
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,14 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
+from tests.support.results import changed
 from tests.support.zoo.case import data
 from treeproof import check
 from treeproof.importers import EnsembleBuilder
+from treeproof.results.rows import Refuted
+from treeproof.verification import verify as verify_module
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
-verify_module = sys.modules["treeproof.verification.verify"]
 
 
 # --- data and models -----------------------------------------------------------------------------------------------
@@ -288,13 +289,13 @@ X, y = load_digits(return_X_y=True)
 clf = RandomForestClassifier(100, max_depth=10, random_state=0).fit(X / 16, y)
 attacker = tp.Attacker.linf(0.07)
 X, y = np.tile(X / 16, (30, 1)), np.tile(y, 30)
-table = sys.modules["treeproof.verification.verify"]._Table
+from treeproof.results.rows import RowTable as table
 take = table.take
 
-def announce(self, answer):
+def announce(self, rows, answer):
     table.take = take
     print("the first answer is here", flush=True)
-    return take(self, answer)
+    return take(self, rows, answer)
 
 table.take = announce
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may have switched it off
@@ -325,14 +326,6 @@ def test_ctrl_c_returns_what_was_decided(n_jobs: int) -> None:
     assert (interrupted, flip, exact) == ("True", "True", "False")
     assert 0 < int(known) < int(total)
     assert float(seconds) < 60
-
-
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """SIGINT as in a terminal, also where the tests run in the background, with it switched off."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -402,10 +395,10 @@ def test_an_earlier_result_is_taken_over_and_the_rest_is_searched(tmp_path: Path
     clf, X, y = trained("forest", "breast cancer")
     question = {"attacker": tp.Attacker.linf(0.05), "epsilons": [0.01, 0.02]}
     whole = tp.verify(clf, X, y, **question)
-    part = dataclasses.replace(whole, stability=whole.stability.copy(), has_witness=whole.has_witness.copy())
-    part.stability[5:20] = U
-    part.has_witness[5:20] = False
-    part.resilience_by_epsilon[1][10:30] = U
+    stability, resilience = whole.stability.copy(), whole.rows.resilience.copy()
+    stability[5:20], resilience[1, 10:30] = U, U
+    has_witness = whole.has_witness & ~np.isin(np.arange(len(whole)), range(5, 20))
+    part = changed(whole, stability=stability, resilience=resilience, has_witness=has_witness)
     part.to_json(tmp_path / "part.json")
     read = tp.Verification.from_json(tmp_path / "part.json")
     resumed = tp.verify(clf, X, y, **question, resume=read)
@@ -531,7 +524,7 @@ GOOD = {"X": [[0.1, 0.2], [0.6, 0.3]], "y": [0, 1], "attacker": tp.Attacker.linf
         ({"timeout": "long"}, "timeout must be a number, got 'long'"),
         ({"max_seconds": -0.5}, "max_seconds must be at least 0, got -0.5"),
         ({"max_seconds": math.nan}, "max_seconds is NaN"),
-        ({"n_jobs": 0}, "n_jobs must be a number of workers, -1 for all, or None, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be a number of workers, or -1 for all, got 0"),
         ({"n_jobs": "two"}, "n_jobs must be a number of workers"),
         ({"n_jobs": 1.5}, "n_jobs must be a number of workers"),
         ({"voting": "hard"}, "voting is chosen when a model is imported"),
@@ -567,7 +560,7 @@ def test_one_row() -> None:
         result = tp.verify(stump(), [[0.25, 7.0]], [0], tp.Attacker.linf(0.125), epsilon=epsilon)
         assert (result.accuracy, float(result.robustness), float(result.resilience)) == (1.0, 1.0, resilience)
     witness = result.verdicts[0].witness
-    assert witness.moved == {0: (0.25 + just, math.nextafter(0.5, 1))}
+    assert witness.moved == {"age": (0.25 + just, math.nextafter(0.5, 1))}
     assert (witness.label, witness.attacked_label) == (0, 1)
 
 
@@ -577,7 +570,7 @@ def test_missing_values_are_moved_by_nobody() -> None:
     result = tp.verify(model, X, [0, 0, 0], tp.Attacker.l0(2), epsilon=math.inf)
     assert result.stability.tolist() == [P, R, R]
     assert result.resilience_by_epsilon[0].tolist() == [P, R, R]
-    assert math.isnan(result.witness(1).attacked[1]) and result.witness(1).moved.keys() == {0}
+    assert math.isnan(result.witness(1).attacked[1]) and result.witness(1).moved.keys() == {"age"}
 
 
 def test_missing_values_in_a_library_that_takes_them() -> None:
@@ -640,3 +633,50 @@ def test_hard_votes_are_verified_as_such() -> None:
     assert (hard.predicted == majority).all()
     assert same(hard, tp.verify(ensemble, X, y, attacker)) and hard.has_witness.any()
     assert not same(hard, tp.verify(clf, X, y, attacker))
+
+
+# --- names and index of data frames ----------------------------------------------------------------------------------
+
+
+def framed() -> tuple[Any, Any, Any]:
+    """A model trained on an array, and rows in a data frame with an index of their own."""
+    clf, X, y = trained("forest", "breast cancer")
+    return clf, pd.DataFrame(X, columns=[f"c{f}" for f in range(30)], index=[f"patient {i}" for i in range(len(X))]), y
+
+
+def test_attackers_by_name_work_where_only_the_rows_have_names() -> None:
+    clf, X, y = framed()
+    by_name = tp.verify(clf, X, y, tp.Attacker({"c23": (-0.4, 0.4), "c27": (-0.5, 0.5)}), epsilon={"c23": 0.01})
+    by_position = tp.verify(clf, X.to_numpy(), y, tp.Attacker({23: (-0.4, 0.4), 27: (-0.5, 0.5)}), epsilon={23: 0.01})
+    assert same(by_name, by_position) and by_name.has_witness.any()
+    moved = {column for row in np.flatnonzero(by_name.has_witness) for column in by_name.witness(row).moved}
+    assert moved <= {"c23", "c27"} and moved
+    radii = tp.robustness_radius(clf, X, y, tp.Attacker({"c3": (-1.0, 1.0)}))
+    assert np.array_equal(radii, tp.robustness_radius(clf, X.to_numpy(), y, tp.Attacker({3: (-1.0, 1.0)})))
+    with pytest.raises(tp.InvalidInput, match="the model has no feature names; give 'c3' as an index"):
+        tp.verify(clf, X.to_numpy(), y, tp.Attacker({"c3": (-0.2, 0.2)}))
+
+
+def test_frames_come_back_with_the_index_they_came_with() -> None:
+    clf, X, y = framed()
+    result = tp.verify(clf, X.iloc[5:12], y[5:12], tp.Attacker.linf(0.05))
+    assert result.to_frame().index.tolist() == [f"patient {i}" for i in range(5, 12)]
+    assert tp.verify(clf, X.to_numpy()[:3], y[:3], tp.Attacker.linf(0.05)).to_frame().index.tolist() == [0, 1, 2]
+    read = tp.Verification.from_json(result.to_json())
+    assert read.to_frame().index.tolist() == list(range(7))
+
+
+def test_witnesses_say_what_they_refute() -> None:
+    clf, X, y = trained("forest", "breast cancer")
+    epsilons = [0.03, 0.01]
+    table = tp.verify(clf, X, y, tp.Attacker.linf(0.05), epsilons=epsilons).rows
+    assert {Refuted.NOTHING, Refuted.STABILITY, Refuted.RESILIENCE} == set(table.refuted.tolist())
+    for row in range(len(table)):
+        match Refuted(int(table.refuted[row])):
+            case Refuted.STABILITY:
+                assert table.stability[row] == R and np.array_equal(table.neighbour[row], X[row])
+            case Refuted.RESILIENCE:
+                k = table.epsilon_index[row]
+                assert table.resilience[k, row] == R and np.abs(table.neighbour[row] - X[row]).max() <= epsilons[k]
+            case Refuted.NOTHING:
+                assert table.stability[row] != R and table.epsilon_index[row] == -1

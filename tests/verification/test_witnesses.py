@@ -14,7 +14,7 @@ import treeproof as tp
 from tests.support.adapters import as_attacker
 from tests.support.strategies import Case, cases
 from treeproof import check
-from treeproof.verification import local
+from treeproof.verification import local_search as local
 from treeproof.verification.witnesses import moved_features
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from treeproof.importers import as_ensemble
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Witness
 from treeproof.threat.attacker import Attacker

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from treeproof.check.evidence import predict_row
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.moves import some_move
 from treeproof.threat.attacker import Attacker

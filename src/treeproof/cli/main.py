@@ -56,7 +56,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(2)
     except click.ClickException as error:
         _stop(error.format_message())
-    except (InvalidInput, UnsupportedModel, SoundnessError) as error:
+    except InvalidInput as error:
+        _stop(_in_options(error))
+    except (UnsupportedModel, SoundnessError) as error:
         _stop(str(error))
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
@@ -67,25 +69,35 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(0)
 
 
-IN_OPTIONS = {
-    "pass allow_pickle=True": "say --allow-pickle",
-    "allow_pickle=True": "--allow-pickle",
-    "; None means no limit": "",
-    ", or None for no limit": "",
-    ", -1 for all, or None": ", or -1 for all",
-    "n_jobs": "--jobs",
-    "max_seconds": "--max-seconds",
+OPTIONS = {
+    "allow_pickle": "--allow-pickle",
+    "budget": "--budget",
+    "classes": "--classes",
     "max_boxes": "--max-boxes",
-    "n_estimators": "--trees",
     "max_depth": "--depth",
-    "for L0 use Attacker.l0": "for L0 use --l0",
-    "use treeproof.verify, which takes it, or an attacker with intervals": "use treeproof verify, or --delta",
+    "max_seconds": "--max-seconds",
+    "n_estimators": "--trees",
+    "n_jobs": "--jobs",
+    "p": "--norm",
+    "timeout": "--timeout",
 }
-"""What the library's messages call things, and what they are called here."""
+"""What the library's arguments are called here."""
+
+WAYS_OUT = {
+    "allow_pickle": "or say --allow-pickle if you trust the file",
+    "attacker": "use treeproof verify, or --delta",
+    "p": "for L0 use --l0",
+}
+"""What to do instead, where that is not what it is in Python."""
+
+
+def _in_options(error: InvalidInput) -> str:
+    """The library's message as somebody at the command line needs it."""
+    if error.argument not in OPTIONS and error.argument not in WAYS_OUT:
+        return str(error)
+    return error.of(OPTIONS.get(error.argument, error.argument), WAYS_OUT.get(error.argument, ""))
 
 
 def _stop(message: str) -> NoReturn:
-    for name, option in IN_OPTIONS.items():
-        message = message.replace(name, option)
     click.echo(f"treeproof: {' '.join(message.split())}", err=True)
     sys.exit(2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -75,20 +75,10 @@ def listed(text: str) -> tuple[str, ...]:
 
 def load(model: str, voting: Any, classes: str | None, allow_pickle: bool) -> Ensemble:
     """The model of a file, with its classes renamed if wanted."""
-    import numpy as np
-
     import treeproof as tp
 
-    ensemble = tp.load_model(model, voting=voting, allow_pickle=allow_pickle)
-    if classes is None:
-        return ensemble
-    names = listed(classes)
-    if len(names) != ensemble.n_classes or len(set(names)) != len(names):
-        raise InvalidInput(
-            f"--classes {classes!r} must name the model's {ensemble.n_classes} classes "
-            f"({', '.join(map(str, ensemble.classes.tolist()))}), each once, in that order"
-        )
-    return replace(ensemble, classes=np.array(names), source=None)
+    names = None if classes is None else listed(classes)
+    return tp.load_model(model, voting=voting, classes=names, allow_pickle=allow_pickle)
 
 
 @dataclass(frozen=True)
@@ -151,11 +141,9 @@ class AttackerChoice:
         """The attacker on columns of these names that are no model yet: features by place, not by name."""
         import numpy as np
 
-        from treeproof.importers import LEAF, EnsembleBuilder
+        from treeproof.model.builder import blank_ensemble
 
-        builder = EnsembleBuilder(n_features=len(names), classes=[0, 1], feature_names=names)
-        builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=[[1, 0]])
-        blank = builder.build()
+        blank = blank_ensemble(len(names), [0, 1], names)
         attacker = self.attacker(blank, X)
         return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
 

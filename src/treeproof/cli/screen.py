@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treeproof.results.markup import change
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -66,12 +64,9 @@ def feature_names(result: Verification) -> list[str]:
     return list(result.feature_names or (f"feature {f}" for f in range(result.X.shape[1])))
 
 
-def in_words(result: Verification, row: int, most: int = 4) -> str:
+def in_words(result: Verification, row: int) -> str:
     """The counterexample of a row: what changes, and into what."""
     witness = result.witness(row)
     assert witness is not None
-    names = feature_names(result)
-    moves = [f"{names[f]} {change(before, after)}" for f, (before, after) in witness.moved.items()]
-    shown = ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
     where = " near it" if witness.is_nearby else ""
-    return f"row {row}{where}: {shown} turns {witness.label} into {witness.attacked_label}"
+    return f"row {row}{where}: {witness.in_words()} turns {witness.label} into {witness.attacked_label}"

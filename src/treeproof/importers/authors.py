@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.importers._doors import Voting
 from treeproof.importers._refusals import WrongVoting
+from treeproof.importers.registry import Voting
 from treeproof.model.builder import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
 from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 from treeproof.model.builder import LEAF, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, ordinal
 
 ZERO = float(np.float32(1e-35))

@@ -12,9 +12,10 @@ import numpy as np
 
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, write_whole
-from treeproof.importers._doors import Voting, as_ensemble
+from treeproof.importers.registry import Voting, as_ensemble
 from treeproof.model.builder import EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 
 FORMAT = "treeproof-ensemble"
 VERSION = 1

@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._casts import float32_at_most_threshold
+from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
 
 # The numbers that ONNX gives to types of elements (TensorProto.DataType).

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import UnsupportedModel
-from treeproof.importers._doors import Voting, from_model
+from treeproof.importers.registry import Voting, from_model
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, next_up, ordinal
 

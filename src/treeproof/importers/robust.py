@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._doors import Voting
+from treeproof.importers.registry import Voting
 from treeproof.model.ensemble import Ensemble
 
 

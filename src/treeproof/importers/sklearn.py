@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._casts import float32_at_most_threshold
-from treeproof.importers._doors import Voting, from_model
+from treeproof.importers._exact_thresholds import float32_at_most_threshold
+from treeproof.importers.registry import Voting, from_model
 from treeproof.model.builder import EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST, LARGEST_FLOAT32
 
 Scores = npt.NDArray[np.float64]

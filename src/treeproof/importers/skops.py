@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._doors import Voting, from_model
+from treeproof.importers.registry import Voting, from_model
 from treeproof.model.ensemble import Ensemble
 
 # Types that skops does not trust by itself and that hold nothing but numbers. A forged `Tree` could make

@@ -26,12 +26,13 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers import _ubjson
-from treeproof.importers._casts import float32_below_threshold
-from treeproof.importers._doors import is_ubjson
-from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
+from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
+from treeproof.importers.registry import is_ubjson
 from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST_FLOAT32
 
 Float32Array = npt.NDArray[np.float32]

@@ -49,7 +49,9 @@ class FineGrid:
         """The fine grid of the rows from `low` to `high`, which lie inside the attacker's domain."""
         if threat.power is not None:
             raise InvalidInput(
-                "a stability map is made for intervals, costs and a budget; for an Lp attacker use treeproof.verify"
+                "a stability map is made for an attacker with intervals, costs and a budget, not for an Lp ball",
+                argument="attacker",
+                way_out="for an Lp attacker use treeproof.verify",
             )
         movable = (threat.cost <= threat.budget) & ((threat.low != 0) | (threat.high != 0))
         features = [

@@ -10,12 +10,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +23,10 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.run.workers import Door, run_aside
+from treeproof.run.watch import Door, run_watched, watched
+from treeproof.run.workers import GRACE, Crew
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 Int32Array = npt.NDArray[np.int32]
 
@@ -44,8 +43,17 @@ SMALL_TASK_BOXES = 1_000
 TASKS_PER_WORKER = 8
 MOST_NODES = 2**31 - 2**20
 
-Task: TypeAlias = tuple[int, Int32Array, Int32Array, int]
-"""Node, box, points inside, how many parts may be visited."""
+
+class Task(NamedTuple):
+    """A box (2 * n_features,) of fine cells to cut."""
+
+    node: int
+    box: Int32Array
+    points: Int32Array
+    """The points inside, as fine cells."""
+    limit: int
+    """How many parts may be visited."""
+    limits: Limits
 
 
 class _Fine(NamedTuple):
@@ -216,12 +224,13 @@ class Piece(NamedTuple):
     visited: int
 
 
-def cut_up(problem: Problem, box: Int32Array, points: Int32Array, limit: int, stop: npt.NDArray[np.int64]) -> Piece:
-    """Cuts one box (2 * n_features,) of fine cells, visiting at most `limit` parts; runs wherever joblib put it."""
+def cut_up(problem: Problem, task: Task) -> Piece:
+    """Cuts one box of fine cells; runs wherever joblib put it."""
     from treeproof._kernels.maps.boxed import boxed_model, scan_trees
     from treeproof._kernels.maps.partition import cut_box
 
     ensemble, fine, n = problem.ensemble, problem.fine, problem.grid.n_features
+    _, box, points, limit, limits = task
     model, _ = ensemble.compiled
     first, last = np.ascontiguousarray(box[:n]), np.ascontiguousarray(box[n:])
     low = fine.hull_low[fine.start[:-1] + first]
@@ -239,16 +248,19 @@ def cut_up(problem: Problem, box: Int32Array, points: Int32Array, limit: int, st
     )  # fmt: skip
     if fits:
         members, sizes = problem.attack_lists
-        nodes, rest, rest_box, visited = cut_box(
-            boxed, fine, first, last, constant, model.offset, np.int64(model.slack), members, sizes, points, limit,
-            stop,
+        nodes, rest, rest_box, visited = watched(
+            lambda: cut_box(
+                boxed, fine, first, last, constant, model.offset, np.int64(model.slack), members, sizes, points, limit,
+                limits.stop,
+            ),
+            limits,
         )  # fmt: skip
     else:
         nodes, rest, rest_box = _cut_wide(problem, box, points, group)
         visited = 1
     pending = np.flatnonzero(nodes[rest[:, 0], 1] == -1 - PENDING)
     if len(pending):
-        status = settle_alike(problem, rest_box[pending], stop)
+        status = settle_alike(problem, rest_box[pending], limits)
         nodes[rest[pending, 0], 1] = -1 - status
         keep = np.ones(len(rest), dtype=bool)
         keep[pending] = False
@@ -295,7 +307,7 @@ def _cut_wide(
     return nodes, rest, np.stack((left_box, right_box))
 
 
-def settle_alike(problem: Problem, boxes: Int32Array, stop: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def settle_alike(problem: Problem, boxes: Int32Array, limits: Limits) -> npt.NDArray[np.int64]:
     """The status of boxes whose points all have the same reach, by the local search from one of their points."""
     grid, threat, ensemble = problem.grid, problem.threat, problem.ensemble
     n = grid.n_features
@@ -310,7 +322,7 @@ def settle_alike(problem: Problem, boxes: Int32Array, stop: npt.NDArray[np.int64
     low = np.maximum(lowest[coarse + np.minimum(grid.reach_low[at], ensemble.grid.n_cells - 1)], threat.domain_low)
     high = np.minimum(highest[coarse + np.maximum(grid.reach_high[at], 0)], threat.domain_high)
     low, high = np.where(some, low, np.inf), np.where(some, high, -np.inf)
-    local = Local(ensemble, threat, _UntilStop(stop))
+    local = Local(ensemble, threat, limits)
     outcome, _ = local.search_within(rows, (low, high))
     status = np.where(outcome == Outcome.PROVED, STABLE, np.where(outcome == Outcome.REFUTED, UNSTABLE, OPEN))
     blurred = _blurred(grid, boxes)
@@ -321,18 +333,6 @@ def settle_alike(problem: Problem, boxes: Int32Array, stop: npt.NDArray[np.int64
         outcome, _ = local.search_within(rows[doubtful], (low, high))
         status[doubtful] = np.where(outcome == Outcome.REFUTED, UNSTABLE, OPEN)
     return status
-
-
-class _UntilStop(Limits):
-    """No limit but the one that ends the whole build."""
-
-    def __init__(self, stop: npt.NDArray[np.int64]) -> None:
-        super().__init__()
-        self.stop = stop
-
-    def is_over(self) -> bool:
-        """Whether the build is told to stop."""
-        return bool(self.stop[0])
 
 
 def _blurred(grid: FineGrid, boxes: Int32Array) -> npt.NDArray[np.bool_]:
@@ -419,7 +419,7 @@ class Partition:
     def run(
         self,
         n_jobs: int | None,
-        deadline: float | None,
+        limits: Limits,
         max_boxes: int | None,
         max_bytes: int,
         advance: Callable[[Partition], None],
@@ -428,51 +428,34 @@ class Partition:
 
         After Ctrl-C the tasks under way stop early and still deliver what they cut.
         """
-        from joblib import Parallel, effective_n_jobs
-
-        stop = np.zeros(1, dtype=np.int64)
-        timer = None
-        if deadline is not None:
-            timer = threading.Timer(max(0.0, deadline - time.monotonic()), stop.fill, (1,))
-            timer.daemon = True
-            timer.start()
-        workers = effective_n_jobs(n_jobs)
         in_order = max_boxes is not None or len(self.points) > 0
-        # Made here, because `joblib.parallel_config` holds for the thread that it was called in.
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1)
+        crew = Crew(self.problem, n_jobs)
 
         def work(door: Door) -> None:
-            with parallel:
-                while self.waiting and not stop[0] and self.n_bytes < max_bytes and self.n_nodes < MOST_NODES:
-                    tasks = self._next(workers, in_order, deadline is not None, max_boxes)
-                    pieces = self._cut_all(tasks, parallel, stop)
+            with crew:
+                while self.waiting and not limits.is_over() and self.n_bytes < max_bytes and self.n_nodes < MOST_NODES:
+                    tasks = self._next(crew.size, in_order, limits, max_boxes)
+                    # One box is cut here: nothing is gained by asking a worker.
+                    one = len(tasks) == 1
+                    pieces = [cut_up(self.problem, tasks[0])] if one else list(crew.answers(cut_up, tasks))
                     if not tasks or not door.let_in(partial(self._take_all, tasks, pieces)):
                         break
                     advance(self)
 
-        try:
-            return run_aside(work, lambda: stop.fill(1))
-        finally:
-            if timer is not None:
-                timer.cancel()
+        return run_watched(work, limits, grace=GRACE)
 
-    def _take_all(self, tasks: list[Task], pieces: list[Any]) -> None:
+    def _take_all(self, tasks: list[Task], pieces: list[Piece]) -> None:
         for task, piece in zip(tasks, pieces, strict=True):
-            self.take(task[0], piece)
+            self.take(task.node, piece)
 
-    def _cut_all(self, tasks: list[Task], parallel: Any, stop: npt.NDArray[np.int64]) -> list[Any]:
-        from joblib import delayed
-
-        if len(tasks) == 1:
-            return [cut_up(self.problem, *tasks[0][1:], stop)]
-        return list(parallel(delayed(cut_up)(self.problem, *task[1:], stop) for task in tasks)) if tasks else []
-
-    def _next(self, workers: int, in_order: bool, limited: bool, max_boxes: int | None) -> list[Task]:
-        """The next boxes to cut: (node, box, points inside, how many parts may be visited)."""
+    def _next(self, workers: int, in_order: bool, limits: Limits, max_boxes: int | None) -> list[Task]:
+        """The next boxes to cut."""
         n = min(len(self.waiting), workers * TASKS_PER_WORKER)
         if in_order:
             limit = SMALL_TASK_BOXES
-        elif limited:  # small enough at first for the largest boxes to come first, if there is little time
+        elif (
+            limits.deadline is not None
+        ):  # small enough at first for the largest boxes to come first, if there is little time
             limit = int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
         elif self.visited == 0:  # what is done before workers could be asked needs none
             limit = min(FIRST_TASK_BOXES, TASK_BOXES)
@@ -486,7 +469,7 @@ class Partition:
         for _ in range(n):
             _, _, node, count, box = heapq.heappop(self.waiting)
             points = _inside(self.points, box) if count else self.points[:0]
-            tasks.append((node, box, points, limit))
+            tasks.append(Task(node, box, points, limit, limits))
         return tasks
 
 

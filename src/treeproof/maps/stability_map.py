@@ -19,21 +19,21 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
-from treeproof.maps.file import MapContent, read_map, write_map
 from treeproof.maps.fine_grid import FineGrid
+from treeproof.maps.map_file import MapContent, read_map, write_map
 from treeproof.maps.partition import Int32Array, Partition, Problem, cut_tables, list_leaves
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Bounds, Outcome, Status
-from treeproof.run.limits import as_seconds, check_jobs
+from treeproof.run.limits import Limits, as_count, check_jobs
 from treeproof.run.progress import progress_line
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
-MOST_BYTES = 4 * 2**30
+MAX_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ class StabilityMap:
         *,
         max_seconds: float | None = None,
         max_boxes: int | None = None,
-        max_bytes: int = MOST_BYTES,
+        max_bytes: int = MAX_BYTES,
         order: Any = "volume",
         resume: StabilityMap | None = None,
         domain: Any = None,
-        n_jobs: int | None = 2,
+        n_jobs: int | None = None,
         progress: bool = False,
         voting: Any = None,
     ) -> StabilityMap:
@@ -137,6 +137,8 @@ class StabilityMap:
         or on Ctrl-C. `order="volume"` cuts the largest boxes first; a set of rows, those that hold most of them: that
         decides what a stopped map covers, never a verdict. `resume` goes on from another map of the same model and
         attacker. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says.
+
+        One parameter per choice that users have.
         """
         began = time.monotonic()
         ensemble = as_ensemble(model, voting=voting)
@@ -146,9 +148,8 @@ class StabilityMap:
         low, high = _space(ensemble, threat, domain)
         if resume is not None:
             low, high = _resumed_space(resume, ensemble, attacker, domain, low, high)
-        _check_limits(max_boxes, max_bytes)
-        most = as_seconds(max_seconds, "max_seconds")
-        deadline = None if most is None else began + most
+        limits = Limits.of(max_seconds=max_seconds)
+        boxes, memory = as_count(max_boxes, "max_boxes"), as_count(max_bytes, "max_bytes")
         grid = FineGrid.of(ensemble, threat, low, high)
         problem = Problem(ensemble.without_source(), threat, grid)
         points = _order_points(order, ensemble, grid)
@@ -161,7 +162,7 @@ class StabilityMap:
             def advance(partition: Partition) -> None:
                 show(f"{partition.n_boxes:,} boxes, {len(partition.waiting):,} waiting")
 
-            interrupted = partition.run(n_jobs, deadline, max_boxes, max_bytes, advance)
+            interrupted = partition.run(n_jobs, limits, boxes, 2**62 if memory is None else memory, advance)
         from treeproof._kernels.maps.locate import compact
 
         nodes = compact(partition.nodes[: partition.n_nodes])
@@ -443,13 +444,6 @@ def _resumed_space(
     if domain is not None and not (np.array_equal(low, resume.grid.low) and np.array_equal(high, resume.grid.high)):
         raise InvalidInput("resume was made for another domain; leave domain out to go on with that one")
     return resume.grid.low, resume.grid.high
-
-
-def _check_limits(max_boxes: Any, max_bytes: Any) -> None:
-    for name, value in (("max_boxes", max_boxes), ("max_bytes", max_bytes)):
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if value is not None and (not whole or value < 1):
-            raise InvalidInput(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _order_points(order: Any, ensemble: Ensemble, grid: FineGrid) -> Int32Array:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST
 
 LEAF = -1
@@ -41,6 +42,7 @@ class EnsembleBuilder:
         origin: str = "treeproof",
         source: Any = None,
     ) -> None:
+        """One parameter per property of a model."""
         self._rule = rule or ScoreRule()
         self._classes = _check_classes(classes)
         self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)
@@ -279,3 +281,11 @@ def _frozen(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     result = np.array(array, dtype=dtype, order="C")
     result.flags.writeable = False
     return result
+
+
+def blank_ensemble(n_features: int, classes: Any, feature_names: Any) -> Ensemble:
+    """A model of these features that always predicts the first class: what an attacker can be bound to."""
+    builder = EnsembleBuilder(n_features=n_features, classes=classes, feature_names=feature_names)
+    votes = np.eye(len(classes))[:1]
+    builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=votes)
+    return builder.build()

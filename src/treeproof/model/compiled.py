@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.model.ensemble import Decision, Ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 
 
 def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:

@@ -1,50 +1,21 @@
-"""The exact model: trees as frozen flat arrays, and how their scores become a label."""
+"""The exact model: trees as frozen flat arrays that predict what the source library predicts."""
 
 from __future__ import annotations
 
 import dataclasses
-import enum
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.grid import Grid
+from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
-
-
-class Decision(enum.IntEnum):
-    """What the library compares to pick a class; ties go to the lowest class."""
-
-    ARGMAX = 0
-    """The largest score."""
-    CUT = 1
-    """One score: class 1 where it is above `cut`, else class 0."""
-    SOFTMAX = 2
-    """The largest softmax probability, rounded as the library rounds it."""
-    SIGMOID = 3
-    """The largest of one-against-rest sigmoid probabilities, rounded likewise."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreRule:
-    """How leaf scores become a label, operation by operation as the source library does it.
-
-    `score = base + leaf_1 + leaf_2 + …` in `precision`, tree after tree; then divided by `divisor`;
-    with `base_last` the base is added at the end instead. Then `decision` picks the class.
-    """
-
-    decision: Decision = Decision.ARGMAX
-    precision: Literal["float64", "float32"] = "float64"
-    divisor: float = 1.0
-    base_last: bool = False
-    cut: float = 0.0
-    steepness: float = 1.0
 
 
 class _WalkArrays(NamedTuple):
@@ -183,7 +154,37 @@ class Ensemble:
 
     def without_source(self) -> Ensemble:
         """The same model to keep or to send away: the library's own object is not part of it."""
-        return dataclasses.replace(self, source=None)
+        return self._with(source=None)
+
+    def with_classes(self, classes: Sequence[Any]) -> Ensemble:
+        """The same model with other names for its classes, and without the library's own object, which knows others."""
+        given = [classes] if isinstance(classes, str) else list(classes)
+        if len(given) != self.n_classes or len(set(given)) != len(given):
+            raise InvalidInput(
+                f"classes {given!r} must name the model's {self.n_classes} classes "
+                f"({', '.join(map(str, self.classes.tolist()))}), each once, in that order",
+                argument="classes",
+            )
+        return dataclasses.replace(self, classes=np.array(given), source=None)
+
+    def named_after(self, X: Any) -> Ensemble:
+        """The same model with the columns' names of a data frame, where it has none of its own: columns go by place."""
+        names = getattr(X, "columns", None)
+        return self if names is None or not all(isinstance(name, str) for name in names) else self.named(names)
+
+    def named(self, names: Sequence[str] | None) -> Ensemble:
+        """The same model with these names for its features, where it has none of its own and they are as many."""
+        if names is None or self.feature_names is not None or len(names) != self.n_features:
+            return self
+        return self._with(feature_names=tuple(names))
+
+    def _with(self, **changes: Any) -> Ensemble:
+        """A copy with changes that leave what was computed from the trees as it is."""
+        copy = dataclasses.replace(self, **changes)
+        for name in ("depths", "grid", "_walk", "compiled", "fingerprint"):
+            if name in self.__dict__:
+                copy.__dict__[name] = self.__dict__[name]
+        return copy
 
     def __sklearn_clone__(self) -> Ensemble:
         return self  # never changes, and has nothing to unlearn

@@ -59,7 +59,7 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
         "R_hat": analysis.resilience(X, y, epsilon),
         "R": float(exact.resilience),
         "iterations": analysis.iterations,
-        "converged": analysis.converged,
+        "converged": analysis.complete,
     }
 
 

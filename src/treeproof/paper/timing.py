@@ -42,7 +42,7 @@ def time_analysis(model: tp.Ensemble, attacker: tp.Attacker, jobs: int) -> Cell:
     return {
         "analysis_seconds": wall,
         "analysis_cpu": cpu,
-        "converged": analysis.converged,
+        "converged": analysis.complete,
         "iterations": analysis.iterations,
         "attacks": len(analysis),
     }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
 from treeproof.present.slices import cut_slice, frame_of
 from treeproof.results.verdicts import Bounds, Outcome
@@ -42,12 +42,18 @@ def measures(result: Verification, *, ax: Any = None) -> Any:
     return ax
 
 
-def resilience_curve(curve: ResilienceCurve, *, ax: Any = None) -> Any:
+def resilience_against_epsilon(curve: ResilienceCurve, *, ax: Any = None) -> Any:
     """Certified resilience over ε, as `tp.resilience_curve` finds it: exact steps."""
     ax = _axes(ax)
     _steps(ax, curve.epsilons, curve.resilience)
     _title(ax, "ε", "resilient share of rows", curve.undecided)
     return ax
+
+
+def resilience_curve(curve: ResilienceCurve, *, ax: Any = None) -> Any:
+    """The old name of `resilience_against_epsilon`."""
+    warn_renamed("plots.resilience_curve", "plots.resilience_against_epsilon")
+    return resilience_against_epsilon(curve, ax=ax)
 
 
 def robustness_against_reach(radii: npt.ArrayLike, *, unit: float = 1.0, ax: Any = None) -> Any:
@@ -102,9 +108,9 @@ def slice(
 
     A plain square is proved stable at all of its points; a hatched one holds a point that an attack breaks; a dotted
     one was not decided. The line is the decision boundary. The rows of X are drawn where their two features are,
-    whatever their others; with their labels `y` in the colour of these.
+    whatever their others; with their labels `y` in the colour of these. One parameter per choice that users have.
     """
-    ensemble = as_ensemble(model, voting=voting)
+    ensemble = as_ensemble(model, voting=voting).named_after(X)
     rows = ensemble.check_rows(X)
     if not 0 <= row < len(rows):
         raise InvalidInput(f"row {row} is not one of the {len(rows)} rows of X")

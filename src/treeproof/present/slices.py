@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from treeproof.verification.verify import verify
 OVERLAP = 1e-9
 """By which share squares are proved beyond their edges, so that rounding leaves no gap between two of them."""
 
-MOST_SQUARES = 512
+MAX_SQUARES = 512
 """Per side."""
 
 
@@ -61,7 +60,7 @@ def cut_slice(
     """Decide the stability of every square of the plane through `row` in which two features go from `low` to `high`.
 
     The other features stay as in `row`, except for what the attacker does to them. Squares that are not decided in
-    time (`timeout` each, `max_seconds` in all) are UNKNOWN.
+    time (`timeout` each, `max_seconds` in all) are UNKNOWN. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -74,8 +73,8 @@ def cut_slice(
     first, second = (ensemble.feature_index(feature) for feature in features)
     if first == second:
         raise InvalidInput(f"a slice needs two features, got {ensemble.feature_name(first)} twice")
-    if not isinstance(resolution, (int, np.integer)) or not 1 <= resolution <= MOST_SQUARES:
-        raise InvalidInput(f"resolution must be a number of squares from 1 to {MOST_SQUARES}, got {resolution!r}")
+    if not isinstance(resolution, (int, np.integer)) or not 1 <= resolution <= MAX_SQUARES:
+        raise InvalidInput(f"resolution must be a number of squares from 1 to {MAX_SQUARES}, got {resolution!r}")
     pitch = np.array([(high[k] - low[k]) / resolution for k in (0, 1)])
     if not (np.isfinite(pitch).all() and (pitch > 0).all()):
         raise InvalidInput(f"a slice from {low} to {high} has no area")
@@ -89,7 +88,7 @@ def cut_slice(
     epsilon = {first: pitch[0] / 2 * (1 + OVERLAP), second: pitch[1] / 2 * (1 + OVERLAP)}
     if ensemble.source is not None:
         # Thousands of squares need not be replayed on the library that the model came from.
-        ensemble = dataclasses.replace(ensemble, source=None)
+        ensemble = ensemble.without_source()
     decided = verify(
         ensemble,
         rows,

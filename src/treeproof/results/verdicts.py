@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.markup import change
 
 
 class Outcome(enum.IntEnum):
@@ -83,6 +84,7 @@ class Witness:
     """The label of the neighbour."""
     attacked_label: Any
     """The label after the attack."""
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def is_nearby(self) -> bool:
@@ -90,10 +92,22 @@ class Witness:
         return not np.array_equal(self.x, self.neighbour, equal_nan=True)
 
     @property
-    def moved(self) -> dict[int, tuple[float, float]]:
-        """Per feature that the attacker changed, its value before and after."""
+    def moved(self) -> dict[int | str, tuple[float, float]]:
+        """Per column that the attacker changed, by name where there are names: its value before and after."""
+        names: Any = range(len(self.x)) if self.feature_names is None else self.feature_names
+        return {names[f]: ends for f, ends in self.moved_by_position.items()}
+
+    @property
+    def moved_by_position(self) -> dict[int, tuple[float, float]]:
+        """The same by the position of the column."""
         same = (self.neighbour == self.attacked) | (np.isnan(self.neighbour) & np.isnan(self.attacked))
         return {int(f): (float(self.neighbour[f]), float(self.attacked[f])) for f in np.flatnonzero(~same)}
+
+    def in_words(self, most: int = 4) -> str:
+        """The moves for people, the first few of them: `income 3 → 2.5, age 30 → 31 and 2 more`."""
+        called = "feature " if self.feature_names is None else ""
+        moves = [f"{called}{name} {change(*ends)}" for name, ends in self.moved.items()]
+        return ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,38 @@
-"""When to give up: seconds per row, a moment for everything, or a cancelled call."""
+"""When to give up, and the one token that says so to everybody: threads, compiled loops, and tasks elsewhere."""
 
 from __future__ import annotations
 
 import math
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.per_feature import as_number
 
+GO_ON, LATE, INTERRUPTED = 0, -1, -2
+"""What `Limits.stop` holds."""
+
 
 @dataclass
 class Limits:
-    """When to give up: seconds per row, a moment (time.monotonic) for everything, or `cancelled`.
+    """Seconds per row, a moment (time.monotonic) for everything, and `stop` (1,), the token that compiled loops read.
 
-    In another process they end at the same moment, however long a task waits in its queue; it cannot be cancelled.
+    In another process the limits end at the same moment, however long a task waits in its queue; Ctrl-C stays here.
     """
 
     timeout: float | None = None
     deadline: float | None = None
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    stop: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    @classmethod
+    def of(cls, *, timeout: Any = None, max_seconds: Any = None) -> Limits:
+        """As the user states them, the moment counted from now."""
+        in_all = as_seconds(max_seconds, "max_seconds")
+        return cls(as_seconds(timeout, "timeout"), None if in_all is None else time.monotonic() + in_all)
 
     def __getstate__(self) -> dict[str, Any]:
         left = None if self.deadline is None else self.deadline - time.monotonic()
@@ -34,11 +43,27 @@ class Limits:
         # Never later than that, should the clock of this machine be behind.
         waited = max(0.0, time.time() - state["now"])
         self.deadline = None if state["left"] is None else time.monotonic() + state["left"] - waited
-        self.cancelled = threading.Event()
+        self.stop = np.zeros(1, dtype=np.int64)
 
     def is_over(self) -> bool:
-        """Whether nothing more should be started."""
-        return self.cancelled.is_set() or (self.deadline is not None and time.monotonic() >= self.deadline)
+        """Whether nothing more should be started; looks at the clock, and tells everybody who looks at `stop`."""
+        if self.stop[0] == GO_ON and self.deadline is not None and time.monotonic() >= self.deadline:
+            self.stop[0] = LATE
+        return bool(self.stop[0] != GO_ON)
+
+    def interrupt(self) -> None:
+        """Ends everything: Ctrl-C was pressed."""
+        self.stop[0] = INTERRUPTED
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return bool(self.stop[0] == INTERRUPTED)
+
+    @property
+    def late(self) -> bool:
+        """Whether time ended it."""
+        return bool(self.stop[0] == LATE)
 
 
 def as_seconds(value: Any, name: str) -> float | None:
@@ -47,12 +72,29 @@ def as_seconds(value: Any, name: str) -> float | None:
         return None
     seconds = as_number(value, name)
     if seconds < 0:
-        raise InvalidInput(f"{name} must be at least 0, got {value!r}; None means no limit")
+        raise InvalidInput(f"{name} must be at least 0, got {value!r}", argument=name, way_out="None means no limit")
     return None if math.isinf(seconds) else seconds
+
+
+def as_count(value: Any, name: str, least: int = 1) -> int | None:
+    """A limit that is a whole number; None and infinity are none."""
+    if value is None or (isinstance(value, float) and value == math.inf):
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidInput(
+            f"{name} must be a whole number of at least {least}, got {value!r}",
+            argument=name,
+            way_out="None means no limit",
+        )
+    return int(value)
 
 
 def check_jobs(n_jobs: Any) -> None:
     """Refuses what joblib cannot take as a number of workers."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
-        raise InvalidInput(f"n_jobs must be a number of workers, -1 for all, or None, got {n_jobs!r}")
+        raise InvalidInput(
+            f"n_jobs must be a number of workers, or -1 for all, got {n_jobs!r}",
+            argument="n_jobs",
+            way_out="None leaves it to joblib",
+        )

@@ -1,4 +1,4 @@
-"""How a model travels to workers."""
+"""How models, and whatever else tasks share, travel to workers: once to each process."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ import pickle
 import threading
 from collections import OrderedDict
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.model.ensemble import Ensemble
+MAX_ARRIVED = 4
+"""How many pieces of content a worker process keeps for the tasks to come."""
 
-MOST_ARRIVED = 4
-"""How many models a worker process keeps for the tasks to come."""
+T = TypeVar("T")
 
 
-class Carried:
-    """A model on its way to workers. Threads share it; each process gets and unpacks it once, without its source.
+class Carried(Generic[T]):
+    """Content on its way to workers. Threads share it; each process gets and unpacks it once, without its source.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from treeproof import from_model
     >>> here = Carried(from_model(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])))
     >>> there, again = (pickle.loads(pickle.dumps(here)) for _ in range(2))
-    >>> there is again, there.ensemble.source is None
+    >>> there is again, there.content.source is None
     (True, True)
     """
 
-    def __init__(self, ensemble: Ensemble) -> None:
-        self.ensemble = ensemble
+    def __init__(self, content: T) -> None:
+        self.content = content
 
     @cached_property
     def _packed(self) -> tuple[bytes, npt.NDArray[np.uint8]]:
+        # The library's own model stays here: workers never ask it.
+        without_source = getattr(self.content, "without_source", lambda: self.content)
         # One large array: joblib maps it into the memory of its processes instead of copying it.
-        content = pickle.dumps(self.ensemble.without_source(), protocol=5)
+        content = pickle.dumps(without_source(), protocol=5)
         return hashlib.sha256(content).digest(), np.frombuffer(content, dtype=np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -44,20 +46,28 @@ class Carried:
 
     def __sizeof__(self) -> int:
         # Dask sends an argument to its workers once, instead of with every task, if it says that it is large.
-        values = [getattr(self.ensemble, field.name) for field in dataclasses.fields(self.ensemble)]
-        return object.__sizeof__(self) + sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+        return object.__sizeof__(self) + _bytes_in(self.content)
 
 
-_arrived: OrderedDict[bytes, Carried] = OrderedDict()
+def _bytes_in(content: Any) -> int:
+    """The bytes of all arrays in a dataclass and the dataclasses it is made of."""
+    if isinstance(content, np.ndarray):
+        return content.nbytes
+    if not dataclasses.is_dataclass(content):
+        return 0
+    return sum(_bytes_in(getattr(content, field.name)) for field in dataclasses.fields(content))
+
+
+_arrived: OrderedDict[bytes, Carried[Any]] = OrderedDict()
 _arriving = threading.Lock()
 
 
-def _arrive(digest: bytes, content: npt.NDArray[np.uint8]) -> Carried:
-    """The model in a worker process: the one that is here already, so that its search tables are made only once."""
+def _arrive(digest: bytes, content: npt.NDArray[np.uint8]) -> Carried[Any]:
+    """The content in a worker process: what is here already, so that tables made from it are made only once."""
     with _arriving:
         if digest not in _arrived:
             _arrived[digest] = Carried(pickle.loads(content.data))
         _arrived.move_to_end(digest)
-        while len(_arrived) > MOST_ARRIVED:
+        while len(_arrived) > MAX_ARRIVED:
             _arrived.popitem(last=False)
         return _arrived[digest]

@@ -1,54 +1,105 @@
-"""Compiled work in a thread of its own, stopped when time is over or on Ctrl-C."""
+"""Work in a thread of its own, while the caller looks at the clock and waits for Ctrl-C."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-
-import numpy as np
-import numpy.typing as npt
+from typing import TypeVar
 
 from treeproof.run.limits import Limits
 
 POLL = 0.02
-"""Seconds between two looks at the clock while compiled code runs."""
+"""Seconds between two looks at the clock."""
 
 
-def _watched(work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None], limits: Limits) -> None:
-    """Runs compiled work in a thread of its own and stops it when time is over, or on Ctrl-C.
+T = TypeVar("T")
 
-    `work` gets two cells of shared memory: it writes the row under way into the second, and gives that row up when
-    the first holds its number, or everything when that is negative.
+
+class Door:
+    """Lets results in until nobody waits for them any more."""
+
+    def __init__(self) -> None:
+        self._closed, self._lock = False, threading.Lock()
+
+    def let_in(self, take: Callable[[], None]) -> bool:
+        """Calls `take` if the door is open; whether it was."""
+        with self._lock:
+            if not self._closed:
+                take()
+            return not self._closed
+
+    def close(self) -> None:
+        """Waits for what is coming in, and lets nothing in afterwards."""
+        with self._lock:
+            self._closed = True
+
+
+def run_watched(
+    work: Callable[[Door], None],
+    limits: Limits,
+    look: Callable[[], None] | None = None,
+    grace: float | None = None,
+) -> bool:
+    """Runs work, ends it when the limits say so; returns whether Ctrl-C did.
+
+    Compiled code cannot be interrupted, and joblib throws away the tasks under way when it is; in a thread of ours
+    neither matters. `look` is called at every look at the clock. After Ctrl-C the work is waited for, for `grace`
+    seconds at most; a second Ctrl-C ends the wait. What is still under way then finds the door closed.
     """
-    if limits.is_over():
-        return
-    stop, progress = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     failure: list[BaseException] = []
-    done = threading.Event()
+    # An event, because an interrupted `Thread.join` takes a running thread for ended (seen on Python 3.11).
+    done, door = threading.Event(), Door()
 
     def run() -> None:
         try:
-            work(stop, progress)
+            work(door)
         except BaseException as error:
             failure.append(error)
         finally:
             done.set()
 
+    limits.is_over()
     threading.Thread(target=run, daemon=True).start()
-    row, since = 0, time.monotonic()
-    try:
-        while not done.wait(POLL):
-            now = time.monotonic()
-            if progress[0] != row:
-                row, since = int(progress[0]), now
-            if limits.is_over():
-                stop[0] = -1
-            elif limits.timeout is not None and now - since > limits.timeout:
-                stop[0] = row
-    except KeyboardInterrupt:
-        stop[0] = -1
-        done.wait()
-        raise
-    if failure:
+    interrupted = _wait(done, limits, look, grace)
+    door.close()
+    # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
+    if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
         raise failure[0]
+    return interrupted or bool(failure)
+
+
+def watched(work: Callable[[], T], limits: Limits, look: Callable[[], None] | None = None) -> T:
+    """What the work returns, which ends early when the limits say so; after Ctrl-C, KeyboardInterrupt."""
+    result: list[T] = []
+    if run_watched(lambda _: result.append(work()), limits, look):
+        raise KeyboardInterrupt
+    return result[0]
+
+
+def kept_after_ctrl_c(work: Callable[[], T], limits: Limits) -> T:
+    """What the work returns, also after Ctrl-C, which ends it early; a second Ctrl-C raises as usual."""
+    result: list[T] = []
+    run_watched(lambda _: result.append(work()), limits)
+    if not result:
+        raise KeyboardInterrupt
+    return result[0]
+
+
+def _wait(done: threading.Event, limits: Limits, look: Callable[[], None] | None, grace: float | None) -> bool:
+    """Waits for the work to end; returns whether Ctrl-C came before that."""
+    until: float | None = None
+    while True:
+        try:
+            while not done.wait(POLL):
+                limits.is_over()
+                if look is not None:
+                    look()
+                if until is not None and time.monotonic() >= until:
+                    return True
+            return until is not None
+        except KeyboardInterrupt:  # noqa: PERF203 (one turn per Ctrl-C)
+            limits.interrupt()
+            if until is not None:
+                return True
+            until = float("inf") if grace is None else time.monotonic() + grace

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -13,23 +12,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.per_feature import as_number
 from treeproof.numbers.doubles import FloatArray
-from treeproof.run.limits import as_seconds
+from treeproof.run.limits import Limits, as_count
 from treeproof.run.progress import progress_line
+from treeproof.run.watch import kept_after_ctrl_c
+from treeproof.run.workers import n_workers
 from treeproof.symbolic.attacks import SymbolicAttack, costs_of, ends_of, symbolic_attacks
 from treeproof.symbolic.compiled import Boxes, Compiled
 from treeproof.symbolic.history import History, Tracker
 from treeproof.symbolic.lanes import (
     Lane,
-    Limits,
+    Memory,
     Workers,
     analyze_one,
     annotate_one,
-    ctrl_c_ends,
     deal,
     first_candidates,
     unique_rows,
@@ -41,15 +40,15 @@ from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 ROUND = 10
 """Iterations that every lane does before the next look at all of them."""
 
-MEMORY = 2 * 2**30
-"""Bytes that attacks may take, unless told otherwise."""
+MAX_BYTES = 2 * 2**30
+"""That attacks may take, unless told otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
     """Where a model may be unstable under an attacker: outside the pre-images of `attacks` it is stable for sure.
 
-    Once `converged`, the region is exact: every instance in it is unstable. (Only where an interval that excludes 0 is
+    Once `complete`, the region is exact: every instance in it is unstable. (Only where an interval that excludes 0 is
     narrower than the step between doubles may it still be larger.)
     """
 
@@ -58,7 +57,7 @@ class Analysis:
     iterations: int
     """How many iterations the lane that took longest has done."""
     stopped: str
-    """Why it ended: "converged", "iterations", "time", "memory" or "interrupted"."""
+    """Why it ended: "complete", "iterations", "time", "memory" or "interrupted"."""
     seconds: float
     splits: int
     """How many symbolic attacks were split."""
@@ -70,9 +69,15 @@ class Analysis:
     _n_ended: int
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing was left to split: the paper says that the analysis has converged."""
+        return self.stopped == "complete"
+
+    @property
     def converged(self) -> bool:
-        """Whether nothing was left to split."""
-        return self.stopped == "converged"
+        """The old name of `complete`."""
+        warn_renamed("Analysis.converged", "Analysis.complete")
+        return self.complete
 
     def __len__(self) -> int:
         return len(self._boxes)
@@ -111,13 +116,18 @@ class Analysis:
         return Region(pre[unique_rows(pre)])
 
     def is_stable(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Per row whether the model is proved stable there; False says "not proved", or once converged "unstable"."""
+        """Per row whether the model is proved stable there; False says "not proved", or once complete "unstable"."""
         rows = self._rows(X)
         return self._free(rows, rows)
 
-    def is_stable_around(self, X: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.bool_]:
+    def covers(self, X: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.bool_]:
         """Per row whether the model is proved stable on its whole neighbourhood N(x)."""
         return self._free(*self._compiled.threat.neighbourhood(self._rows(X), bind_epsilon(epsilon, self.ensemble)))
+
+    def is_stable_around(self, X: npt.ArrayLike, epsilon: Any) -> npt.NDArray[np.bool_]:
+        """The old name of `covers`."""
+        warn_renamed("Analysis.is_stable_around", "Analysis.covers")
+        return self.covers(X, epsilon)
 
     def _free(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
         """Per row whether no symbolic attack starts in the box [low, high]."""
@@ -129,18 +139,22 @@ class Analysis:
         """The paper's r̂, a lower bound of the robustness of the model: the share of rows proved correct and stable."""
         return _share(self._correct(X, y) & self.is_stable(X))
 
-    def resilience(self, X: npt.ArrayLike, y: npt.ArrayLike, epsilon: Any = None, *, epsilons: Any = None) -> Any:
+    def resilience(self, X: npt.ArrayLike, y: npt.ArrayLike, epsilon: Any = None, *, epsilons: Any = None) -> float:
         """The paper's R̂, a lower bound of resilience: the share of correct rows with a stable neighbourhood.
 
-        `epsilon` is one number, one per feature, or by feature; with `epsilons`, several of them, the result is
-        {epsilon: R̂}.
+        `epsilon` is one number, one per feature, or by feature. (`epsilons` is the old spelling of `resilience_at`.)
         """
-        if (epsilon is None) == (epsilons is None):
-            raise InvalidInput("give epsilon, or epsilons for several neighbourhoods")
+        if epsilons is not None:
+            warn_renamed("Analysis.resilience(epsilons=…)", "Analysis.resilience_at")
+            return self.resilience_at(X, y, epsilons)  # type: ignore[return-value]
+        if epsilon is None:
+            raise InvalidInput("epsilon is None; give the size of the neighbourhood", argument="epsilon")
+        return _share(self._correct(X, y) & self.covers(X, epsilon))
+
+    def resilience_at(self, X: npt.ArrayLike, y: npt.ArrayLike, epsilons: Iterable[Any]) -> dict[Any, float]:
+        """R̂ per neighbourhood, for several of them."""
         correct = self._correct(X, y)
-        if epsilons is None:
-            return _share(correct & self.is_stable_around(X, epsilon))
-        return {plain_epsilon(one): _share(correct & self.is_stable_around(X, one)) for one in list(epsilons)}
+        return {plain_epsilon(one): _share(correct & self.covers(X, one)) for one in epsilons}
 
     def _rows(self, X: npt.ArrayLike) -> FloatArray:
         rows = self.ensemble.check_rows(X)
@@ -157,7 +171,7 @@ class Analysis:
     def __repr__(self) -> str:
         return (
             f"Analysis({len(self)} symbolic attacks after {self.iterations} iterations and {self.seconds:.2f} s, "
-            f"{'converged' if self.converged else f'stopped: {self.stopped}'})"
+            f"{'complete' if self.complete else f'stopped: {self.stopped}'})"
         )
 
 
@@ -165,10 +179,11 @@ def analyze(
     model: Any,
     attacker: Attacker,
     max_iterations: int | None = 400,
-    n_jobs: int | None = 2,
+    n_jobs: int | None = None,
     max_seconds: float | None = None,
     *,
-    max_memory: int = MEMORY,
+    max_bytes: int | None = MAX_BYTES,
+    max_memory: int | None = None,
     missing: bool = False,
     track: Sequence[Any] | None = None,
     progress: bool = False,
@@ -177,11 +192,11 @@ def analyze(
     """The paper's stability analysis of a model, once for all data: where is it stable whatever the attacker does?
 
     Symbolic attacks of all trees are split until each is proved harmless or harmful, in threads (`n_jobs`), for at
-    most `max_iterations` (None: until convergence), `max_seconds` and about `max_memory` bytes, or until Ctrl-C. The
+    most `max_iterations` (None: until convergence), `max_seconds` and about `max_bytes` of memory, or until Ctrl-C. The
     answer is sound whenever it stops. `track=(X, y)` or `(X, y, epsilons)` records how r̂ and R̂ grow with every
     iteration, in `Analysis.history`. Rows with missing values are analyzed with `missing=True` only, which takes a
     multiple of the time; else nothing is proved of them. The attacker has intervals, costs and a budget; an Lp
-    attacker is refused.
+    attacker is refused. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -189,22 +204,26 @@ def analyze(
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
     >>> analysis = analyze(clf, tp.Attacker((-0.1, 0.1), budget=1))
-    >>> analysis.converged, bool(analysis.resilience(X, y, 0.05) <= analysis.robustness(X, y))
+    >>> analysis.complete, bool(analysis.resilience(X, y, 0.05) <= analysis.robustness(X, y))
     (True, True)
     """
     began = time.monotonic()
+    max_bytes = _renamed_limit(max_bytes, max_memory)
     ensemble, compiled = _prepared(model, attacker, voting, missing)
-    until = _whole(max_iterations, "max_iterations")
-    limits = Limits(memory=_whole(max_memory, "max_memory"))
-    seconds = as_seconds(max_seconds, "max_seconds")
-    limits.deadline = None if seconds is None else began + seconds
-    n_threads = _threads(n_jobs)
-    with ctrl_c_ends(limits), Workers(n_threads, limits) as workers:
-        boxes, origin = first_candidates(compiled, workers)
-        ended, lanes = deal(compiled, workers, boxes, origin)
-        tracker = None if track is None else Tracker.of(compiled, track, ended, lanes)
-        with progress_line(progress, "analyzing") as say:
-            _iterate(lanes, workers, until, tracker, say)
+    until = as_count(max_iterations, "max_iterations", least=0)
+    limits = Limits.of(max_seconds=max_seconds)
+    memory = Memory(as_count(max_bytes, "max_bytes", least=0))
+    n_threads = n_workers(n_jobs)
+
+    def work() -> tuple[Boxes, list[Lane], Tracker | None]:
+        with Workers(n_threads, limits, memory) as workers, progress_line(progress, "analyzing") as say:
+            boxes, origin = first_candidates(compiled, workers)
+            ended, lanes = deal(compiled, workers, boxes, origin)
+            tracker = None if track is None else Tracker.of(compiled, track, ended, lanes)
+            _iterate(lanes, workers, 2**62 if until is None else until, tracker, say)
+        return ended, lanes, tracker
+
+    ended, lanes, tracker = kept_after_ctrl_c(work, limits)
     attacks = np.concatenate([ended, *(lane.ended_attacks() for lane in lanes)])
     attacks = attacks[unique_rows(attacks)]
     n_ended = len(attacks)
@@ -233,7 +252,7 @@ def annotate(
     """Algorithm 1 on one tree: per node, in the order of the tree's nodes (root first, level by level), its attacks."""
     ensemble, compiled = _prepared(model, attacker, voting, missing)
     tree = _tree_index(ensemble, tree)
-    annotated = annotate_one(compiled, tree, Limits())
+    annotated = annotate_one(compiled, tree, Limits(), Memory())
     assert annotated is not None  # there are no limits
     nodes, boxes = annotated
     first = int(ensemble.roots[tree])
@@ -246,7 +265,7 @@ def analyze_tree(
 ) -> list[SymbolicAttack]:
     """Algorithm 3 on one tree: the symbolic attacks under which its prediction may change."""
     ensemble, compiled = _prepared(model, attacker, voting, missing)
-    found = analyze_one(compiled, _tree_index(ensemble, tree), Limits())
+    found = analyze_one(compiled, _tree_index(ensemble, tree), Limits(), Memory())
     assert found is not None  # there are no limits
     return symbolic_attacks(found, compiled)
 
@@ -256,8 +275,9 @@ def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tup
     check_attacker(attacker)
     if attacker.power is not None:
         raise InvalidInput(
-            f"symbolic attacks are boxes, and {attacker!r} reaches a ball; use treeproof.verify, which takes it, or an "
-            "attacker with intervals"
+            f"symbolic attacks are boxes, and {attacker!r} reaches a ball",
+            argument="attacker",
+            way_out="use treeproof.verify, which takes it, or an attacker with intervals",
         )
     return ensemble, Compiled.build(ensemble, attacker.bind(ensemble), missing)
 
@@ -271,7 +291,7 @@ def _iterate(
     reached = 0
     while reached < until:
         left = [lane for lane in lanes if lane.n_open and not lane.full]
-        if not left or limits.look():
+        if not left or limits.is_over():
             return
         say(f"iteration {reached}, {sum(lane.n_open for lane in left):,} symbolic attacks to split")
         reached = min(until, reached + step)
@@ -283,7 +303,7 @@ def _iterate(
 
 def _reason(limits: Limits, lanes: list[Lane]) -> str:
     if not any(lane.n_open for lane in lanes):
-        return "converged"
+        return "complete"
     if limits.interrupted:
         return "interrupted"
     if limits.late:
@@ -301,19 +321,9 @@ def _tree_index(ensemble: Ensemble, tree: int) -> int:
     return int(tree)
 
 
-def _whole(value: Any, what: str) -> int:
-    if value is None:
-        return 2**62
-    number = as_number(value, what)
-    if number < 0 or (number != math.inf and number != int(number)):
-        raise InvalidInput(f"{what} must be a whole number of at least 0, got {value!r}; None means no limit")
-    return 2**62 if number == math.inf else int(number)
-
-
-def _threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise InvalidInput(f"n_jobs must be a whole number of threads, or -1 for all cores, got {n_jobs!r}")
-    cores = os.cpu_count() or 1
-    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+def _renamed_limit(max_bytes: Any, max_memory: Any) -> Any:
+    """The limit under its name, or under the one that it had."""
+    if max_memory is None:
+        return max_bytes
+    warn_renamed("max_memory", "max_bytes")
+    return max_memory

@@ -6,26 +6,20 @@ they come. So the result depends on the number of lanes but not on the number of
 
 from __future__ import annotations
 
-import signal
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.run.limits import Limits
 from treeproof.symbolic.compiled import Boxes, Compiled
 
 N_LANES = 20
 """As many as the paper's threads."""
-
-POLL = 0.05
-"""Seconds between two looks at the clock while threads work."""
 
 CHUNK = 20_000
 """First candidates that a thread judges before it looks whether to stop."""
@@ -34,75 +28,43 @@ COPIES = 3
 """Attacks are counted so many times against the memory cap: in their queue, in the result, and in its index."""
 
 
-@dataclass
-class Limits:
-    """When to stop: a moment (time.monotonic), bytes of memory, or Ctrl-C. `stop` is what kernels look at."""
+class Memory:
+    """Bytes that attacks may still take."""
 
-    deadline: float | None = None
-    memory: int = 2**62
-    interrupted: bool = False
-    late: bool = False
-    stop: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, n_bytes: int | None = None) -> None:
+        self._left = 2**62 if n_bytes is None else n_bytes
+        self._lock = threading.Lock()
 
     def take(self, n_bytes: int) -> bool:
-        """Whether that much more memory may be used; negative numbers give it back."""
-        with self.lock:
-            if n_bytes > self.memory:
+        """Whether that much more may be used; negative numbers give it back."""
+        with self._lock:
+            if n_bytes > self._left:
                 return False
-            self.memory -= n_bytes
+            self._left -= n_bytes
             return True
-
-    def look(self) -> bool:
-        """Whether to stop now, because time is over or Ctrl-C was pressed."""
-        if self.deadline is not None and time.monotonic() >= self.deadline:
-            self.late = True
-        if self.late or self.interrupted:
-            self.stop[0] = 1
-        return bool(self.stop[0])
-
-
-@contextmanager
-def ctrl_c_ends(limits: Limits) -> Iterator[None]:
-    """The first Ctrl-C sets `limits.interrupted` instead of raising; a second one raises as usual."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
-        yield  # other threads never see one, and a handler that is not Python's cannot be put back
-        return
-
-    def note(_number: int, _frame: Any) -> None:
-        limits.interrupted = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class Workers:
-    """Threads that do a list of tasks while the main thread watches the limits."""
+    """Threads that do a list of tasks within limits, which somebody else watches."""
 
-    def __init__(self, n_threads: int, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, n_threads: int, limits: Limits, memory: Memory) -> None:
+        self.limits, self.memory = limits, memory
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="treeproof")
 
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.limits.stop[0] = 1
+    def __exit__(self, problem: type[BaseException] | None, *_: object) -> None:
+        if problem is not None:  # nobody waits for the other tasks any more
+            self.limits.interrupt()
         self._pool.shutdown()
 
     def run(self, tasks: Iterable[Callable[[], Any]]) -> list[Any]:
-        """The results of all tasks; after Ctrl-C or the deadline tasks end early, and are waited for."""
+        """The results of all tasks; when the limits are over, tasks end early."""
         futures: list[Future[Any]] = [self._pool.submit(task) for task in tasks]
-        left = set(futures)
-        while left:
-            self.limits.look()
-            done, left = wait(left, POLL, FIRST_EXCEPTION)
-            for future in done:
-                future.result()
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in done:
+            future.result()
         return [future.result() for future in futures]
 
 
@@ -112,7 +74,7 @@ def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.N
     If there is no time or memory for them, the one attack that holds all others.
     """
     n_trees = compiled.ensemble.n_trees
-    found = workers.run([partial(analyze_one, compiled, t, workers.limits) for t in range(n_trees)])
+    found = workers.run([partial(analyze_one, compiled, t, workers.limits, workers.memory) for t in range(n_trees)])
     if any(part is None for part in found):
         return compiled.everything(), np.zeros(1, dtype=np.int32)
     boxes = np.concatenate(found)
@@ -121,7 +83,9 @@ def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.N
     return boxes[kept], origin[kept]
 
 
-def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDArray[np.int32], Boxes] | None:
+def annotate_one(
+    compiled: Compiled, tree: int, limits: Limits, memory: Memory
+) -> tuple[npt.NDArray[np.int32], Boxes] | None:
     """Nodes and attacks of one tree (Alg. 1), or None if there is no time or memory."""
     from treeproof._kernels.symbolic.trees import annotate
 
@@ -133,15 +97,15 @@ def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDA
         root = compiled.ensemble.roots[tree]
         return annotate(compiled.model.tests, root, compiled.rules, top[0], nodes, boxes, limits.stop), (nodes, boxes)
 
-    found: tuple[npt.NDArray[np.int32], Boxes] | None = _with_room(run, top.nbytes + 4, limits)
+    found: tuple[npt.NDArray[np.int32], Boxes] | None = _with_room(run, top.nbytes + 4, memory)
     return found
 
 
-def analyze_one(compiled: Compiled, tree: int, limits: Limits) -> Boxes | None:
+def analyze_one(compiled: Compiled, tree: int, limits: Limits, memory: Memory) -> Boxes | None:
     """The attacks under which one tree's prediction may change (Alg. 3), or None if there is no time or memory."""
     from treeproof._kernels.symbolic.trees import analyze_tree
 
-    annotated = annotate_one(compiled, tree, limits)
+    annotated = annotate_one(compiled, tree, limits, memory)
     if annotated is None:
         return None
     nodes, boxes = annotated
@@ -153,18 +117,18 @@ def analyze_one(compiled: Compiled, tree: int, limits: Limits) -> Boxes | None:
         )
         return n, (attacks,)
 
-    found = _with_room(run, boxes[:1].nbytes, limits)
+    found = _with_room(run, boxes[:1].nbytes, memory)
     return None if found is None else found[0]
 
 
-def _with_room(run: Callable[[int], tuple[int, Any]], n_bytes: int, limits: Limits) -> Any:
+def _with_room(run: Callable[[int], tuple[int, Any]], n_bytes: int, memory: Memory) -> Any:
     """Runs with arrays of growing size until they suffice; what is filled of them, or None."""
     from treeproof._kernels.symbolic.trees import FULL
 
     size = 256
-    while limits.take(COPIES * size * n_bytes):
+    while memory.take(COPIES * size * n_bytes):
         n, arrays = run(size)
-        limits.take(-COPIES * size * n_bytes)
+        memory.take(-COPIES * size * n_bytes)
         if n >= 0:
             return tuple(array[:n].copy() for array in arrays)
         if n != FULL:
@@ -196,7 +160,7 @@ class Lane:
     def __init__(
         self,
         compiled: Compiled,
-        limits: Limits,
+        workers: Workers,
         boxes: Boxes,
         origin: npt.NDArray[np.int32],
         what: npt.NDArray[np.int64],
@@ -204,7 +168,8 @@ class Lane:
     ) -> None:
         from treeproof._kernels.symbolic.refinement import FREE, N_SLOTS, Queue, push_all
 
-        self._compiled, self._limits, self._scratch = compiled, limits, compiled.scratch()
+        self._compiled, self._scratch = compiled, compiled.scratch()
+        self._limits, self._memory = workers.limits, workers.memory
         n, n_trees = len(boxes), compiled.ensemble.n_trees
         size = max(64, 2 * n)
         self.queue = Queue(
@@ -221,7 +186,7 @@ class Lane:
         )
         self.queue.state[N_SLOTS], self.queue.state[FREE] = n, -1
         push_all(undecided, self.queue)
-        self.full = not limits.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
+        self.full = not self._memory.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
 
     @property
     def iteration(self) -> int:
@@ -274,7 +239,7 @@ class Lane:
         ended = _enough(len(queue.ended), self.n_ended + MOST_PARTS * picked)
         levels = _enough(len(queue.heads), self.iteration + 2)
         more = (slots - len(queue.boxes) + ended - len(queue.ended)) * (queue.boxes[:1].nbytes + 16)
-        if not self._limits.take(COPIES * more):
+        if not self._memory.take(COPIES * more):
             return False
         self.queue = queue._replace(
             boxes=_longer(queue.boxes, slots, 0),
@@ -328,8 +293,6 @@ def deal(compiled: Compiled, workers: Workers, boxes: Boxes, origin: npt.NDArray
     candidates = candidates[np.argsort(undecided[candidates], kind="stable")]
     hands = (candidates[lane::N_LANES] for lane in range(N_LANES))
     lanes = [
-        Lane(compiled, workers.limits, boxes[hand], origin[hand], what[hand], undecided[hand])
-        for hand in hands
-        if len(hand)
+        Lane(compiled, workers, boxes[hand], origin[hand], what[hand], undecided[hand]) for hand in hands if len(hand)
     ]
     return boxes[what == ENDED], lanes

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_path, read_text, write_whole
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
 from treeproof.threat.threat import Threat
 
-MOST_POWER = 64
+MAX_POWER = 64
 FORMAT = "treeproof-attacker"
 VERSION = 1
 
@@ -110,14 +110,11 @@ class Attacker:
         """
         if isinstance(p, float) and p == math.inf:
             return cls.linf(radius, features=features, domain=domain)
-        if (
-            isinstance(p, bool)
-            or not isinstance(p, (int, float, np.integer))
-            or not 1 <= p <= MOST_POWER
-            or p != int(p)
-        ):
+        if isinstance(p, bool) or not isinstance(p, (int, float, np.integer)) or not 1 <= p <= MAX_POWER or p != int(p):
             raise InvalidInput(
-                f"p must be a whole number from 1 to {MOST_POWER}, or infinite, got {p!r}; for L0 use Attacker.l0"
+                f"p must be a whole number from 1 to {MAX_POWER}, or infinite, got {p!r}",
+                argument="p",
+                way_out="for L0 use Attacker.l0",
             )
         reach = as_size(radius, "radius")
         if math.isinf(reach):
@@ -302,19 +299,16 @@ def _as_cost(value: Any, where: str) -> int:
 def _as_budget(value: Any) -> int:
     number = as_number(value, "budget")
     if number < 0:
-        raise InvalidInput(f"budget must be at least 0, got {value!r}; None means no limit")
+        raise InvalidInput(
+            f"budget must be at least 0, got {value!r}", argument="budget", way_out="None means no limit"
+        )
     return 2**62 if math.isinf(number) else math.floor(number)
 
 
 def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
     if isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
         return source, "the attacker"
-    try:
-        return as_path(source).read_text(encoding="utf-8"), str(source)
-    except OSError as error:
-        raise InvalidInput(f"cannot read {source}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{source} is not a text file") from None
+    return read_text(as_path(source)), str(source)
 
 
 def check_attacker(attacker: Any) -> Attacker:

@@ -52,7 +52,7 @@ class Prices:
 def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: Any = 0.0) -> Prices:
     """The price table of one row: section "prices" of docs/theory.md, cell by cell.
 
-    >>> from treeproof import from_model
+    >>> from treeproof import Attacker, from_model
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
     >>> threat = Attacker((-0.2, 0.2), costs=3).bind(from_model(clf))

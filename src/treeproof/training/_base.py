@@ -12,12 +12,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import EnsembleBuilder
+from treeproof.model.builder import blank_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.threat.threat import Threat
 from treeproof.training._grow import GrownTree, TrainingSet
-from treeproof.training._settings import blank_ensemble, bound_attacker
+from treeproof.training._settings import bound_attacker
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

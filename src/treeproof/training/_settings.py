@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.run.limits import as_count
 from treeproof.threat.attacker import check_attacker
 from treeproof.threat.threat import Threat
 from treeproof.training._grow import Limits
@@ -22,10 +22,8 @@ def limits_of(model: Any, n_rows: int, n_features: int) -> Limits:
     """The limits that an estimator's parameters set on trees of this data."""
     if not isinstance(model.criterion, str) or model.criterion not in CRITERIA:
         raise InvalidInput(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {model.criterion!r}")
-    if model.max_depth is not None:
-        check_whole(model.max_depth, "max_depth", least=1, otherwise="None for no limit")
     return Limits(
-        max_depth=None if model.max_depth is None else int(model.max_depth),
+        max_depth=as_count(model.max_depth, "max_depth"),
         min_samples_split=_rows(model.min_samples_split, "min_samples_split", 2, n_rows),
         min_samples_leaf=_rows(model.min_samples_leaf, "min_samples_leaf", 1, n_rows),
         max_features=_features(model.max_features, n_features),
@@ -33,11 +31,12 @@ def limits_of(model: Any, n_rows: int, n_features: int) -> Limits:
     )
 
 
-def check_whole(value: Any, name: str, *, least: int, otherwise: str | None = None) -> int:
+def check_whole(value: Any, name: str, *, least: int, way_out: str = "") -> int:
     """A whole number of at least `least`, or InvalidInput that names what else may be given."""
     if not _is_whole(value) or value < least:
-        other = "" if otherwise is None else f", or {otherwise}"
-        raise InvalidInput(f"{name} must be a whole number of at least {least}{other}, got {value!r}")
+        raise InvalidInput(
+            f"{name} must be a whole number of at least {least}, got {value!r}", argument=name, way_out=way_out
+        )
     return int(value)
 
 
@@ -54,14 +53,6 @@ def bound_attacker(attacker: Any, blank: Ensemble, X: FloatArray) -> Threat:
     return threat
 
 
-def blank_ensemble(n_features: int, classes: Any, feature_names: Any) -> Ensemble:
-    """A model of these features that always predicts the first class: what an attacker can be bound to."""
-    builder = EnsembleBuilder(n_features=n_features, classes=classes, feature_names=feature_names)
-    votes = np.eye(len(classes))[:1]
-    builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=votes)
-    return builder.build()
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
@@ -69,7 +60,7 @@ def _is_whole(value: Any) -> bool:
 def _rows(value: Any, name: str, least: int, n_rows: int) -> int:
     if isinstance(value, (float, np.floating)) and 0.0 < value < 1.0:
         return max(least, math.ceil(value * n_rows))
-    return check_whole(value, name, least=least, otherwise="a share of the rows between 0 and 1")
+    return check_whole(value, name, least=least, way_out="or give a share of the rows between 0 and 1")
 
 
 def _features(value: Any, n_features: int) -> int:

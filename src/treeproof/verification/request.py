@@ -26,15 +26,18 @@ class Request:
     X: FloatArray
     y: npt.NDArray[np.int64]
     """Per row the index of its label in `ensemble.classes`."""
+    index: Any = None
+    """The index of X, where it is a data frame that has one."""
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None) -> Request:
         """As the user states it, or InvalidInput; the rows are a copy that outlives the caller's array."""
-        ensemble = as_ensemble(model, voting=voting)
+        ensemble = as_ensemble(model, voting=voting).named_after(X)
         check_attacker(attacker)
         rows, labels = ensemble.check_rows(X).copy(), ensemble.class_index(y)
         if len(labels) != len(rows):
             raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; one per row each")
         threat = attacker.bind(ensemble)
         threat.check_domain(rows, ensemble)
-        return cls(ensemble, attacker, threat, rows, labels)
+        index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+        return cls(ensemble, attacker, threat, rows, labels, index)

@@ -14,15 +14,16 @@ from treeproof.check.evidence import is_within_reach
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.rows import Refuted, RowTable
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.results.verification import Verification
-from treeproof.run.limits import Limits, as_seconds, check_jobs
+from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.request import Request
 from treeproof.verification.witnesses import shorten
 
@@ -43,22 +44,6 @@ class _Task:
     y: npt.NDArray[np.int64]
     epsilons: tuple[FloatArray, ...]
     limits: Limits
-
-
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """The outcomes of a task's rows; resilience has one line per neighbourhood, a witness where `level` is >= -1.
-
-    `level` says what the witness refutes: -1 stability, k >= 0 resilience in the k-th neighbourhood, -2 nothing.
-    """
-
-    rows: npt.NDArray[np.int64]
-    stability: npt.NDArray[np.int8]
-    resilience: npt.NDArray[np.int8]
-    level: npt.NDArray[np.int64]
-    neighbour: FloatArray
-    attacked: FloatArray
-    boxes: int
 
 
 def verify(
@@ -83,7 +68,7 @@ def verify(
     `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or
     whatever `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the
     model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question that was
-    stopped: what it decided is taken over, and only the rest is searched.
+    stopped: what it decided is taken over, and only the rest is searched. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -99,25 +84,41 @@ def verify(
     given = _neighbourhoods(epsilon, epsilons)
     bound = tuple(bind_epsilon(one, asked.ensemble) for one in given)
     check_jobs(n_jobs)
-    in_all = as_seconds(max_seconds, "max_seconds")
-    limits = Limits(as_seconds(timeout, "timeout"), None if in_all is None else began + in_all)
-    table = _Table.empty(asked.ensemble, asked.X, asked.y, len(bound))
+    limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
+    predicted = asked.ensemble.predict_index(asked.X)
+    table = RowTable.unknown(asked.X, predicted == asked.y, len(bound))
     if resume is not None:
-        table.take_over(resume, asked.ensemble, attacker, given)
-    left = np.flatnonzero(table.open_rows())
+        _check_same_question(resume, asked, given)
+        table.take(np.arange(len(table)), resume.rows)
+    left = np.flatnonzero(table.is_open)
     tasks = [
         _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
         for rows in (left[group] for group in in_groups(len(left), _chunk(len(left))))
     ]
     with progress_bar(progress, len(left)) as advance:
 
-        def take(answer: _Answer) -> None:
-            table.take(answer)
-            advance(len(answer.rows))
+        def take(answer: tuple[npt.NDArray[np.int64], RowTable]) -> None:
+            table.take(*answer)
+            advance(len(answer[0]))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    table.replay_witnesses(asked.ensemble)
-    return table.result(asked.ensemble, attacker, given, time.monotonic() - began, interrupted)
+    _replay_witnesses(asked.ensemble, table)
+    ensemble, classes = asked.ensemble, asked.ensemble.classes
+    return Verification(
+        rows=table,
+        y=classes[asked.y],
+        predicted=classes[predicted],
+        neighbour_label=classes[ensemble.predict_index(table.neighbour)],
+        attacked_label=classes[ensemble.predict_index(table.attacked)],
+        epsilons=given,
+        seconds=time.monotonic() - began + (0.0 if resume is None else resume.seconds),
+        interrupted=interrupted,
+        feature_names=ensemble.feature_names,
+        model=ensemble.origin,
+        attacker=attacker,
+        fingerprint=ensemble.fingerprint.hex(),
+        index=asked.index,
+    )
 
 
 def _neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
@@ -131,183 +132,95 @@ def _neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
     return tuple(plain_epsilon(one) for one in given)
 
 
-def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
-    """Verifies the rows of one task; runs wherever joblib put it."""
-    local = Local(ensemble, task.threat, task.limits)
-    n = len(task.rows)
-    stability = np.full(n, Outcome.UNKNOWN, dtype=np.int8)
-    resilience = np.full((len(task.epsilons), n), Outcome.UNKNOWN, dtype=np.int8)
-    level = np.full(n, -2, dtype=np.int64)
-    neighbour, attacked = task.X.copy(), task.X.copy()
-    correct = ensemble.predict_index(task.X) == task.y
-    resilience[:, ~correct] = Outcome.REFUTED
+def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any, ...]) -> None:
+    """Refuses to go on from a result that was about something else."""
+    for what, same in (
+        ("model", earlier.fingerprint == asked.ensemble.fingerprint.hex()),
+        ("attacker", earlier.attacker == asked.attacker),
+        ("epsilon", earlier.epsilons == given),
+        ("set of rows", np.array_equal(earlier.X, asked.X, equal_nan=True)),
+        ("set of labels", np.array_equal(earlier.y, asked.ensemble.classes[asked.y])),
+    ):
+        if not same:
+            raise InvalidInput(f"the result to resume from has another {what}; start again without it")
+
+
+def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], RowTable]:
+    """The numbers of a task's rows, and what is known of them then; runs wherever joblib put it."""
+    table = RowTable.unknown(task.X, ensemble.predict_index(task.X) == task.y, len(task.epsilons))
     if task.limits.is_over() or task.limits.timeout == 0:
-        return _Answer(task.rows, stability, resilience, level, neighbour, attacked, 0)
+        return task.rows, table
+    local = Local(ensemble, task.threat, task.limits)
     decided = local.decide(task.X, np.zeros(ensemble.n_features))
-    stability[:] = decided.outcome
-    refuted = stability == Outcome.REFUTED
-    attacked[refuted], level[refuted] = decided.attacked[refuted], -1
-    # Not robust is not resilient, in any neighbourhood.
-    resilience[:, refuted] = Outcome.REFUTED
+    table.stability[:] = decided.outcome
+    refuted = np.flatnonzero(decided.outcome == Outcome.REFUTED)
+    table.refute_stability(refuted, decided.attacked[refuted])
     # A larger one settles those inside it, if it proves, and is never inside a later one.
     order = sorted(range(len(task.epsilons)), key=lambda k: sorted(task.epsilons[k], reverse=True), reverse=True)
     for k in order:
         if local.limits.is_over():
             break
-        # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
-        open_rows = np.flatnonzero(resilience[k] == Outcome.UNKNOWN)
-        decided = local.decide(task.X[open_rows], task.epsilons[k])
-        resilience[k, open_rows] = decided.outcome
-        found = open_rows[decided.outcome == Outcome.REFUTED]
-        neighbour[found] = decided.neighbour[decided.outcome == Outcome.REFUTED]
-        attacked[found] = decided.attacked[decided.outcome == Outcome.REFUTED]
-        level[found] = k
-        proved = open_rows[decided.outcome == Outcome.PROVED]
-        stability[proved] = Outcome.PROVED
-        for j in range(len(task.epsilons)):
-            if (task.epsilons[j] <= task.epsilons[k]).all():
-                resilience[j, proved] = Outcome.PROVED
-            if (task.epsilons[j] >= task.epsilons[k]).all():
-                resilience[j, found] = Outcome.REFUTED
-    broken = level > -2
-    neighbour[broken], attacked[broken] = shorten(ensemble, task.X[broken], neighbour[broken], attacked[broken])
-    # A neighbour that was not needed: the row itself can be attacked, which its own search had no time to find.
-    itself = (level >= 0) & ((neighbour == task.X) | np.isnan(task.X)).all(axis=1)
-    if (stability[itself] == Outcome.PROVED).any():
-        row = int(task.rows[itself & (stability == Outcome.PROVED)][0])
+        _decide_resilience(table, local, task, k)
+    found = np.flatnonzero(table.has_witness)
+    table.neighbour[found], table.attacked[found] = shorten(
+        ensemble, task.X[found], table.neighbour[found], table.attacked[found]
+    )
+    _attack_rows_themselves(table, task)
+    table.boxes = local.boxes
+    _check_reach(ensemble, task, table)
+    return task.rows, table
+
+
+def _decide_resilience(table: RowTable, local: Local, task: _Task, k: int) -> None:
+    """Decides what is open in the k-th neighbourhood, and what follows for the others."""
+    # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
+    open_rows = np.flatnonzero(table.resilience[k] == Outcome.UNKNOWN)
+    decided = local.decide(task.X[open_rows], task.epsilons[k])
+    table.resilience[k, open_rows] = decided.outcome
+    broken = decided.outcome == Outcome.REFUTED
+    found, proved = open_rows[broken], open_rows[decided.outcome == Outcome.PROVED]
+    table.refute_resilience(found, k, decided.neighbour[broken], decided.attacked[broken])
+    table.stability[proved] = Outcome.PROVED
+    for j, epsilon in enumerate(task.epsilons):
+        if (epsilon <= task.epsilons[k]).all():
+            table.resilience[j, proved] = Outcome.PROVED
+        if (epsilon >= task.epsilons[k]).all():
+            table.resilience[j, found] = Outcome.REFUTED
+
+
+def _attack_rows_themselves(table: RowTable, task: _Task) -> None:
+    """Where a neighbour was not needed, the row itself can be attacked, which its own search had no time to find."""
+    unmoved = ((table.neighbour == task.X) | np.isnan(task.X)).all(axis=1)
+    itself = np.flatnonzero((table.refuted == Refuted.RESILIENCE) & unmoved)
+    for i in itself[table.stability[itself] == Outcome.PROVED]:
         raise SoundnessError(
-            f"row {row}: the search proved it stable and then found an attack on it; please report this"
+            f"row {task.rows[i]}: the search proved it stable and then found an attack on it; please report this"
         )
-    stability[itself], resilience[:, itself], level[itself] = Outcome.REFUTED, Outcome.REFUTED, -1
-    answer = _Answer(task.rows, stability, resilience, level, neighbour, attacked, local.boxes)
-    _check_reach(ensemble, task, answer)
-    return answer
+    table.refute_stability(itself, table.attacked[itself])
 
 
-def _check_reach(ensemble: Ensemble, task: _Task, answer: _Answer) -> None:
+def _check_reach(ensemble: Ensemble, task: _Task, table: RowTable) -> None:
     """Decides with rational numbers whether the attacker can reach every counterexample; here, since it takes time."""
-    for i in np.flatnonzero(answer.level > -2):
-        epsilon = None if answer.level[i] < 0 else task.epsilons[answer.level[i]]
-        witness = Witness(task.X[i], answer.neighbour[i], answer.attacked[i], None, None)
+    for i in np.flatnonzero(table.has_witness):
+        epsilon = task.epsilons[table.epsilon_index[i]] if table.refuted[i] == Refuted.RESILIENCE else None
+        witness = Witness(task.X[i], table.neighbour[i], table.attacked[i], None, None)
         if not is_within_reach(ensemble, task.attacker, epsilon, witness):
             raise SoundnessError(
                 f"row {task.rows[i]}: the search found a counterexample that the attacker cannot reach: "
-                f"{answer.neighbour[i]!r} to {answer.attacked[i]!r}; please report this"
+                f"{table.neighbour[i]!r} to {table.attacked[i]!r}; please report this"
             )
 
 
-@dataclass(eq=False)
-class _Table:
-    """The answers put together, row by row."""
-
-    X: FloatArray
-    y: npt.NDArray[np.int64]
-    predicted: npt.NDArray[np.int64]
-    stability: npt.NDArray[np.int8]
-    resilience: npt.NDArray[np.int8]
-    level: npt.NDArray[np.int64]
-    neighbour: FloatArray
-    attacked: FloatArray
-    boxes: int = 0
-    seconds: float = 0.0
-    """What an earlier result took."""
-
-    @classmethod
-    def empty(cls, ensemble: Ensemble, X: FloatArray, y: npt.NDArray[np.int64], n_epsilons: int) -> _Table:
-        n = len(X)
-        predicted = ensemble.predict_index(X)
-        resilience = np.full((n_epsilons, n), Outcome.UNKNOWN, dtype=np.int8)
-        resilience[:, predicted != y] = Outcome.REFUTED
-        return cls(
-            X,
-            y,
-            predicted,
-            np.full(n, Outcome.UNKNOWN, dtype=np.int8),
-            resilience,
-            np.full(n, -2, dtype=np.int64),
-            X.copy(),
-            X.copy(),
+def _replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
+    """Replays every counterexample on the source model; one that does not flip it is a bug of ours."""
+    rows = np.flatnonzero(table.has_witness)
+    if not len(rows):
+        return
+    before, after = ensemble.source_labels(table.neighbour[rows]), ensemble.source_labels(table.attacked[rows])
+    failed = rows[before == after]
+    if len(failed):
+        row = int(failed[0])
+        raise SoundnessError(
+            f"row {row}: the search found a counterexample that does not change the label: "
+            f"{table.neighbour[row]!r} to {table.attacked[row]!r}; please report this"
         )
-
-    def open_rows(self) -> npt.NDArray[np.bool_]:
-        """Which rows have something left to decide."""
-        return np.asarray((self.stability == Outcome.UNKNOWN) | (self.resilience == Outcome.UNKNOWN).any(axis=0))
-
-    def take_over(self, earlier: Verification, ensemble: Ensemble, attacker: Attacker, given: tuple[Any, ...]) -> None:
-        """Starts from an earlier result, if that was about the same question."""
-        classes = ensemble.classes
-        for what, same in (
-            ("model", earlier.fingerprint == ensemble.fingerprint.hex()),
-            ("attacker", earlier.attacker == attacker),
-            ("epsilon", earlier.epsilons == given),
-            ("set of rows", np.array_equal(earlier.X, self.X, equal_nan=True)),
-            ("set of labels", np.array_equal(earlier.y, classes[self.y])),
-        ):
-            if not same:
-                raise InvalidInput(f"the result to resume from has another {what}; start again without it")
-        self.stability[:] = earlier.stability
-        for k, outcomes in enumerate(earlier.resilience_by_epsilon):
-            self.resilience[k] = outcomes
-        self.neighbour[:], self.attacked[:] = earlier.neighbour, earlier.attacked
-        self.level[earlier.has_witness] = -1
-        self.boxes, self.seconds = earlier.boxes, earlier.seconds
-
-    def take(self, answer: _Answer) -> None:
-        """Keeps what one task decided; what it left open may be known from an earlier result."""
-        rows = answer.rows
-        self.stability[rows] = _known(answer.stability, self.stability[rows])
-        self.resilience[:, rows] = _known(answer.resilience, self.resilience[:, rows])
-        found = answer.level > -2
-        self.level[rows[found]] = answer.level[found]
-        self.neighbour[rows[found]] = answer.neighbour[found]
-        self.attacked[rows[found]] = answer.attacked[found]
-        self.boxes += answer.boxes
-
-    def replay_witnesses(self, ensemble: Ensemble) -> None:
-        """Replays every counterexample on the source model; one that does not flip it is a bug of ours."""
-        rows = np.flatnonzero(self.level > -2)
-        if not len(rows):
-            return
-        before, after = ensemble.source_labels(self.neighbour[rows]), ensemble.source_labels(self.attacked[rows])
-        failed = rows[before == after]
-        if len(failed):
-            row = int(failed[0])
-            raise SoundnessError(
-                f"row {row}: the search found a counterexample that does not change the label: "
-                f"{self.neighbour[row]!r} to {self.attacked[row]!r}; please report this"
-            )
-
-    def result(
-        self,
-        ensemble: Ensemble,
-        attacker: Attacker,
-        epsilons: tuple[Any, ...],
-        seconds: float,
-        interrupted: bool,
-    ) -> Verification:
-        has_witness = self.level > -2
-        classes = ensemble.classes
-        return Verification(
-            X=self.X,
-            y=classes[self.y],
-            predicted=classes[self.predicted],
-            stability=self.stability,
-            resilience_by_epsilon=tuple(self.resilience),
-            epsilons=epsilons,
-            has_witness=has_witness,
-            neighbour=self.neighbour,
-            attacked=self.attacked,
-            neighbour_label=classes[ensemble.predict_index(self.neighbour)],
-            attacked_label=classes[ensemble.predict_index(self.attacked)],
-            seconds=self.seconds + seconds,
-            interrupted=interrupted,
-            feature_names=ensemble.feature_names,
-            model=ensemble.origin,
-            attacker=attacker,
-            boxes=self.boxes,
-            fingerprint=ensemble.fingerprint.hex(),
-        )
-
-
-def _known(new: npt.NDArray[np.int8], old: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    return np.where(new == Outcome.UNKNOWN, old, new)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -19,6 +20,7 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
+from tests.support.results import changed, tiled
 from treeproof.importers import EnsembleBuilder
 from treeproof.present.report import curves, words
 from treeproof.present.report.instances import KINDS, choose, kinds_of
@@ -36,7 +38,7 @@ def result() -> tp.Verification:
 
 @pytest.fixture(scope="module")
 def page(result: tp.Verification) -> str:
-    return tp.report_html(FOREST, X, y, ATTACKER, result, max_seconds=10)
+    return tp.report_html(FOREST, result, max_seconds=10)
 
 
 class Elements(HTMLParser):
@@ -78,12 +80,12 @@ def test_the_page_loads_nothing(page: str) -> None:
 
 
 def test_write_report_writes_what_report_html_says(tmp_path: Path, result: tp.Verification) -> None:
-    file = tp.write_report(tmp_path / "r.html", FOREST, X, y, ATTACKER, result, title="Iris", max_seconds=0)
+    file = tp.write_report(tmp_path / "r.html", FOREST, result, title="Iris", max_seconds=0)
     assert file == tmp_path / "r.html"
     text = file.read_text(encoding="utf-8")
     assert "<title>Iris</title>" in text and text.startswith("<!doctype html>")
     with pytest.raises(tp.InvalidInput, match="cannot write"):
-        tp.write_report(tmp_path / "no" / "r.html", FOREST, X, y, ATTACKER, result, max_seconds=0)
+        tp.write_report(tmp_path / "no" / "r.html", FOREST, result, max_seconds=0)
 
 
 def test_measures_are_those_of_the_result(page: str, result: tp.Verification) -> None:
@@ -108,7 +110,7 @@ def test_names_labels_and_title_are_never_markup(tmp_path: Path) -> None:
     )
     model, rows, labels = builder.build(), [[0.45, 0.0], [0.2, 0.0], [0.9, 1.0]], [NASTY, NASTY, "b"]
     outcome = tp.verify(model, rows, labels, ATTACKER, epsilon=0.1)
-    written = tp.report_html(model, rows, labels, ATTACKER, outcome, title=NASTY, max_seconds=5)
+    written = tp.report_html(model, outcome, title=NASTY, max_seconds=5)
     elements = Elements(written).found
     assert [tag for tag, _ in elements].count("script") == 2
     # Browsers end a script at less than that, and begin a comment in it.
@@ -158,19 +160,8 @@ def test_kinds_of_open_rows_are_open() -> None:
         undecided, stability=np.zeros(len(X), dtype=np.int8)
     )  # robust, but resilience is not known
     assert set(np.array([key for key, _, _ in KINDS])[kinds_of(half)[~wrong]]) == {"open"}
-    text = text_of(tp.report_html(FOREST, X, y, ATTACKER, undecided, max_seconds=0))
+    text = text_of(tp.report_html(FOREST, undecided, max_seconds=0))
     assert "0 % to" in text and "of the rows were not decided in time" in text
-
-
-def many_times(result: tp.Verification, times: int) -> tp.Verification:
-    """The same rows over and over, as one large result."""
-    arrays = {
-        field.name: np.concatenate([getattr(result, field.name)] * times)
-        for field in dataclasses.fields(result)
-        if isinstance(getattr(result, field.name), np.ndarray)
-    }
-    resilience = tuple(np.concatenate([one] * times) for one in result.resilience_by_epsilon)
-    return dataclasses.replace(result, **arrays, resilience_by_epsilon=resilience)
 
 
 def test_large_results_stay_small_and_are_counted_honestly() -> None:
@@ -178,9 +169,9 @@ def test_large_results_stay_small_and_are_counted_honestly() -> None:
     data = minmax_scale(data)
     clf = RandomForestClassifier(20, max_depth=6, random_state=0).fit(data[::2], labels[::2])
     attacker = tp.Attacker.linf(0.03)
-    large = many_times(tp.verify(clf, data, labels, attacker, epsilon=0.01), 100_000 // len(data) + 1)
+    large = tiled(tp.verify(clf, data, labels, attacker, epsilon=0.01), 100_000 // len(data) + 1)
     start = time.perf_counter()
-    written = tp.report_html(clf, large.X, large.y, attacker, large, max_seconds=4)
+    written = tp.report_html(clf, large, max_seconds=4)
     assert len(written.encode()) < 3_000_000
     assert time.perf_counter() - start < 120
     shown = data_of(written)["entries"]
@@ -202,11 +193,11 @@ def test_large_results_stay_small_and_are_counted_honestly() -> None:
 
 
 def test_broken_rows_come_first_where_not_all_fit(result: tp.Verification, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeproof.present.report.instances.MOST_INSTANCES", 5)
+    monkeypatch.setattr("treeproof.present.report.instances.MAX_INSTANCES", 5)
     chosen = choose(result)
     assert [entry[3] for entry in chosen.entries] == sorted(kinds_of(result))[:5]
     assert sum(chosen.shown) == 5 and sum(chosen.counts) == len(result)
-    monkeypatch.setattr("treeproof.present.report.instances.MOST_LETTERS", 200)
+    monkeypatch.setattr("treeproof.present.report.instances.MAX_CHARACTERS", 200)
     assert 0 < len(choose(result).entries) < 5
 
 
@@ -228,8 +219,8 @@ def test_curves_hold_what_verify_finds(name: str, seconds: float) -> None:
     attacker, ensemble = SHAPES[name], tp.from_model(FOREST)
     for epsilon in (0.05, [0.05, 0.1, 0.0, 0.2]):
         outcome = tp.verify(FOREST, X, y, attacker, epsilon=epsilon)
-        robust = curves.robustness_curve(ensemble, attacker, outcome, seconds, None)
-        resilient = curves.resilience_curve(ensemble, attacker, outcome, seconds, None)
+        robust = curves.measured_robustness(ensemble, attacker, outcome, seconds, None)
+        resilient = curves.measured_resilience(ensemble, attacker, outcome, seconds, None)
         assert isinstance(robust, curves.Curve) and isinstance(resilient, curves.Curve)
         for scale in (0.013, 0.31, 1.0, 1.7, 3.9):
             bigger = curves._scaled(attacker, scale)
@@ -247,10 +238,10 @@ def test_curves_hold_what_verify_finds(name: str, seconds: float) -> None:
 def test_exact_levels_lie_in_the_brackets_that_halving_found(monkeypatch: pytest.MonkeyPatch) -> None:
     attacker, ensemble = SHAPES["linf"], tp.from_model(FOREST)
     outcome = tp.verify(FOREST, X, y, attacker)
-    exact = curves.robustness_curve(ensemble, attacker, outcome, 30.0, None)
+    exact = curves.measured_robustness(ensemble, attacker, outcome, 30.0, None)
     assert isinstance(exact, curves.Curve) and exact.exact_rows == len(X)
     monkeypatch.setattr(curves._Brackets, "close", lambda *_: None)
-    rough = curves.robustness_curve(ensemble, attacker, outcome, 30.0, None)
+    rough = curves.measured_robustness(ensemble, attacker, outcome, 30.0, None)
     assert isinstance(rough, curves.Curve) and rough.exact_rows < len(X)
     for level in np.linspace(0, exact.end, 400, endpoint=False):
         assert rough.at(level)[0] <= exact.at(level)[0] <= exact.at(level)[1] <= rough.at(level)[1]
@@ -269,7 +260,7 @@ def test_exact_levels_lie_in_the_brackets_that_halving_found(monkeypatch: pytest
 )
 def test_curves_that_make_no_sense_are_left_out_with_a_reason(attacker: tp.Attacker, reason: str) -> None:
     outcome = tp.verify(FOREST, X, y, attacker)
-    text = text_of(tp.report_html(FOREST, X, y, attacker, outcome, max_seconds=2))
+    text = text_of(tp.report_html(FOREST, outcome, max_seconds=2))
     assert f"Left out. {reason}" in text or reason in text
     assert "Left out. No neighbourhood (ε) was asked for" in text
 
@@ -281,7 +272,7 @@ def test_curves_that_make_no_sense_are_left_out_with_a_reason(attacker: tp.Attac
 def test_reports_on_every_attacker(name: str) -> None:
     attacker = SHAPES[name]
     outcome = tp.verify(FOREST, X, y, attacker, epsilons=[0.05, 0.1, {2: 0.3}])
-    written = tp.report_html(FOREST, X, y, attacker, outcome, max_seconds=2)
+    written = tp.report_html(FOREST, outcome, max_seconds=2)
     assert text_of(written).count("Resilience, ε") == 3
     assert data_of(written)["slices"]["cuts"]
 
@@ -293,46 +284,47 @@ def test_missing_values_and_no_rows() -> None:
     tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(holes[:, 1:], y)
     rows = holes[:, 1:]
     outcome = tp.verify(tree, rows, y, ATTACKER, epsilon=0.1)
-    data = data_of(tp.report_html(tree, rows, y, ATTACKER, outcome, features=[0, 1, 2], max_seconds=3))
+    data = data_of(tp.report_html(tree, outcome, features=[0, 1, 2], max_seconds=3))
     assert any(point[3] is None for point in data["slices"]["points"])
     nothing = tp.verify(FOREST, X[:0], y[:0], ATTACKER, epsilon=0.1)
-    assert "The test set has no rows" in tp.report_html(FOREST, X[:0], y[:0], ATTACKER, nothing)
+    assert "The test set has no rows" in tp.report_html(FOREST, nothing)
 
 
 def test_an_interrupted_verification_says_so(result: tp.Verification) -> None:
     stopped = dataclasses.replace(result, interrupted=True)
-    assert "The verification was interrupted" in tp.report_html(FOREST, X, y, ATTACKER, stopped, max_seconds=0)
+    assert "The verification was interrupted" in tp.report_html(FOREST, stopped, max_seconds=0)
 
 
 def test_features_and_names_of_the_slices(result: tp.Verification) -> None:
     names = ["sepal length", "sepal width", "petal length", "petal width"]
-    written = tp.report_html(
-        FOREST, X, y, ATTACKER, result, features=["petal width", 0], feature_names=names, max_seconds=3
-    )
+    written = tp.report_html(FOREST, result, features=["petal width", 0], feature_names=names, max_seconds=3)
     data = data_of(written)
     assert data["slices"]["features"] == [3, 0] and data["names"]["3"] == "petal width"
     with pytest.raises(tp.InvalidInput, match="3 feature names were given; the model has 4 features"):
-        tp.report_html(FOREST, X, y, ATTACKER, result, feature_names=names[:3])
+        tp.report_html(FOREST, result, feature_names=names[:3])
     with pytest.raises(tp.InvalidInput, match="the model has no feature names; give 'stem' as an index"):
-        tp.report_html(FOREST, X, y, ATTACKER, result, features=["stem"])
+        tp.report_html(FOREST, result, features=["stem"])
+
+
+def test_the_table_is_the_same_with_and_without_names(page: str) -> None:
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    frame = pd.DataFrame(X, columns=names)
+    forest = RandomForestClassifier(7, max_depth=3, random_state=0).fit(frame, y)
+    data = data_of(tp.report_html(forest, tp.verify(forest, frame, y, ATTACKER, epsilon=0.1), max_seconds=0))
+    assert data["entries"] == data_of(page)["entries"]
+    assert data["names"] and all(names[int(f)] == name for f, name in data["names"].items())
 
 
 def test_a_result_of_something_else_is_refused(result: tp.Verification) -> None:
     other = RandomForestClassifier(2, max_depth=1, random_state=1).fit(X, y)
-    moved = X + 1e-9
-    for model, rows, labels, attacker, message in (
-        (FOREST, moved, y, ATTACKER, "other rows than X"),
-        (FOREST, X[:10], y[:10], ATTACKER, "other rows than X"),
-        (FOREST, X, np.roll(y, 1), ATTACKER, "other labels than y"),
-        (other, X, y, ATTACKER, "of another model"),
-        (FOREST, X, y, tp.Attacker.linf(0.3), "of another attacker, Attacker"),
-    ):
-        with pytest.raises(tp.InvalidInput, match=message):
-            tp.report_html(model, rows, labels, attacker, result)
+    with pytest.raises(tp.InvalidInput, match="the result is of another model"):
+        tp.report_html(other, result)
+    with pytest.raises(tp.InvalidInput, match="does not say which attacker"):
+        tp.report_html(FOREST, changed(result, attacker=None))
     with pytest.raises(tp.InvalidInput, match="result must be what verify returned"):
-        tp.report_html(FOREST, X, y, ATTACKER, "result")
+        tp.report_html(FOREST, "result")
     with pytest.raises(tp.InvalidInput, match="max_seconds must be at least 0"):
-        tp.report_html(FOREST, X, y, ATTACKER, result, max_seconds=-1)
+        tp.report_html(FOREST, result, max_seconds=-1)
 
 
 def test_packed_slices_unpack_to_what_was_cut(result: tp.Verification) -> None:
@@ -364,3 +356,13 @@ def test_packed_slices_unpack_to_what_was_cut(result: tp.Verification) -> None:
 )
 def test_attackers_in_words(attacker: tp.Attacker, sentence: str) -> None:
     assert words.attacker_in_words(attacker, attacker.bind(tp.from_model(FOREST))).endswith(sentence)
+
+
+def test_reports_as_they_were_asked_for_once_still_work_with_a_warning(tmp_path: Path, result: tp.Verification) -> None:
+    with pytest.warns(FutureWarning, match=r"is now report_html\(model, result\)"):
+        written = tp.report_html(FOREST, X, y, ATTACKER, result, max_seconds=0)
+    assert text_of(written)[:200] == text_of(tp.report_html(FOREST, result, max_seconds=0))[:200]
+    with pytest.warns(FutureWarning, match=r"is now write_report\(path, model, result\)"):
+        assert tp.write_report(tmp_path / "r.html", FOREST, X, y, ATTACKER, result, max_seconds=0).exists()
+    with pytest.raises(tp.InvalidInput, match="got 3 arguments behind the model"):
+        tp.report_html(FOREST, X, y, result)

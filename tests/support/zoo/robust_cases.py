@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
+from tests.support.zoo.case import Case
 from treeproof.training import RobustForestClassifier, RobustTreeClassifier
-
-from .case import Case
 
 ATTACKER = tp.Attacker([(-0.1, 0.1), (-0.1, 0.1), (0, 0), (-1e4, 0), (0, 1e-8)], budget=2)
 

@@ -21,8 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from skops.io import dump as skops_dump
 
 import treeproof as tp
-
-from .case import Case
+from tests.support.zoo.case import Case
 
 Fit = Callable[[np.ndarray, np.ndarray], Any]
 

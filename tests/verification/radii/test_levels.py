@@ -16,16 +16,16 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support import oracles
-from tests.support.adapters import as_attacker
+from tests.support.adapters import as_attacker, exact_radius
 from tests.support.oracles import OracleAttacker
+from tests.support.radius_oracle import TINY, largest_root, least_cost, least_scale
 from tests.support.strategies import pick
-from tests.verification.radii.test_radii import TINY, exact_radius, largest_root, least_cost, least_scale
 from treeproof.importers import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import from_ordinal, ordinal
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.lowest import PATIENT, QUICK, lowest_levels
 from treeproof.verification.radii.question import Broken
 from treeproof.verification.radii.radii import _resilience, resilience_radius, robustness_radius

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -21,24 +19,20 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support import oracles
-from tests.support.adapters import as_attacker
+from tests.support.adapters import as_attacker, exact_radius
 from tests.support.oracles import OracleAttacker
+from tests.support.radius_oracle import TINY, largest_root, least_cost, least_scale
 from tests.support.strategies import Case, cases, points, tiny_ensembles
 from treeproof.importers import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.radii import (
     ResilienceCurve,
     _resilience,
-    exact_radii,
     resilience_curve,
     resilience_radius,
     robustness_radius,
 )
-from treeproof.verification.request import Request
-
-TINY = Fraction(1, 2**2000)
-"""Far less than the step between any two levels here: doubles are whole multiples of 2**-1074."""
 
 
 def stump(*thresholds: float, labels: str = "abababab") -> Ensemble:
@@ -58,56 +52,6 @@ def stump(*thresholds: float, labels: str = "abababab") -> Ensemble:
 
 
 # --- robustness: all cell vectors, one by one --------------------------------------------------------------------
-
-
-def distances(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Iterator[list[Fraction | None]]:
-    """Per cell vector with another label than x: the signed distance of every feature, None where it stays."""
-    options: list[list[tuple[int, Fraction | None]]] = []
-    for f, value in enumerate(x):
-        if math.isnan(value):
-            options.append([(oracles.NAN_CELL, None)])
-            continue
-        spans = [span.meet(oracles._domain(attacker, f)) for span in oracles.cells_of(ensemble, f)]
-        options.append(
-            [
-                (c, None if span.first <= value <= span.last else nearest(span, value))
-                for c, span in enumerate(spans)
-                if not span.empty
-            ]
-        )
-    label = oracles.predict(ensemble, x)
-    for vector in itertools.product(*options):
-        if oracles.label_of_cells(ensemble, tuple(c for c, _ in vector)) != label:
-            yield [away for _, away in vector]
-
-
-def nearest(span: oracles.Span, x: float) -> Fraction:
-    return Fraction(span.first if span.first > x else span.last) - Fraction(x)
-
-
-def least_scale(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Fraction | float:
-    """The least scale of an interval attacker that breaks x, over all cell vectors."""
-    best: Fraction | float = math.inf
-    for moves in distances(ensemble, attacker, x):
-        moved = [(f, away) for f, away in enumerate(moves) if away is not None]
-        ends = [attacker.intervals[f][away > 0] for f, away in moved]
-        if any(end == 0 for end in ends) or sum(attacker.costs[f] for f, _ in moved) > attacker.limit:
-            continue
-        scales = [
-            Fraction(0) if math.isinf(end) else away / Fraction(end) for (_, away), end in zip(moved, ends, strict=True)
-        ]
-        best = min(best, max(scales))
-    return best
-
-
-def least_cost(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...]) -> Fraction | float:
-    """The least sum of distance**p that breaks x, over all cell vectors."""
-    best: Fraction | float = math.inf
-    for moves in distances(ensemble, attacker, x):
-        moved = {f: away for f, away in enumerate(moves) if away is not None}
-        if all(attacker.intervals[f] != (0.0, 0.0) for f in moved):
-            best = min(best, sum((abs(away) ** attacker.p for away in moved.values()), Fraction(0)))
-    return best
 
 
 def excludes_0(attacker: OracleAttacker) -> bool:
@@ -133,13 +77,6 @@ def assert_is_robustness_radius(got: float, case: Case) -> None:
         assert got == math.inf
     else:
         assert largest_root(got, attacker, least_cost(ensemble, attacker, x))
-
-
-def largest_root(got: float, attacker: OracleAttacker, cost: Fraction | float) -> bool:
-    """Whether `got` is the largest double with (got * radius) ** p <= cost."""
-    radius, p = Fraction(attacker.radius), attacker.p
-    fits = (Fraction(got) * radius) ** p <= cost
-    return fits and (got == oracles.LARGEST or (Fraction(math.nextafter(got, math.inf)) * radius) ** p > cost)
 
 
 @settings(max_examples=200, deadline=None)
@@ -191,12 +128,6 @@ def test_rows_of_one_call_have_their_own_radius(batch: tuple[Case, list[tuple[tu
 
 
 # --- resilience: the oracle on both sides ------------------------------------------------------------------------
-
-
-def exact_radius(
-    ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...], y: Any, work: Any
-) -> Fraction | float:
-    return exact_radii(Request.of(ensemble, [x], [y], as_attacker(attacker)), work)[0]
 
 
 def exact_resilience_radius(case: Case) -> Fraction | float:

@@ -76,9 +76,8 @@ def demo(out: str) -> None:
     screen.say(_measures("robust", _verified(robust, setting)))
     screen.say(mapped)
     path = tp.write_report(
-        out, forest, setting.X_test, setting.y_test, setting.attacker, result, title="Breast cancer, 100 trees",
-        feature_names=setting.names, max_seconds=8, n_jobs=-1,
-    )  # fmt: skip
+        out, forest, result, title="Breast cancer, 100 trees", feature_names=setting.names, max_seconds=8, n_jobs=-1
+    )
     screen.say(f"The whole story, with pictures: {Path(path).resolve()}")
     screen.say(f"({time.perf_counter() - began:.0f} s)")
 
@@ -104,11 +103,11 @@ def _example(forest: Any, result: Verification, setting: Setting) -> str:
     witness = result.witness(row)
     assert witness is not None
     moved = witness.moved
-    f = max(moved, key=lambda f: abs(moved[f][1] - moved[f][0]) / setting.spread[f])
+    f = max(moved, key=lambda f: abs(moved[f][1] - moved[f][0]) / setting.spread[int(f)])
     before, after = forest.predict([witness.neighbour])[0], forest.predict([witness.attacked])[0]
     return (
-        f"For example row {row}: move {len(moved)} measurements a little ({setting.names[f]} {change(*moved[f])} is "
-        f"the largest move), and the forest says {after} instead of {before}."
+        f"For example row {row}: move {len(moved)} measurements a little ({setting.names[int(f)]} {change(*moved[f])} "
+        f"is the largest move), and the forest says {after} instead of {before}."
     )
 
 

@@ -58,6 +58,8 @@ def guard(
     \b
     treeproof guard model.json new.csv --delta 0.05 --relative --ranges train.csv --out labelled.csv
     treeproof guard model.json new.csv --map model.tpm --out labelled.csv
+    \f
+    One parameter per option.
     """
     import treeproof as tp
 

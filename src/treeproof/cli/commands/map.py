@@ -41,6 +41,8 @@ def map_command(
 
     \b
     treeproof map model.json --delta 0.03 --one-sided --budget 1 --out model.tpm --max-seconds 60
+    \f
+    One parameter per option.
     """
     import treeproof as tp
 

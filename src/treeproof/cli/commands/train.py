@@ -40,6 +40,8 @@ def train(
     \b
     treeproof train train.csv --label y --delta 0.05 --out robust.json
     treeproof verify robust.json test.csv --label y --delta 0.05
+    \f
+    One parameter per option.
     """
     import treeproof as tp
     from treeproof.cli.tables import read_table

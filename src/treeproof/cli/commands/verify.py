@@ -70,14 +70,12 @@ def verify(
     \b
     treeproof verify model.json test.csv --label y --delta 0.05 --epsilon 0.01,0.02 --report report.html
     treeproof verify model.onnx test.parquet --label y --attacker attacker.json --fail-under-robustness 0.9
+    \f
+    One parameter per option.
     """
     import treeproof as tp
 
-    if fail_under_resilience is not None and epsilon is None:
-        raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
-    for name, share in (("robustness", fail_under_robustness), ("resilience", fail_under_resilience)):
-        if share is not None and not 0 <= share <= 1:
-            raise InvalidInput(f"--fail-under-{name} is a share of the rows between 0 and 1, got {share}")
+    _check_gates(fail_under_robustness, fail_under_resilience, epsilon)
     check_writable(report, json_file, csv_file)
     ensemble = load(model, voting, classes, allow_pickle)
     choice = AttackerChoice(**attack)
@@ -105,18 +103,31 @@ def verify(
     )
     result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
     show(result)
-    if json_file or result.interrupted:
-        result.to_json(kept)
-        screen.say(f"wrote      {kept}")
-    if csv_file:
-        result.to_csv(csv_file)
-        screen.say(f"wrote      {csv_file}")
+    _write(result, kept if json_file or result.interrupted else None, csv_file)
     if report:
-        screen.say(f"wrote      {tp.write_report(report, ensemble, X, y, attacker, result, n_jobs=jobs)}")
+        screen.say(f"wrote      {tp.write_report(report, ensemble, result, n_jobs=jobs)}")
     if result.interrupted:
         screen.say(f"stopped    go on with the same command and --resume{'' if json_file else f' --json {kept}'}")
         raise KeyboardInterrupt
     _gate(result, fail_under_robustness, fail_under_resilience)
+
+
+def _check_gates(robustness: float | None, resilience: float | None, epsilon: str | None) -> None:
+    """Refuses gates that cannot be meant before any work is done."""
+    if resilience is not None and epsilon is None:
+        raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
+    for name, share in (("robustness", robustness), ("resilience", resilience)):
+        if share is not None and not 0 <= share <= 1:
+            raise InvalidInput(f"--fail-under-{name} is a share of the rows between 0 and 1, got {share}")
+
+
+def _write(result: Verification, json_file: Path | None, csv_file: str | None) -> None:
+    if json_file is not None:
+        result.to_json(json_file)
+        screen.say(f"wrote      {json_file}")
+    if csv_file is not None:
+        result.to_csv(csv_file)
+        screen.say(f"wrote      {csv_file}")
 
 
 def _earlier(file: Path) -> Verification | None:

@@ -7,28 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
+from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.files import as_path, write_whole
 from treeproof.present.report.content import gather
 from treeproof.present.report.page import page
 from treeproof.results.verification import Verification
 from treeproof.run.limits import as_seconds
-from treeproof.threat.attacker import Attacker
 
 __all__ = ["report_html", "write_report"]
 
 
-def write_report(
-    path: str | os.PathLike[str],
-    model: Any,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    attacker: Attacker,
-    result: Verification,
-    **options: Any,
-) -> Path:
-    """Write the report on a result of `verify(model, X, y, attacker, …)` as one HTML file, and return its path.
+def write_report(path: str | os.PathLike[str], model: Any, result: Verification, *old: Any, **options: Any) -> Path:
+    """Write the report on a result of `verify(model, …)` as one HTML file, and return its path.
 
     The options are those of `report_html`.
 
@@ -37,24 +27,23 @@ def write_report(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = DecisionTreeClassifier(max_depth=3).fit(X, y)
-    >>> attacker = tp.Attacker.linf(0.1)
-    >>> result = tp.verify(clf, X, y, attacker, epsilon=0.05)
+    >>> result = tp.verify(clf, X, y, tp.Attacker.linf(0.1), epsilon=0.05)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(f"{folder}/report.html", clf, X, y, attacker, result, max_seconds=5).name
+    ...     write_report(f"{folder}/report.html", clf, result, max_seconds=5).name
     'report.html'
     """
+    if old:
+        result = _result_of((result, *old))
+        warn_renamed("write_report(path, model, X, y, attacker, result)", "write_report(path, model, result)")
     file = as_path(path)
-    write_whole(file, report_html(model, X, y, attacker, result, **options))
+    write_whole(file, report_html(model, result, **options))
     return file
 
 
 def report_html(
     model: Any,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    attacker: Attacker,
     result: Verification,
-    *,
+    *old: Any,
     title: str | None = None,
     features: Sequence[int | str] | None = None,
     feature_names: Sequence[str] | None = None,
@@ -66,13 +55,13 @@ def report_html(
 
     `features` are those that slices show (up to five; by default those that counterexamples move most), and
     `feature_names` name the columns where the model has no names. Curves and slices take at most about `max_seconds`;
-    what there was no time for is left out, and the page says so. What is passed must be what was verified.
+    what there was no time for is left out, and the page says so. One parameter per choice that users have.
     """
+    if old:
+        result = _result_of((result, *old))
+        warn_renamed("report_html(model, X, y, attacker, result)", "report_html(model, result)")
     content = gather(
         model,
-        X,
-        y,
-        attacker,
         result,
         title=title,
         features=features,
@@ -82,3 +71,10 @@ def report_html(
         voting=voting,
     )
     return page(content)
+
+
+def _result_of(old: tuple[Any, ...]) -> Any:
+    """The result among X, y, attacker and result: it holds the other three itself."""
+    if len(old) != 4:
+        raise InvalidInput(f"a report is made of a model and a result; got {len(old)} arguments behind the model")
+    return old[3]

@@ -15,9 +15,10 @@ import numpy as np
 
 from treeproof import __version__
 from treeproof.errors import InvalidInput
+from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.present.report import words
-from treeproof.present.report.curves import Curve, resilience_curve, robustness_curve
+from treeproof.present.report.curves import Curve, measured_resilience, measured_robustness
 from treeproof.present.report.instances import Instances, choose
 from treeproof.present.report.planes import Planes, choose_features, cut_planes
 from treeproof.results.verification import Verification
@@ -51,9 +52,6 @@ class Content:
 
 def gather(
     model: Any,
-    X: Any,
-    y: Any,
-    attacker: Attacker,
     result: Verification,
     *,
     title: str | None,
@@ -65,9 +63,8 @@ def gather(
 ) -> Content:
     """Computes what the result does not hold yet: curves and slices."""
     began = time.monotonic()
-    asked = Request.of(model, X, y, attacker, voting)
-    ensemble = asked.ensemble
-    _check_same(asked, result)
+    asked = _asked(model, result, voting)
+    ensemble, attacker = asked.ensemble, asked.attacker
     names = _names(ensemble, feature_names)
     wanted = choose_features(ensemble, attacker, result, features, names)
 
@@ -76,8 +73,8 @@ def gather(
         return min(share * max_seconds, max(0.0, began + max_seconds - time.monotonic()))
 
     if len(result):
-        robustness = robustness_curve(ensemble, attacker, result, left(SHARE_OF_CURVE), n_jobs)
-        resilience = resilience_curve(ensemble, attacker, result, left(SHARE_OF_CURVE), n_jobs)
+        robustness = measured_robustness(ensemble, attacker, result, left(SHARE_OF_CURVE), n_jobs)
+        resilience = measured_resilience(ensemble, attacker, result, left(SHARE_OF_CURVE), n_jobs)
     else:
         robustness = resilience = "The test set has no rows."
     planes = None
@@ -90,18 +87,16 @@ def gather(
     )  # fmt: skip
 
 
-def _check_same(asked: Request, result: Verification) -> None:
-    """A report must not mix a result with another model, attacker or test set."""
+def _asked(model: Any, result: Verification, voting: Any) -> Request:
+    """What the result answers; a report must not mix it with another model."""
     if not isinstance(result, Verification):
         raise InvalidInput(f"result must be what verify returned, got {type(result).__name__}")
-    if asked.X.shape != result.X.shape or not np.array_equal(asked.X, result.X, equal_nan=True):
-        raise InvalidInput("the result is of other rows than X; pass the X that was verified")
-    if not np.array_equal(asked.ensemble.classes[asked.y], result.y):
-        raise InvalidInput("the result is of other labels than y; pass the y that was verified")
-    if asked.ensemble.fingerprint.hex() != result.fingerprint:
+    if result.attacker is None:
+        raise InvalidInput("the result does not say which attacker it is about")
+    ensemble = as_ensemble(model, voting=voting).named(result.feature_names)
+    if ensemble.fingerprint.hex() != result.fingerprint:
         raise InvalidInput("the result is of another model; pass the one that was verified")
-    if asked.attacker != result.attacker:
-        raise InvalidInput(f"the result is of another attacker, {result.attacker!r}; pass the one that was verified")
+    return Request.of(ensemble, result.X, result.y, result.attacker)
 
 
 def _names(ensemble: Ensemble, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -136,7 +131,7 @@ def _record(asked: Request, result: Verification, seconds: float) -> list[tuple[
 
 
 def _hash(*arrays: Any) -> str:
-    """The first letters of a SHA-256 over the bytes of arrays."""
+    """The first characters of a SHA-256 over the bytes of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -121,7 +121,7 @@ class _Brackets:
             self.holds[some] = self.breaks[some] = found
 
 
-def robustness_curve(
+def measured_robustness(
     ensemble: Ensemble, attacker: Attacker, result: Verification, seconds: float, n_jobs: int | None
 ) -> Curve | str:
     """Robustness against the scale of the attacker's reach, or why there is no such curve."""
@@ -155,7 +155,7 @@ def robustness_curve(
     return _curve(brackets, unit, axis, len(result), time.monotonic() - began)
 
 
-def resilience_curve(
+def measured_resilience(
     ensemble: Ensemble, attacker: Attacker, result: Verification, seconds: float, n_jobs: int | None
 ) -> Curve | str:
     """Resilience against the scale of the neighbourhood asked for, or why there is no such curve."""

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification
 
-MOST_INSTANCES = 20_000
-MOST_LETTERS = 2_000_000
+MAX_INSTANCES = 20_000
+MAX_CHARACTERS = 2_000_000
 """Of the table's data in the page."""
 
 KINDS = (
@@ -66,11 +66,11 @@ def choose(result: Verification) -> Instances:
     counts = np.bincount(kind, minlength=len(KINDS))
     labels: dict[str, int] = {}
     entries: list[list[Any]] = []
-    letters = 0
-    for row in np.argsort(kind, kind="stable")[:MOST_INSTANCES]:
+    characters = 0
+    for row in np.argsort(kind, kind="stable")[:MAX_INSTANCES]:
         entry = _entry(result, int(row), int(kind[row]), labels)
-        letters += len(json.dumps(entry))
-        if letters > MOST_LETTERS:
+        characters += len(json.dumps(entry))
+        if characters > MAX_CHARACTERS:
             break
         entries.append(entry)
     shown = np.bincount([entry[3] for entry in entries], minlength=len(KINDS))
@@ -88,5 +88,5 @@ def _entry(result: Verification, row: int, kind: int, labels: dict[str, int]) ->
     x, near = witness.x, witness.neighbour
     stepped = np.flatnonzero((x != near) & ~(np.isnan(x) & np.isnan(near)))
     steps = [[int(f), float(x[f]), float(near[f])] for f in stepped]
-    moves = [[f, before, after] for f, (before, after) in witness.moved.items()]
+    moves = [[f, before, after] for f, (before, after) in witness.moved_by_position.items()]
     return [*entry, code(witness.attacked_label), steps, moves]

@@ -17,7 +17,7 @@ from treeproof.numbers.doubles import FloatArray, double_at_most
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 Level: TypeAlias = Fraction | float
 """An exact radius; as a float only inf, -inf, or nan for a row that was not decided."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,19 +15,19 @@ from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, root_at_most
 from treeproof.results.verdicts import Outcome
-from treeproof.run.limits import Limits, as_seconds, check_jobs
+from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.lowest import Found, lowest_levels
 from treeproof.verification.radii.question import Level
 from treeproof.verification.radii.resilience import Resilience
 from treeproof.verification.radii.robustness import IntervalRobustness, LpRobustness
 from treeproof.verification.request import Request
 
-MOST_ENTRIES = 1_000_000
+MAX_ENTRIES = 1_000_000
 """Rows times cells that one task looks at, to bound its memory."""
 
 
@@ -52,7 +51,8 @@ def robustness_radius(
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
     -inf is a row with a wrong label, inf one that no scale breaks, and nan one where a single search took more than
-    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`.
+    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`. One parameter per
+    choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -87,7 +87,7 @@ def resilience_radius(
     double; the result is the largest double that is not above it.
 
     -inf is a row that is not robust, inf one that is resilient in every neighbourhood, and nan one where a single
-    search took more than `timeout` seconds. `n_jobs` as in `verify`.
+    search took more than `timeout` seconds. `n_jobs` as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -139,6 +139,8 @@ def resilience_curve(
     voting: Any = None,
 ) -> ResilienceCurve:
     """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
+
+    One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -219,8 +221,7 @@ def exact_radii(
 ) -> list[Level]:
     """The exact radius of every row, `work` says which; counterexamples are replayed on the source model."""
     check_jobs(n_jobs)
-    in_all = as_seconds(max_seconds, "max_seconds")
-    limits = Limits(as_seconds(timeout, "timeout"), None if in_all is None else time.monotonic() + in_all)
+    limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
     tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
     found: list[Found] = []
@@ -239,7 +240,7 @@ def exact_radii(
 
 def _chunk(n: int, n_cells: int) -> int:
     """Rows per task: enough to search many at once, few enough for memory and for all workers to have some."""
-    return int(np.clip(MOST_ENTRIES // n_cells, 1, np.clip(n // 8, 16, 256)))
+    return int(np.clip(MAX_ENTRIES // n_cells, 1, np.clip(n // 8, 16, 256)))
 
 
 def _replay(ensemble: Ensemble, levels: list[Level], found: list[Found]) -> None:

@@ -26,7 +26,7 @@ from treeproof.numbers.doubles import (
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 from treeproof.verification.radii.question import Answers, Broken, Question
 
 

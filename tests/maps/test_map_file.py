@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
-from tests.maps.test_stability_map import ATTACKERS, forest
+from tests.support.small_maps import ATTACKERS, small_forest
 from treeproof.errors import InvalidInput
-from treeproof.maps.file import _HEAD, MAGIC
+from treeproof.maps.map_file import _HEAD, MAGIC
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.results.verdicts import Status
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[StabilityMap, Path]:
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     smap = StabilityMap.build(clf, ATTACKERS[0], voting="hard", domain=(-1, 2))
     path = tmp_path_factory.mktemp("map") / "m.tpm"
     smap.save(path)
@@ -28,7 +28,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[StabilityMap, Path]
 
 def test_what_is_loaded_is_what_was_saved(saved: tuple[StabilityMap, Path]) -> None:
     smap, path = saved
-    clf, X, y = forest()
+    clf, X, y = small_forest()
     other = StabilityMap.load(path, model=tp.from_model(clf, voting="hard"), attacker=ATTACKERS[0])
     assert (other.nodes == smap.nodes).all() and other.attacker == smap.attacker
     assert isinstance(other.nodes, np.memmap)
@@ -41,7 +41,7 @@ def test_what_is_loaded_is_what_was_saved(saved: tuple[StabilityMap, Path]) -> N
 
 
 def test_a_stopped_map_goes_on_from_its_file(tmp_path: Path) -> None:
-    clf, X, _ = forest(9, 4)
+    clf, X, _ = small_forest(9, 4)
     smap = StabilityMap.build(clf, ATTACKERS[0], max_boxes=500)
     smap.save(tmp_path / "part.tpm")
     rest = StabilityMap.build(clf, ATTACKERS[0], resume=StabilityMap.load(tmp_path / "part.tpm"))
@@ -97,10 +97,10 @@ def test_truncated_and_foreign_files_are_refused(saved: tuple[StabilityMap, Path
 
 def test_maps_of_another_model_or_attacker_are_refused(saved: tuple[StabilityMap, Path]) -> None:
     _, path = saved
-    other, _, _ = forest(seed=1)
+    other, _, _ = small_forest(seed=1)
     with pytest.raises(InvalidInput, match="another model"):
         StabilityMap.load(path, model=tp.from_model(other, voting="hard"))
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     with pytest.raises(InvalidInput, match="another model"):
         StabilityMap.load(path, model=tp.from_model(clf, voting="soft"))
     with pytest.raises(InvalidInput, match="another attacker"):
@@ -111,7 +111,7 @@ def test_the_same_trees_under_other_names_are_refused_if_the_attacker_goes_by_na
     """Swapped names leave thresholds, cuts and fingerprint as they are, but change which feature is the dear one."""
     import dataclasses
 
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     ensemble = dataclasses.replace(tp.from_model(clf), feature_names=("a", "b", "c", "d"))
     swapped = dataclasses.replace(ensemble, feature_names=("b", "a", "c", "d"))
     attacker = tp.Attacker((-0.05, 0.05), costs={"a": 2, "b": 1, "c": 9, "d": 9}, budget=1)
@@ -144,12 +144,12 @@ def test_nodes_that_are_no_tree_are_refused_even_with_a_right_checksum(
 
 
 def test_fingerprints_tell_models_apart_and_survive_a_file(tmp_path: Path) -> None:
-    clf, _, _ = forest()
+    clf, _, _ = small_forest()
     one = tp.from_model(clf, voting="hard")
     tp.save_model(one, tmp_path / "m.json")
     assert tp.load_model(tmp_path / "m.json").fingerprint == one.fingerprint
     assert tp.from_model(clf, voting="soft").fingerprint != one.fingerprint
-    assert tp.from_model(forest(seed=2)[0], voting="hard").fingerprint != one.fingerprint
+    assert tp.from_model(small_forest(seed=2)[0], voting="hard").fingerprint != one.fingerprint
 
 
 def test_status_is_an_enum_that_reads_well() -> None:

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,14 +93,26 @@ def as_ensemble(model: Any, *, voting: Voting | None = None) -> Ensemble:
     return from_model(model, voting=voting)
 
 
-def load_model(path: str | os.PathLike[str], *, voting: Voting | None = None, allow_pickle: bool = False) -> Ensemble:
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    voting: Voting | None = None,
+    classes: Sequence[Any] | None = None,
+    allow_pickle: bool = False,
+) -> Ensemble:
     """The exact ensemble of a model file; its kind is found by its content.
 
     Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops,
     treeproof's own JSON and the paper authors' JSON. A pickle runs whatever code its author put
-    into it, so one is read only with `allow_pickle=True`.
+    into it, so one is read only with `allow_pickle=True`. `classes` names the model's classes, in its order: files
+    of XGBoost and LightGBM number them only.
     """
     check_voting(voting)
+    ensemble = _load(path, voting, allow_pickle)
+    return ensemble if classes is None else ensemble.with_classes(classes)
+
+
+def _load(path: str | os.PathLike[str], voting: Voting | None, allow_pickle: bool) -> Ensemble:
     file = as_path(path)
     try:
         data = file.read_bytes()
@@ -118,6 +130,7 @@ def load_model(path: str | os.PathLike[str], *, voting: Voting | None = None, al
 
 
 def check_voting(voting: object) -> None:
+    """Refuses what is neither "soft" nor "hard" nor None."""
     if not (voting is None or (isinstance(voting, str) and voting in ("soft", "hard"))):
         raise InvalidInput(f"voting must be 'soft' or 'hard', got {voting!r}")
 
@@ -190,8 +203,9 @@ def _load_pickle(file: Path, *, voting: Voting | None, allow_pickle: bool) -> En
     if not allow_pickle:
         raise InvalidInput(
             f"{file} is a pickle, and loading one runs whatever code its author put into it; "
-            "save scikit-learn models with skops.io.dump and others in their library's own format, "
-            "or pass allow_pickle=True if you trust the file"
+            "save scikit-learn models with skops.io.dump and others in their library's own format",
+            argument="allow_pickle",
+            way_out="or pass allow_pickle=True if you trust the file",
         )
     import pickle
 

@@ -6,6 +6,8 @@ cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that show
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,7 +19,7 @@ from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_le
 from treeproof.numbers.moves import some_move
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.run.watch import _watched
+from treeproof.run.watch import watched
 from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
 
@@ -252,9 +254,32 @@ class Local:
         def work(stop: npt.NDArray[np.int64], progress: npt.NDArray[np.int64]) -> None:
             search_rows(model, exact, boxes, prices, labels, dear, self.patience, stop, progress, status, cells, counts)
 
-        _watched(work, self.limits)
+        self._watched(work)
         self.boxes += int(counts.sum())
         return status, cells
+
+    def _watched(self, work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None]) -> None:
+        """Runs compiled work on rows within the limits.
+
+        `work` gets two cells of shared memory: it writes the row under way into the second, and gives that row up when
+        the first holds its number, or everything when that is negative.
+        """
+        limits = self.limits
+        if limits.is_over():
+            return
+        stop, progress = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        row, since = 0, time.monotonic()
+
+        def look() -> None:
+            nonlocal row, since
+            if progress[0] != row:
+                row, since = int(progress[0]), time.monotonic()
+            if limits.is_over():
+                stop[0] = -1
+            elif limits.timeout is not None and time.monotonic() - since > limits.timeout:
+                stop[0] = row
+
+        watched(lambda: work(stop, progress), limits, look)
 
     def _really_affordable(
         self,

@@ -7,7 +7,7 @@ import pytest
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import EnsembleBuilder
-from treeproof.importers._pieces import Pieces, TreeArrays, rewritten
+from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 
 GRID = np.array([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0])
 VALUES = np.concatenate((GRID, GRID + 0.5, [-9.0, np.nan]))

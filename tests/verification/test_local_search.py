@@ -18,9 +18,10 @@ from tests.support.strategies import Case, cases, points, tiny_ensembles
 from treeproof.check.evidence import is_witness
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.compiled import whole_units
-from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.results.verdicts import Outcome, Witness
-from treeproof.verification.local import Local
+from treeproof.verification.local_search import Local
 
 
 def assert_decided_as_the_oracle(case: Case) -> None:

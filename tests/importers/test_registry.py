@@ -240,3 +240,12 @@ def test_voting_of_saved_models_is_fixed(tmp_path: Path) -> None:
 def test_regressors_are_refused() -> None:
     with pytest.raises(tp.UnsupportedModel, match="no importer for scikit-learn's DecisionTreeRegressor"):
         tp.from_model(DecisionTreeRegressor().fit(X, y))
+
+
+def test_files_of_models_without_labels_get_them(tmp_path: Path) -> None:
+    clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    tp.save_model(clf, tmp_path / "model.json")
+    ensemble = tp.load_model(tmp_path / "model.json", classes=["good", "bad"])
+    assert ensemble.predict([[0.2], [0.7]]).tolist() == ["good", "bad"]
+    with pytest.raises(tp.InvalidInput, match="must name the model's 2 classes"):
+        tp.load_model(tmp_path / "model.json", classes=["good", "bad", "ugly"])

@@ -1,0 +1,98 @@
+"""What is known of each row: one table, filled by tasks, put together by `verify`, and kept in its result."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verdicts import Outcome
+
+
+class Refuted(enum.IntEnum):
+    """What the counterexample of a row refutes."""
+
+    NOTHING = 0
+    """There is no counterexample."""
+    STABILITY = 1
+    RESILIENCE = 2
+
+
+@dataclass(eq=False)
+class RowTable:
+    """Outcomes and counterexamples, an entry per row.
+
+    `resilience` has a line per neighbourhood. Where `refuted` says so, `neighbour` and `attacked` hold the
+    counterexample, and `epsilon_index` the neighbourhood in which it refutes resilience; -1 where it refutes stability,
+    or where a file did not say.
+    """
+
+    X: FloatArray
+    stability: npt.NDArray[np.int8]
+    resilience: npt.NDArray[np.int8]
+    refuted: npt.NDArray[np.int8]
+    epsilon_index: npt.NDArray[np.int64]
+    neighbour: FloatArray
+    attacked: FloatArray
+    boxes: int = 0
+    """How many boxes of cells the search looked at."""
+
+    @classmethod
+    def unknown(cls, X: FloatArray, correct: npt.NDArray[np.bool_], n_epsilons: int) -> RowTable:
+        """Nothing is known yet, but that rows with a wrong label are not resilient."""
+        n = len(X)
+        resilience = np.full((n_epsilons, n), Outcome.UNKNOWN, dtype=np.int8)
+        resilience[:, ~correct] = Outcome.REFUTED
+        return cls(
+            X,
+            stability=np.full(n, Outcome.UNKNOWN, dtype=np.int8),
+            resilience=resilience,
+            refuted=np.full(n, Refuted.NOTHING, dtype=np.int8),
+            epsilon_index=np.full(n, -1, dtype=np.int64),
+            neighbour=X.copy(),
+            attacked=X.copy(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def has_witness(self) -> npt.NDArray[np.bool_]:
+        """Which rows have a counterexample."""
+        return np.asarray(self.refuted != Refuted.NOTHING)
+
+    @property
+    def is_open(self) -> npt.NDArray[np.bool_]:
+        """Which rows have something left to decide."""
+        return np.asarray((self.stability == Outcome.UNKNOWN) | (self.resilience == Outcome.UNKNOWN).any(axis=0))
+
+    def refute_stability(self, rows: npt.NDArray[np.integer], attacked: FloatArray) -> None:
+        """These rows are attacked themselves; what is not robust is resilient in no neighbourhood."""
+        self.stability[rows] = Outcome.REFUTED
+        self.resilience[:, rows] = Outcome.REFUTED
+        self.refuted[rows], self.epsilon_index[rows] = Refuted.STABILITY, -1
+        self.neighbour[rows], self.attacked[rows] = self.X[rows], attacked
+
+    def refute_resilience(
+        self, rows: npt.NDArray[np.integer], epsilon_index: int, neighbour: FloatArray, attacked: FloatArray
+    ) -> None:
+        """Neighbours of these rows are attacked, in this neighbourhood."""
+        self.resilience[epsilon_index, rows] = Outcome.REFUTED
+        self.refuted[rows], self.epsilon_index[rows] = Refuted.RESILIENCE, epsilon_index
+        self.neighbour[rows], self.attacked[rows] = neighbour, attacked
+
+    def take(self, rows: npt.NDArray[np.integer], part: RowTable) -> None:
+        """Keeps what a table of these rows knows; what it leaves open may be known here."""
+        self.stability[rows] = _known(part.stability, self.stability[rows])
+        self.resilience[:, rows] = _known(part.resilience, self.resilience[:, rows])
+        found = part.has_witness
+        for name in ("refuted", "epsilon_index", "neighbour", "attacked"):
+            getattr(self, name)[rows[found]] = getattr(part, name)[found]
+        self.boxes += part.boxes
+
+
+def _known(new: npt.NDArray[np.int8], old: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    return np.where(new == Outcome.UNKNOWN, old, new)

@@ -1,0 +1,222 @@
+"""The JSON file of a verification: exact, checked, read back or refused in one line. docs/format.md describes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.model.per_feature import PerFeature, as_number, as_size
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.rows import Refuted, RowTable
+from treeproof.results.verdicts import Outcome
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.epsilon import plain_epsilon
+
+FORMAT = "treeproof-verification"
+VERSION = 2
+"""Version 1 said only whether a row has a counterexample, in `has_witness`; it is still read."""
+
+# What a file holds besides scalars; rows are (n, n_features) doubles.
+_LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
+_ROWS = ("X", "neighbour", "attacked")
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "fingerprint": (str,),
+    "attacker": (dict, type(None)),
+    "n_features": (int,),
+    "seconds": (float, int),
+    "interrupted": (bool,),
+    "boxes": (int,),
+    "label_dtype": (str,),
+}
+_FIELDS = {
+    *("format", "version", "feature_names", "epsilons", "epsilon_names", "stability", "resilience", "refuted"),
+    *_SCALARS,
+    *_LABELS,
+    *_ROWS,
+}
+
+
+def content_of(result: Any) -> dict[str, Any]:
+    """A Verification as what JSON can hold; a missing value is null, and so is an infinite ε."""
+    labels = {name: getattr(result, name) for name in _LABELS}
+    rows: RowTable = result.rows
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": result.model,
+        "fingerprint": result.fingerprint,
+        "attacker": None if result.attacker is None else json.loads(result.attacker.to_json()),
+        "n_features": rows.X.shape[1],
+        "feature_names": None if result.feature_names is None else list(result.feature_names),
+        "seconds": result.seconds,
+        "interrupted": result.interrupted,
+        "boxes": rows.boxes,
+        "epsilons": [_epsilon_to_json(epsilon) for epsilon in result.epsilons],
+        "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
+        "label_dtype": np.result_type(*labels.values()).str,
+        **{name: [_plain_label(label) for label in array.tolist()] for name, array in labels.items()},
+        "stability": rows.stability.tolist(),
+        "resilience": rows.resilience.tolist(),
+        "refuted": _refuted_to_json(rows),
+        **{name: _rows_to_json(getattr(rows, name)) for name in _ROWS},
+    }
+
+
+def fields_of(text: str) -> dict[str, Any]:
+    """The fields of the Verification that this JSON text holds, or ValueError, TypeError, … for anything else."""
+    content = json.loads(text, parse_constant=_refuse_constant)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InvalidInput(f'it lacks "format": "{FORMAT}"')
+    version = content.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
+    fields = _FIELDS if version > 1 else _FIELDS - {"refuted"} | {"has_witness"}
+    if content.keys() != fields:
+        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+    for name, kinds in _SCALARS.items():
+        if type(content[name]) not in kinds:
+            raise InvalidInput(f"{name} is {content[name]!r}")
+    names, width = content["feature_names"], content["n_features"]
+    if names is not None and (len(_list(names, "feature_names", (str,))) != width):
+        raise InvalidInput(f"it has {len(names)} feature names for {width} features")
+    n = len(_list(content["y"], "y", (str, bool, int, float)))
+    epsilons = tuple(_epsilon_from_json(epsilon) for epsilon in _list(content["epsilons"], "epsilons", (dict,)))
+    called = content["epsilon_names"]
+    if called is not None:
+        called = tuple(_list(called, "epsilon_names", (str,), len(epsilons)))
+    dtype = np.dtype(content["label_dtype"])
+    attacker = content["attacker"]
+    return {
+        "rows": _table_from_json(content, n, width, len(epsilons)),
+        **{name: _labels_from_json(content[name], name, n, dtype) for name in _LABELS},
+        "epsilons": epsilons,
+        "epsilon_names": called,
+        "feature_names": None if names is None else tuple(names),
+        **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
+        "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
+    }
+
+
+def _table_from_json(content: dict[str, Any], n: int, width: int, n_epsilons: int) -> RowTable:
+    stability = _outcomes_from_json(content["stability"], "stability", n)
+    lines = _list(content["resilience"], "resilience", (list,), n_epsilons)
+    refuted, epsilon_index = _refuted_from_json(content, stability, n_epsilons)
+    return RowTable(
+        **{name: _rows_from_json(content[name], name, n, width) for name in _ROWS},
+        stability=stability,
+        resilience=np.array([_outcomes_from_json(line, "resilience", n) for line in lines], dtype=np.int8).reshape(
+            n_epsilons, n
+        ),
+        refuted=refuted,
+        epsilon_index=epsilon_index,
+        boxes=content["boxes"],
+    )
+
+
+def _refuted_to_json(rows: RowTable) -> list[str | int | None]:
+    """What each row's counterexample refutes: null for none, "stability", or the number of a neighbourhood."""
+    names = {Refuted.NOTHING: None, Refuted.STABILITY: "stability"}
+    pairs = zip(rows.refuted.tolist(), rows.epsilon_index.tolist(), strict=True)
+    return [names[Refuted(what)] if what != Refuted.RESILIENCE else index for what, index in pairs]
+
+
+def _refuted_from_json(
+    content: dict[str, Any], stability: npt.NDArray[np.int8], n_epsilons: int
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+    n = len(stability)
+    if "has_witness" in content:
+        has_witness = np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_)
+        what = np.where(stability == Outcome.REFUTED, Refuted.STABILITY, Refuted.RESILIENCE)
+        return np.where(has_witness, what, Refuted.NOTHING).astype(np.int8), np.full(n, -1, dtype=np.int64)
+    refuted, index = np.zeros(n, dtype=np.int8), np.full(n, -1, dtype=np.int64)
+    for row, value in enumerate(_list(content["refuted"], "refuted", (str, int, type(None)), n)):
+        if value == "stability":
+            refuted[row] = Refuted.STABILITY
+        elif type(value) is int and -1 <= value < n_epsilons:
+            refuted[row], index[row] = Refuted.RESILIENCE, value
+        elif value is not None:
+            raise InvalidInput(f'refuted holds {value!r}; it is null, "stability" or the number of a neighbourhood')
+    return refuted, index
+
+
+def _refuse_constant(token: str) -> Any:
+    raise InvalidInput(f"{token} is no JSON")
+
+
+def _list(values: Any, name: str, kinds: tuple[type, ...], length: int | None = None) -> list[Any]:
+    """The list that a file has under this name, of entries of these types exactly."""
+    if not isinstance(values, list):
+        raise InvalidInput(f"{name} is not a list")
+    if length is not None and len(values) != length:
+        raise InvalidInput(f"{name} has {len(values)} entries instead of {length}")
+    for value in values:
+        if type(value) not in kinds:
+            raise InvalidInput(f"{name} holds {value!r}")
+    return values
+
+
+def _epsilon_to_json(epsilon: Any) -> Any:
+    spec = PerFeature.of_numbers(epsilon, "epsilon", as_number)
+    return spec.to_json(lambda number: None if math.isinf(number) else number)
+
+
+def _epsilon_from_json(content: Any) -> Any:
+    return plain_epsilon(
+        PerFeature.from_json(
+            content, "epsilon", lambda value, where: math.inf if value is None else _size(value, where)
+        )
+    )
+
+
+def _size(value: Any, where: str) -> float:
+    number = as_size(value, where)
+    if math.isinf(number):
+        raise InvalidInput(f"{where} {value!r} is no number of a file: an infinite one is null")
+    return number
+
+
+def _plain_label(label: Any) -> Any:
+    plain = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(plain, (str, bool, int, float)):
+        raise InvalidInput(f"a label of type {type(plain).__name__} cannot be written as JSON: {plain!r}")
+    return plain
+
+
+def _labels_from_json(values: Any, name: str, n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    kinds = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,), "O": (str, bool, int, float)}
+    if dtype.kind not in kinds:
+        raise InvalidInput(f"label_dtype {dtype} is none of labels")
+    array = np.array(_list(values, name, kinds[dtype.kind], n), dtype=dtype)
+    if array.tolist() != values:
+        raise InvalidInput(f"{name} holds labels that do not fit {dtype}")
+    return array
+
+
+def _outcomes_from_json(values: Any, name: str, n: int) -> npt.NDArray[np.int8]:
+    for value in _list(values, name, (int,), n):
+        Outcome(value)
+    return np.array(values, dtype=np.int8)
+
+
+def _rows_to_json(rows: FloatArray) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in row] for row in rows.tolist()]
+
+
+def _rows_from_json(values: Any, name: str, n: int, width: int) -> FloatArray:
+    kinds = (float, int, type(None))
+    rows = np.array(
+        [
+            [math.nan if value is None else value for value in _list(row, name, kinds, width)]
+            for row in _list(values, name, (list,), n)
+        ],
+        dtype=np.float64,
+    ).reshape(n, width)
+    if np.isinf(rows).any():
+        raise InvalidInput(f"{name} holds a number that is too large for a double")
+    return rows
