@@ -129,7 +129,7 @@ CASES = [
     Case("map: stopped, largest first", build_map(SMALL, PAIRS, workers=1, max_boxes=5000)),
     Case("map: stopped, most rows first", build_map(SMALL, PAIRS, workers=1, max_boxes=5000, order=cube().X[:100])),
     Case("map: boosted, L∞", build_map(partial(boosted, cube, 5, 3, "cut"), Attacker.linf(0.05), workers=1)),
-    Case("analyze: converged", analyze(SMALL, LEFT)),
+    Case("analyze: complete", analyze(SMALL, LEFT)),
     Case("analyze: stopped", analyze(MEDIUM, LEFT, 100)),
     Case("analyze: budget 2, tracked", analyze(SMALL, PAIRS, 30, track=True)),
     Case("analyze: missing values", analyze(partial(boosted, small_gappy_cube, 15, 3, "cut"), LEFT, 60, missing=True)),

@@ -120,15 +120,16 @@ def analyzed(q: Question, attacker: Any, jobs: int, max_iterations: int | None =
     if settings.pop("track", False):
         settings["track"] = (X, y, [0.01, 0.02])
     found = tp.analyze(q.model, attacker, max_iterations, jobs, **settings)
+    attacks = _numbers(found.attacks)
     counts: Counts = {
         "input": checksum(q.text, X, y),
-        "ended": found.stopped,
         "iterations": found.iterations,
         "splits": found.splits,
         "attacks": len(found),
+        "attacks left to split": int((attacks[:, -1] == 0).sum()),
         "stable rows": int(found.is_stable(X).sum()),
-        "stable around": int(found.is_stable_around(X, 0.02).sum()),
-        "region": checksum(_numbers(found.attacks)),
+        "resilient rows": round(found.resilience(X, y, 0.02) * len(X)),
+        "region": checksum(attacks),
     }
     if found.history is not None:
         counts["history"] = checksum(found.history.robustness, found.history.candidates, found.history.ended)
@@ -136,7 +137,7 @@ def analyzed(q: Question, attacker: Any, jobs: int, max_iterations: int | None =
 
 
 def _numbers(table: Any) -> np.ndarray:
-    """A pandas frame, or the list of rows that there is without pandas, as one array."""
+    """A pandas frame, or the list of rows that there is without pandas, as one array; "ended" is the last column."""
     rows = table.to_numpy() if hasattr(table, "to_numpy") else [list(row.values()) for row in table]
     return np.array(rows, dtype=np.float64)
 
