@@ -24,7 +24,7 @@ from tests.support.strategies import Case, cases
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Decision, Ensemble, ScoreRule
 from treeproof.symbolic import compiled, lanes
-from treeproof.symbolic.region import Region
+from treeproof.symbolic.unstable_region import UnstableRegion
 
 COUNTS = (0, 1, 2, 4, None)
 """Iterations after which the analysis is asked; None: until it has converged."""
@@ -387,7 +387,7 @@ def test_the_index_finds_exactly_the_boxes_that_a_query_meets(seed: int, n: int,
     expected = [
         bool(((boxes[:, 0] <= b) & (boxes[:, 1] >= a)).all(axis=1).any()) for a, b in zip(low, high, strict=True)
     ]
-    assert Region(boxes).meets(low, high).tolist() == expected
+    assert UnstableRegion(boxes).meets(low, high).tolist() == expected
 
 
 def test_many_rows_are_shared_among_threads() -> None:

@@ -21,7 +21,7 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.run.limits import as_seconds
 from treeproof.run.progress import progress_line
 from treeproof.symbolic.attacks import SymbolicAttack, costs_of, ends_of, symbolic_attacks
-from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
 from treeproof.symbolic.history import History, Tracker
 from treeproof.symbolic.lanes import (
     Lane,
@@ -34,7 +34,7 @@ from treeproof.symbolic.lanes import (
     first_candidates,
     unique_rows,
 )
-from treeproof.symbolic.region import Region
+from treeproof.symbolic.unstable_region import UnstableRegion
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 
@@ -65,7 +65,7 @@ class Analysis:
     history: History | None
     """Estimates after every iteration, of the data given as `track`."""
     n_jobs: int
-    _compiled: Compiled
+    _compiled: CompiledAnalysis
     _boxes: Boxes
     _n_ended: int
 
@@ -106,9 +106,9 @@ class Analysis:
         return pd.DataFrame(columns)
 
     @cached_property
-    def _region(self) -> Region:
+    def _region(self) -> UnstableRegion:
         pre = self._boxes[:, :2]
-        return Region(pre[unique_rows(pre)])
+        return UnstableRegion(pre[unique_rows(pre)])
 
     def is_stable(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Per row whether the model is proved stable there; False says "not proved", or once converged "unstable"."""
@@ -251,7 +251,7 @@ def analyze_tree(
     return symbolic_attacks(found, compiled)
 
 
-def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, Compiled]:
+def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, CompiledAnalysis]:
     ensemble = as_ensemble(model, voting=voting)
     check_attacker(attacker)
     if attacker.power is not None:
@@ -259,7 +259,7 @@ def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tup
             f"symbolic attacks are boxes, and {attacker!r} reaches a ball; use treeproof.verify, which takes it, or an "
             "attacker with intervals"
         )
-    return ensemble, Compiled.build(ensemble, attacker.bind(ensemble), missing)
+    return ensemble, CompiledAnalysis.build(ensemble, attacker.bind(ensemble), missing)
 
 
 def _iterate(

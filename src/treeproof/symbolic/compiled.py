@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
-from treeproof.symbolic.shifted_grid import NAN_CELL, FineGrid
+from treeproof.symbolic.shifted_grid import MISSING_CELL, ShiftedGrid
 from treeproof.threat.threat import Threat
 
 LARGEST_TABLE = 64 * 2**20
@@ -21,12 +21,12 @@ Boxes = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
+class CompiledAnalysis:
     """What the kernels of one analysis share."""
 
     ensemble: Ensemble
     threat: Threat
-    grid: FineGrid
+    grid: ShiftedGrid
     model: Any
     rules: Any
     kind: npt.NDArray[np.int64]
@@ -37,12 +37,12 @@ class Compiled:
     """Whether instances with missing values are analyzed too."""
 
     @classmethod
-    def build(cls, ensemble: Ensemble, threat: Threat, missing: bool) -> Compiled:
+    def build(cls, ensemble: Ensemble, threat: Threat, missing: bool) -> CompiledAnalysis:
         """Puts thresholds, moves, leaf scores and tables together."""
-        from treeproof._kernels.symbolic.refinement import Model
+        from treeproof._kernels.symbolic.refinement import SymbolicModel
         from treeproof._kernels.symbolic.trees import Rules
 
-        grid = FineGrid.build(ensemble, threat)
+        grid = ShiftedGrid.build(ensemble, threat)
         search_model, exact = ensemble.compiled
         tests, split_at = _tests(ensemble, grid)
         forest, n_words = _forest(ensemble)
@@ -55,7 +55,7 @@ class Compiled:
         keep_low = keep_high = np.empty((0, n_words), dtype=np.uint64)
         if 16 * int(grid.start[-1]) * n_words <= LARGEST_TABLE:
             keep_low, keep_high = _tables(ensemble, grid, tests, forest, n_words)
-        model = Model(
+        model = SymbolicModel(
             tests,
             forest,
             _uses(ensemble),
@@ -86,7 +86,7 @@ class Compiled:
     def everything(self) -> Boxes:
         """The attack of a root: any instance, unchanged or not (1, 4, n_features)."""
         box = np.empty((1, 4, self.ensemble.n_features), dtype=self.cell_type)
-        box[:, [0, 2]] = NAN_CELL if self.missing else NAN_CELL + 1
+        box[:, [0, 2]] = MISSING_CELL if self.missing else MISSING_CELL + 1
         box[:, [1, 3]] = self.grid.last
         return box
 
@@ -122,7 +122,7 @@ def _tree_of(ensemble: Ensemble) -> npt.NDArray[np.int64]:
     return np.searchsorted(ensemble.roots, np.arange(ensemble.n_nodes), side="right") - 1
 
 
-def _tests(ensemble: Ensemble, grid: FineGrid) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _tests(ensemble: Ensemble, grid: ShiftedGrid) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """The nodes on fine cells, and per threshold v the cells after which a split at v cuts the pre-image.
 
     These are v itself and the last instances that can end at v or below, or cannot end above it: v - low and v - high.
@@ -177,7 +177,7 @@ def _uses(ensemble: Ensemble) -> npt.NDArray[np.uint64]:
 
 def _tables(
     ensemble: Ensemble,
-    grid: FineGrid,
+    grid: ShiftedGrid,
     tests: npt.NDArray[np.int32],
     forest: npt.NDArray[np.int32],
     n_words: int,

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.numbers.doubles import FloatArray
-from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
 from treeproof.symbolic.lanes import Lane
-from treeproof.symbolic.region import Region
+from treeproof.symbolic.unstable_region import UnstableRegion
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 
 
@@ -40,7 +40,7 @@ class Tracker:
 
     def __init__(self, rows: _Rows, ended: Boxes, lanes: list[Lane]) -> None:
         self._rows, self._lanes, self._n_ended = rows, lanes, len(ended)
-        self._lost = rows.left_out | Region(ended[:, :2]).meets(rows.low, rows.high)
+        self._lost = rows.left_out | UnstableRegion(ended[:, :2]).meets(rows.low, rows.high)
         self._witness = [np.zeros(len(rows.low), dtype=np.int32) for _ in lanes]
         self._seen = [0] * len(lanes)
         self._notes: list[tuple[FloatArray, int, int]] = []
@@ -49,7 +49,7 @@ class Tracker:
         self.note()
 
     @classmethod
-    def of(cls, compiled: Compiled, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> Tracker:
+    def of(cls, compiled: CompiledAnalysis, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> Tracker:
         """Starts with what is known before the first iteration."""
         return cls(_Rows.of(compiled, track), ended, lanes)
 
@@ -105,7 +105,7 @@ class _Rows:
         return 1 + len(self.epsilons)
 
     @classmethod
-    def of(cls, compiled: Compiled, track: Sequence[Any]) -> _Rows:
+    def of(cls, compiled: CompiledAnalysis, track: Sequence[Any]) -> _Rows:
         if not isinstance(track, (tuple, list)) or len(track) not in (2, 3):
             raise InvalidInput("track must be (X, y) or (X, y, epsilons)")
         ensemble, threat, grid = compiled.ensemble, compiled.threat, compiled.grid

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
 
 N_LANES = 20
 """As many as the paper's threads."""
@@ -106,7 +106,7 @@ class Workers:
         return [future.result() for future in futures]
 
 
-def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.NDArray[np.int32]]:
+def first_candidates(compiled: CompiledAnalysis, workers: Workers) -> tuple[Boxes, npt.NDArray[np.int32]]:
     """The attacks on all trees (Alg. 4, lines 2-4) without duplicates, and per attack the tree it comes from.
 
     If there is no time or memory for them, the one attack that holds all others.
@@ -121,7 +121,7 @@ def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.N
     return boxes[kept], origin[kept]
 
 
-def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDArray[np.int32], Boxes] | None:
+def annotate_one(compiled: CompiledAnalysis, tree: int, limits: Limits) -> tuple[npt.NDArray[np.int32], Boxes] | None:
     """Nodes and attacks of one tree (Alg. 1), or None if there is no time or memory."""
     from treeproof._kernels.symbolic.trees import annotate
 
@@ -137,7 +137,7 @@ def annotate_one(compiled: Compiled, tree: int, limits: Limits) -> tuple[npt.NDA
     return found
 
 
-def analyze_one(compiled: Compiled, tree: int, limits: Limits) -> Boxes | None:
+def analyze_one(compiled: CompiledAnalysis, tree: int, limits: Limits) -> Boxes | None:
     """The attacks under which one tree's prediction may change (Alg. 3), or None if there is no time or memory."""
     from treeproof._kernels.symbolic.trees import analyze_tree
 
@@ -195,7 +195,7 @@ class Lane:
 
     def __init__(
         self,
-        compiled: Compiled,
+        compiled: CompiledAnalysis,
         limits: Limits,
         boxes: Boxes,
         origin: npt.NDArray[np.int32],
@@ -303,7 +303,9 @@ def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
     return longer
 
 
-def deal(compiled: Compiled, workers: Workers, boxes: Boxes, origin: npt.NDArray[np.int32]) -> tuple[Boxes, list[Lane]]:
+def deal(
+    compiled: CompiledAnalysis, workers: Workers, boxes: Boxes, origin: npt.NDArray[np.int32]
+) -> tuple[Boxes, list[Lane]]:
     """Judges the first candidates: those that have ended already, and lanes for those to be split."""
     from treeproof._kernels.symbolic.refinement import ENDED, SPLIT_PRE, judge_all
 

@@ -3,6 +3,10 @@
 Per feature the cuts are the thresholds v, the last doubles from which an attack can end at v or below (v - low in
 real numbers) or cannot end above v (v - high), and the ends of what attacks across v can reach (v + low, v + high).
 Over doubles these are not the rounded sums: from 7.000000000000001 no double above 8 is within a reach of 1.
+
+The fine grid of a stability map (`maps/fine_grid.py`) has other cells: it cuts only where the reach changes in cells of
+the model, and numbers its cells from 0 on. Here both images of an attack are boxes of the same cells, so where moves end
+is cut too, and a missing value is cell 0, because an image may hold it beside numbers.
 """
 
 from __future__ import annotations
@@ -19,12 +23,12 @@ from treeproof.threat.threat import Threat
 
 Cells = npt.NDArray[np.int32]
 
-NAN_CELL = 0
+MISSING_CELL = 0
 """The cell of a missing value; numbers have cells from 1 on."""
 
 
 @dataclass(frozen=True, eq=False)
-class FineGrid:
+class ShiftedGrid:
     """Per feature the doubles of the attacker's domain in cells 1, 2, …, and what is within reach of each cell.
 
     `start[f]` is where the entries of feature f begin in the arrays over cells: entry `start[f] + c` is cell c. A move
@@ -45,7 +49,7 @@ class FineGrid:
     """Per feature the lowest double of the domain."""
 
     @classmethod
-    def build(cls, ensemble: Ensemble, threat: Threat) -> FineGrid:
+    def build(cls, ensemble: Ensemble, threat: Threat) -> ShiftedGrid:
         """The grid of one model and one attacker with intervals."""
         parts = [_Feature.build(ensemble, threat, f) for f in range(ensemble.n_features)]
         sizes = [len(part.top) for part in parts]
@@ -81,7 +85,7 @@ class FineGrid:
         for f in range(self.n_features):
             column = X[:, f]
             cells = 1 + np.searchsorted(self.cuts_of(f), column, side="left")
-            out[:, f] = np.where(np.isnan(column), NAN_CELL, cells)
+            out[:, f] = np.where(np.isnan(column), MISSING_CELL, cells)
         return out
 
     def cell_of_threshold(self, feature: int, threshold: FloatArray) -> Cells:
@@ -112,7 +116,7 @@ class _Feature:
         back_high = np.searchsorted(reach_low, cells, side="right")
         moves = np.column_stack((reach_low, reach_high, back_low, back_high))
         # A missing value stays one.
-        moves = np.concatenate((np.full((1, 4), NAN_CELL), moves)).astype(np.int32)
+        moves = np.concatenate((np.full((1, 4), MISSING_CELL), moves)).astype(np.int32)
         return cls(np.concatenate(([math.nan], top)), np.concatenate(([math.nan], shown, [last])), moves)
 
 

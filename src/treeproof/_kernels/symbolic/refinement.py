@@ -46,7 +46,7 @@ LEAST_SPLITS = 10
 SHARE = 20  # one in so many attacks is split per iteration
 
 
-class Model(NamedTuple):
+class SymbolicModel(NamedTuple):
     """An ensemble on fine cells, as Algorithm 4 wants it.
 
     `tests` are the nodes (see symbolic.py). `forest` (n_trees, 5): ROOT, and the leaves as bits: FIRST leaf and their

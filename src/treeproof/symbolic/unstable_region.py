@@ -12,10 +12,10 @@ CHUNK = 50_000
 """Rows per task; a thread is not worth starting for fewer."""
 
 
-class Region:
+class UnstableRegion:
     """A union of boxes of cells, with an index over them.
 
-    >>> region = Region(np.array([[[1, 1], [2, 2]]]))  # cells 1 to 2 of both features
+    >>> region = UnstableRegion(np.array([[[1, 1], [2, 2]]]))  # cells 1 to 2 of both features
     >>> region.meets(np.array([[2, 1], [3, 1]]), np.array([[2, 1], [4, 4]])).tolist()
     [True, False]
     """
