@@ -5,8 +5,8 @@ real numbers) or cannot end above v (v - high), and the ends of what attacks acr
 Over doubles these are not the rounded sums: from 7.000000000000001 no double above 8 is within a reach of 1.
 
 The fine grid of a stability map (`maps/fine_grid.py`) has other cells: it cuts only where the reach changes in cells of
-the model, and numbers its cells from 0 on. Here both images of an attack are boxes of the same cells, so where moves end
-is cut too, and a missing value is cell 0, because an image may hold it beside numbers.
+the model, and numbers its cells from 0 on. Here both images of an attack are boxes of the same cells, so that cuts also
+stand where moves end, and a missing value is cell 0, because an image may hold it beside numbers.
 """
 
 from __future__ import annotations
