@@ -381,11 +381,11 @@ def test_attacks_without_pandas_are_rows(monkeypatch: pytest.MonkeyPatch) -> Non
 @given(st.integers(0, 2**32 - 1), st.integers(0, 300), st.integers(1, 4), st.integers(2, 40))
 def test_the_index_finds_exactly_the_boxes_that_a_query_meets(seed: int, n: int, n_features: int, size: int) -> None:
     rng = np.random.default_rng(seed)
-    boxes = np.sort(rng.integers(1, size, size=(n, 2, n_features)), axis=1).astype(np.int16)
+    boxes = np.sort(rng.integers(1, size, size=(n, n_features, 2)), axis=2).astype(np.int16)
     low, high = np.sort(rng.integers(0, size + 1, size=(2, 50, n_features)), axis=0)
     high[:25] = low[:25]
     expected = [
-        bool(((boxes[:, 0] <= b) & (boxes[:, 1] >= a)).all(axis=1).any()) for a, b in zip(low, high, strict=True)
+        bool(((boxes[..., 0] <= b) & (boxes[..., 1] >= a)).all(axis=1).any()) for a, b in zip(low, high, strict=True)
     ]
     assert UnstableRegion(boxes).meets(low, high).tolist() == expected
 

@@ -51,7 +51,9 @@ def test_cells_know_exactly_what_is_within_reach(data: st.DataObject) -> None:
         assert tops[-1] == domain.last
         assert all(a <= b for a, b in zip(bottoms, tops, strict=True)), "an empty cell"
         cells = range(1, n + 1)
-        reach_low, reach_high, back_low, back_high = grid.moves[grid.start[f] + 1 : grid.start[f + 1]].T.tolist()
+        moves = grid.moves[grid.start[f] + 1 : grid.start[f + 1]]
+        reach_low, reach_high = moves["reach_low"].tolist(), moves["reach_high"].tolist()
+        back_low, back_high = moves["back_low"].tolist(), moves["back_high"].tolist()
         for bottom, top, low, high in zip(bottoms, tops, reach_low, reach_high, strict=True):
             reach = shifted(Span(bottom, top), *plain.intervals[f])
             if reach.first > domain.last or reach.last < domain.first:

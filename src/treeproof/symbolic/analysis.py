@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof._kernels.symbolic.records import POST, PRE
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
@@ -91,11 +92,11 @@ class Analysis:
         attack has ended, or would have been split further.
         """
         columns: dict[str, Any] = {}
-        for row, image in ((0, "pre"), (2, "post")):
+        for image, prefix in ((PRE, "pre"), (POST, "post")):
             for f in range(self.ensemble.n_features):
                 name = f"x{f}" if self.ensemble.feature_names is None else self.ensemble.feature_names[f]
-                ends = ends_of(self._compiled.grid, self._boxes[:, row, f], self._boxes[:, row + 1, f], f)
-                columns[f"{image} {name} low"], columns[f"{image} {name} high"] = ends
+                ends = ends_of(self._compiled.grid, self._boxes[:, image, f, 0], self._boxes[:, image, f, 1], f)
+                columns[f"{prefix} {name} low"], columns[f"{prefix} {name} high"] = ends
         columns["cost"] = costs_of(self._boxes, self._compiled)
         columns["ended"] = np.arange(len(self)) < self._n_ended
         try:
@@ -107,7 +108,7 @@ class Analysis:
 
     @cached_property
     def _region(self) -> UnstableRegion:
-        pre = self._boxes[:, :2]
+        pre = self._boxes[:, PRE]
         return UnstableRegion(pre[unique_rows(pre)])
 
     def is_stable(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from treeproof._kernels.symbolic.records import POST, PRE
 from treeproof.numbers.doubles import FloatArray
 from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
 from treeproof.symbolic.shifted_grid import MISSING_CELL, ShiftedGrid
@@ -61,7 +62,8 @@ def _number(x: float) -> str:
 
 def costs_of(boxes: Boxes, compiled: CompiledAnalysis) -> Any:
     """What each attack costs: the features whose two images share nothing are paid for."""
-    apart = (boxes[:, 2] > boxes[:, 1]) | (boxes[:, 0] > boxes[:, 3])
+    low, high = boxes[..., 0], boxes[..., 1]
+    apart = (low[:, POST] > high[:, PRE]) | (low[:, PRE] > high[:, POST])
     return (apart * compiled.threat.cost).sum(axis=1)
 
 
@@ -81,8 +83,8 @@ def symbolic_attacks(boxes: Boxes, compiled: CompiledAnalysis) -> list[SymbolicA
     """Attacks on cells as attacks on real numbers."""
     costs = costs_of(boxes, compiled).tolist()
     images = [
-        [_ranges(compiled.grid, boxes[:, row, f], boxes[:, row + 1, f], f) for f in range(boxes.shape[2])]
-        for row in (0, 2)
+        [_ranges(compiled.grid, boxes[:, image, f, 0], boxes[:, image, f, 1], f) for f in range(boxes.shape[2])]
+        for image in (PRE, POST)
     ]
     return [
         SymbolicAttack(tuple(column[i] for column in images[0]), tuple(column[i] for column in images[1]), cost)

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof._kernels.symbolic.records import MOVE, range_type
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, next_down, next_up
 from treeproof.threat.threat import Threat
@@ -25,6 +27,22 @@ Cells = npt.NDArray[np.int32]
 
 MISSING_CELL = 0
 """The cell of a missing value; numbers have cells from 1 on."""
+
+
+def as_ranges(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(…, 2), the first and last cells of ranges, as the records (low, high) of the kernels, without a copy.
+
+    NumPy copies records field by field, which takes many times as long: so Python passes ranges on as plain numbers.
+
+    >>> as_ranges(np.array([[1, 3], [2, 4]]))["high"].tolist()
+    [3, 4]
+    """
+    return cells.view(range_type(cells.dtype))[..., 0]
+
+
+def as_cells(ranges: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Records (low, high) as plain numbers again, without a copy."""
+    return ranges[..., None].view(ranges.dtype["low"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +59,8 @@ class ShiftedGrid:
     """The highest double of each cell."""
     shown: FloatArray
     """The same as the real number it stands for, v or v plus or minus an end of the interval, rounded."""
-    moves: Cells
-    """Per cell (reach_low, reach_high, back_low, back_high)."""
+    moves: npt.NDArray[Any]
+    """Per cell a record (reach_low, reach_high, back_low, back_high)."""
     open_ended: npt.NDArray[np.bool_]
     """Per feature (low, high): whether the grid ends there only because the model takes no number beyond."""
     bottom: FloatArray
@@ -98,7 +116,7 @@ class ShiftedGrid:
 class _Feature:
     top: FloatArray
     shown: FloatArray
-    moves: Cells
+    moves: npt.NDArray[Any]
 
     @classmethod
     def build(cls, ensemble: Ensemble, threat: Threat, f: int) -> _Feature:
@@ -109,14 +127,14 @@ class _Feature:
         lowest, highest = add_up(bottom, low), add_down(top, high)
         n = len(top)
         # Cells from 1 on; a reach that begins above the domain or ends below it is empty.
+        moves = np.empty(n + 1, dtype=MOVE)
+        moves[0] = MISSING_CELL  # a missing value stays one
         reach_low = np.where(lowest > last, n + 1, 1 + np.searchsorted(cuts, np.maximum(lowest, first), side="left"))
         reach_high = np.where(highest < first, 0, 1 + np.searchsorted(cuts, np.minimum(highest, last), side="left"))
         cells = np.arange(1, n + 1)
-        back_low = 1 + np.searchsorted(reach_high, cells, side="left")
-        back_high = np.searchsorted(reach_low, cells, side="right")
-        moves = np.column_stack((reach_low, reach_high, back_low, back_high))
-        # A missing value stays one.
-        moves = np.concatenate((np.full((1, 4), MISSING_CELL), moves)).astype(np.int32)
+        moves["reach_low"][1:], moves["reach_high"][1:] = reach_low, reach_high
+        moves["back_low"][1:] = 1 + np.searchsorted(reach_high, cells, side="left")
+        moves["back_high"][1:] = np.searchsorted(reach_low, cells, side="right")
         return cls(np.concatenate(([math.nan], top)), np.concatenate(([math.nan], shown, [last])), moves)
 
 
