@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pickle
@@ -444,3 +445,27 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("demo", "verify", "inspect", "map", "guard", "train", "check"):
         assert name in out
         assert run(capsys, name, "--help")[0] == 0
+
+
+@pytest.mark.parametrize("names", [None, ("f0", "f1", "f2", "f3")])
+def test_columns_go_by_position_where_the_model_does_not_name_them_and_the_command_says_so(
+    names: tuple[str, ...] | None, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = dataclasses.replace(tp.load_model(folder / "model.json"), feature_names=names)
+    tp.save_model(model, tmp_path / "model.json")
+    attack = ["--label", "y", "--delta", "mean radius=0.5,worst area=9", "--jobs", "1"]
+    code, out, err = run(
+        capsys, "verify", tmp_path / "model.json", folder / "test.csv", *attack, "--json", tmp_path / "r.json"
+    )
+    truth = expected(folder, tp.Attacker({"mean radius": (-0.5, 0.5), "worst area": (-9, 9)}))
+    assert code == 0, err
+    assert "columns    by position: the model does not name its features" in out
+    written = tp.Verification.from_json(tmp_path / "r.json")
+    assert written.feature_names == tuple(COLUMNS)
+    np.testing.assert_array_equal(written.stability, truth.stability)
+    code, out, _ = run(
+        capsys, "guard", tmp_path / "model.json", folder / "test.csv", *attack, "--out", tmp_path / "labelled.csv"
+    )
+    assert code == 0 and "by position" in out
+    _, out, _ = run(capsys, "verify", folder / "model.json", folder / "test.csv", *attack)
+    assert "by position" not in out

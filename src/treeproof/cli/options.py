@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from treeproof.cli import screen
 from treeproof.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class AttackerChoice:
         """The rows whose ranges --relative refers to: those of --ranges, else X."""
         if self.ranges is not None and not self.relative:
             raise InvalidInput("--ranges needs --relative")
-        return X if self.ranges is None else read_rows(self.ranges, label, drop, ensemble)[1]
+        return X if self.ranges is None else read_rows(self.ranges, label, drop, ensemble).X
 
     def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
         """The attacker on this model; with --relative, scaled by the ranges of these rows."""
@@ -270,10 +271,31 @@ def _obstacle(file: Path) -> str:
     return "" if os.access(file.parent, os.W_OK) else f"{file.parent} cannot be written to"
 
 
-def read_rows(data: str, label: str, drop: str, ensemble: Ensemble) -> tuple[Table, npt.NDArray[Any]]:
-    """The table, and the model's features in it."""
+class ModelRows(NamedTuple):
+    """Rows of a file as a model takes them."""
+
+    table: Table
+    X: npt.NDArray[np.float64]
+    ensemble: Ensemble
+    """The model, with the names of the file's columns if they go by position."""
+    by_position: bool
+    """Whether the file names its columns and the model does not, so that their order is all there is to go by."""
+
+
+def read_rows(data: str, label: str, drop: str, ensemble: Ensemble) -> ModelRows:
+    """The rows of a file, in the order of the model's features."""
     from treeproof.cli.tables import read_table
 
     table = read_table(data)
     leave_out = tuple(name for name in (label, *listed(drop)) if name in table.columns or name != label)
-    return table, ensemble.check_rows(table.rows(ensemble, leave_out))
+    columns, known = table.columns_of(ensemble, leave_out)
+    by_position = table.named and not known
+    if by_position:
+        ensemble = replace(ensemble, feature_names=tuple(columns))
+    return ModelRows(table, ensemble.check_rows(table.rows(ensemble, leave_out)), ensemble, by_position)
+
+
+def say_assumed(rows: ModelRows) -> None:
+    """Says what the answer rests on besides the model and the data."""
+    if rows.by_position:
+        screen.say("columns    by position: the model does not name its features")

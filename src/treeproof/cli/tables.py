@@ -50,31 +50,37 @@ class Table:
 
     def rows(self, ensemble: Ensemble, leave_out: tuple[str, ...] = ()) -> FloatArray:
         """The model's features as doubles: by name if both have names, else all columns except those to leave out."""
+        columns, _ = self.columns_of(ensemble, leave_out)
+        return np.column_stack([self._numbers(name) for name in columns]) if columns else np.empty((len(self), 0))
+
+    def columns_of(self, ensemble: Ensemble, leave_out: tuple[str, ...] = ()) -> tuple[list[str], bool]:
+        """The columns in the order of the model's features, and whether names told which is which."""
         free = self._all_but(leave_out)
-        wanted = self._by_name(ensemble, free) if ensemble.feature_names is not None and self.named else free
-        if len(wanted) != ensemble.n_features:
+        known = ensemble.feature_names is not None and self.named and not self._numbers_only(ensemble, free)
+        columns = self._by_name(ensemble, free) if known else free
+        if len(columns) != ensemble.n_features:
             raise InvalidInput(
-                f"{self.source} has {len(wanted)} feature columns, but the model takes {ensemble.n_features}; "
+                f"{self.source} has {len(columns)} feature columns, but the model takes {ensemble.n_features}; "
                 "name the label with --label and columns that are not features with --drop"
             )
-        return np.column_stack([self._numbers(name) for name in wanted]) if wanted else np.empty((len(self), 0))
+        return columns, known
 
     def _all_but(self, leave_out: tuple[str, ...]) -> list[str]:
         for name in leave_out:
             self._column(name)
         return [name for name in self.columns if name not in leave_out]
 
-    def _by_name(self, ensemble: Ensemble, free: list[str]) -> list[str]:
-        spelled = {name: name for name in free}
-        if ensemble.origin.startswith("LightGBM"):  # which puts an underscore for each space
-            spelled |= {name.replace(" ", "_"): name for name in free}
+    def _numbers_only(self, ensemble: Ensemble, free: list[str]) -> bool:
+        """Whether the model's names are made up for columns without one, and say nothing about the file's."""
         names = ensemble.feature_names or ()
-        missing = [name for name in names if name not in spelled]
-        if len(missing) == len(names) and all(NUMBERED.fullmatch(name) for name in names):
-            return free
-        if missing:
-            raise InvalidInput(f"{self.source} has no column {missing[0]!r}, which the model was trained with")
-        return [spelled[name] for name in names]
+        return all(NUMBERED.fullmatch(name) for name in names) and not set(names) & set(free)
+
+    def _by_name(self, ensemble: Ensemble, free: list[str]) -> list[str]:
+        spelled = {ensemble.own_spelling(name): name for name in free} | {name: name for name in free}
+        for name in ensemble.feature_names or ():
+            if name not in spelled:
+                raise InvalidInput(f"{self.source} has no column {name!r}, which the model was trained with")
+        return [spelled[name] for name in ensemble.feature_names or ()]
 
     def labels(self, column: str, ensemble: Ensemble | None = None) -> npt.NDArray[Any]:
         """The labels; with a model, as that model writes them (1 for the text "1.0")."""

@@ -242,13 +242,13 @@ class Ensemble:
 
     def _check_columns(self, columns: list[str]) -> None:
         expected = list(self.feature_names or ())
-        spelled = [self._own_spelling(name) for name in columns]
+        spelled = [self.own_spelling(name) for name in columns]
         if expected in (columns, spelled):
             return
         missing = [name for name in expected if name not in columns and name not in spelled]
         if missing:
             raise InvalidInput(f"X has no column {missing[0]!r}, which the model was trained with")
-        extra = [name for name in columns if name not in expected and self._own_spelling(name) not in expected]
+        extra = [name for name in columns if name not in expected and self.own_spelling(name) not in expected]
         if extra:
             raise InvalidInput(f"X has a column {extra[0]!r} that the model was not trained with; drop it")
         raise InvalidInput(f"the columns of X are not in the model's order; use X[{expected!r}]")
@@ -278,7 +278,7 @@ class Ensemble:
         if isinstance(feature, str):
             if self.feature_names is None:
                 raise InvalidInput(f"the model has no feature names; give an index instead of {feature!r}")
-            name = self._own_spelling(feature)
+            name = self.own_spelling(feature)
             if name in self.feature_names:
                 return self.feature_names.index(name)
             raise InvalidInput(f"the model has no feature {feature!r}; it has {', '.join(self.feature_names)}")
@@ -288,7 +288,7 @@ class Ensemble:
             raise InvalidInput(f"feature {feature} is out of range; the model has features 0 to {self.n_features - 1}")
         return int(feature)
 
-    def _own_spelling(self, name: str) -> str:
+    def own_spelling(self, name: str) -> str:
         """The name as the model spells it."""
         return name.replace(" ", "_") if self.blanks_underscored else name
 

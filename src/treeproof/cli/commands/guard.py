@@ -18,6 +18,7 @@ from treeproof.cli.options import (
     load,
     model_options,
     read_rows,
+    say_assumed,
 )
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
@@ -65,7 +66,8 @@ def guard(
 
     check_writable(out)
     ensemble = load(model, voting, classes, allow_pickle)
-    table, X = read_rows(data, label, drop, ensemble)
+    rows = read_rows(data, label, drop, ensemble)
+    table, X, ensemble = rows.table, rows.X, rows.ensemble
     if column in table.columns:
         raise InvalidInput(f"{data} already has a column {column!r}; choose another name with --column")
     smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
@@ -85,6 +87,7 @@ def guard(
     predicted = ensemble.predict(X)
     answers = [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
     write_whole(Path(out), _with_column(table, column, answers))
+    say_assumed(rows)
     screen.say(f"attacker   {attacker!r}")
     screen.say(f"answered   {int(proved.sum())} of {len(X)} rows, {proved.mean():.1%}; the others are {ABSTAIN!r}")
     if label in table.columns:

@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import AttackerChoice, attacker_options, check_writable, load, model_options, read_rows
+from treeproof.cli.options import (
+    AttackerChoice,
+    attacker_options,
+    check_writable,
+    load,
+    model_options,
+    read_rows,
+    say_assumed,
+)
 
 
 @click.command(name="map")
@@ -48,7 +56,11 @@ def map_command(
 
     check_writable(out)
     ensemble = load(model, voting, classes, allow_pickle)
-    rows = None if data is None else read_rows(data, label, drop, ensemble)[1]
+    read = None if data is None else read_rows(data, label, drop, ensemble)
+    rows = None if read is None else read.X
+    if read is not None:
+        ensemble = read.ensemble
+        say_assumed(read)
     choice = AttackerChoice(**attack)
     attacker = choice.attacker(ensemble, choice.reference(label, drop, ensemble, rows))
     smap = tp.StabilityMap.build(

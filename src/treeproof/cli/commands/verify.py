@@ -18,6 +18,7 @@ from treeproof.cli.options import (
     model_options,
     neighbourhoods,
     read_rows,
+    say_assumed,
 )
 from treeproof.errors import InvalidInput
 from treeproof.results.markup import number
@@ -81,14 +82,16 @@ def verify(
     check_writable(report, json_file, csv_file)
     ensemble = load(model, voting, classes, allow_pickle)
     choice = AttackerChoice(**attack)
-    table, X = read_rows(data, label, drop, ensemble)
-    y = table.labels(label, ensemble)
+    rows = read_rows(data, label, drop, ensemble)
+    ensemble, X = rows.ensemble, rows.X
+    y = rows.table.labels(label, ensemble)
     reference = choice.reference(label, drop, ensemble, X)
     attacker = choice.attacker(ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
     screen.say(f"model      {ensemble}")
     screen.say(f"data       {data}: {len(X)} rows")
+    say_assumed(rows)
     screen.say(f"attacker   {attacker!r}" if not choice.relative else f"attacker   {_relative(choice)}")
     screen.announce_compilation()
     result = tp.verify(
