@@ -25,7 +25,7 @@ from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.symbolic import compiled, lanes
-from treeproof.symbolic.region import Region
+from treeproof.symbolic.unstable_region import UnstableRegion
 
 COUNTS = (0, 1, 2, 4, None)
 """Iterations after which the analysis is asked; None: until it has converged."""
@@ -381,13 +381,13 @@ def test_attacks_without_pandas_are_rows(monkeypatch: pytest.MonkeyPatch) -> Non
 @given(st.integers(0, 2**32 - 1), st.integers(0, 300), st.integers(1, 4), st.integers(2, 40))
 def test_the_index_finds_exactly_the_boxes_that_a_query_meets(seed: int, n: int, n_features: int, size: int) -> None:
     rng = np.random.default_rng(seed)
-    boxes = np.sort(rng.integers(1, size, size=(n, 2, n_features)), axis=1).astype(np.int16)
+    boxes = np.sort(rng.integers(1, size, size=(n, n_features, 2)), axis=2).astype(np.int16)
     low, high = np.sort(rng.integers(0, size + 1, size=(2, 50, n_features)), axis=0)
     high[:25] = low[:25]
     expected = [
-        bool(((boxes[:, 0] <= b) & (boxes[:, 1] >= a)).all(axis=1).any()) for a, b in zip(low, high, strict=True)
+        bool(((boxes[..., 0] <= b) & (boxes[..., 1] >= a)).all(axis=1).any()) for a, b in zip(low, high, strict=True)
     ]
-    assert Region(boxes).meets(low, high).tolist() == expected
+    assert UnstableRegion(boxes).meets(low, high).tolist() == expected
 
 
 def test_many_rows_are_shared_among_threads() -> None:

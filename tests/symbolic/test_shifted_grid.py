@@ -14,7 +14,7 @@ from tests.support.oracles import OracleAttacker, Span, shifted
 from tests.support.strategies import attackers, points, threshold_distances, tiny_ensembles
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
-from treeproof.symbolic.shifted_grid import NAN_CELL, FineGrid
+from treeproof.symbolic.shifted_grid import MISSING_CELL, ShiftedGrid
 
 
 def stump(threshold: float) -> Ensemble:
@@ -26,11 +26,11 @@ def stump(threshold: float) -> Ensemble:
     return builder.build()
 
 
-def grid_of(ensemble: Ensemble, plain: OracleAttacker) -> FineGrid:
-    return FineGrid.build(ensemble, as_attacker(plain).bind(ensemble))
+def grid_of(ensemble: Ensemble, plain: OracleAttacker) -> ShiftedGrid:
+    return ShiftedGrid.build(ensemble, as_attacker(plain).bind(ensemble))
 
 
-def cell_of(grid: FineGrid, f: int, value: float) -> int:
+def cell_of(grid: ShiftedGrid, f: int, value: float) -> int:
     """The cell of one value, by looking at every cell."""
     tops = grid.top[grid.start[f] + 1 : grid.start[f + 1]]
     return 1 + int(sum(top < value for top in tops))
@@ -51,7 +51,9 @@ def test_cells_know_exactly_what_is_within_reach(data: st.DataObject) -> None:
         assert tops[-1] == domain.last
         assert all(a <= b for a, b in zip(bottoms, tops, strict=True)), "an empty cell"
         cells = range(1, n + 1)
-        reach_low, reach_high, back_low, back_high = grid.moves[grid.start[f] + 1 : grid.start[f + 1]].T.tolist()
+        moves = grid.moves[grid.start[f] + 1 : grid.start[f + 1]]
+        reach_low, reach_high = moves["reach_low"].tolist(), moves["reach_high"].tolist()
+        back_low, back_high = moves["back_low"].tolist(), moves["back_high"].tolist()
         for bottom, top, low, high in zip(bottoms, tops, reach_low, reach_high, strict=True):
             reach = shifted(Span(bottom, top), *plain.intervals[f])
             if reach.first > domain.last or reach.last < domain.first:
@@ -87,13 +89,13 @@ def test_all_doubles_of_a_cell_agree_on_which_thresholds_an_attack_can_pass(data
 
 def test_rounded_shifts_are_not_enough() -> None:
     """From the double above 7 no double above 8 is within reach of 1: the cut is that double, not 7."""
-    grid = FineGrid.build(stump(8.0), as_attacker(OracleAttacker(((-1.0, 1.0),), (1,))).bind(stump(8.0)))
+    grid = ShiftedGrid.build(stump(8.0), as_attacker(OracleAttacker(((-1.0, 1.0),), (1,))).bind(stump(8.0)))
     above_seven = math.nextafter(7.0, 8.0)
     assert grid.cuts_of(0).tolist() == [above_seven, 8.0, 9.0]
     assert grid.shown[2:4].tolist() == [8.0, 9.0]
     assert grid.shown[1] == 7.0
     assert grid.cells(np.array([[7.0], [above_seven], [7.5], [8.5], [9.5], [math.nan]])).tolist() == [
-        [1], [1], [2], [3], [4], [NAN_CELL],
+        [1], [1], [2], [3], [4], [MISSING_CELL],
     ]  # fmt: skip
 
 

@@ -50,7 +50,8 @@ def _is_accepted(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
 
 def _differing(a: FloatArray, b: FloatArray) -> list[int]:
     """The features whose values differ; a NaN equals a NaN."""
-    return np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b))).tolist()
+    features: list[int] = np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b))).tolist()
+    return features
 
 
 def _in_neighbourhood(reach: FloatArray, x: FloatArray, near: FloatArray) -> bool:

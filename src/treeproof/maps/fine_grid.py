@@ -3,6 +3,9 @@
 A *coarse* cell is one of the model's (`ensemble.grid`). A fine cell lies in one coarse cell, and a move of its feature
 leads from each of its doubles into the same coarse cells. Its ends are therefore thresholds, or the last double from
 which a threshold cannot (or can still) be passed; these are found exactly, not by rounding `e - δ`.
+
+The symbolic analysis has a grid of its own (`symbolic/shifted_grid.py`): it also cuts where moves end, and its cell 0
+is a missing value. A map speaks of numbers only, so its cells are numbers from 0 on.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof._kernels.symbolic.records import POST, PRE
 from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
@@ -21,7 +22,7 @@ from treeproof.run.progress import progress_line
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import n_workers
 from treeproof.symbolic.attacks import SymbolicAttack, costs_of, ends_of, symbolic_attacks
-from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
 from treeproof.symbolic.history import History, Tracker
 from treeproof.symbolic.lanes import (
     Lane,
@@ -33,7 +34,7 @@ from treeproof.symbolic.lanes import (
     first_candidates,
     unique_rows,
 )
-from treeproof.symbolic.region import Region
+from treeproof.symbolic.unstable_region import UnstableRegion
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 
@@ -64,7 +65,7 @@ class Analysis:
     history: History | None
     """Estimates after every iteration, of the data given as `track`."""
     n_jobs: int
-    _compiled: Compiled
+    _compiled: CompiledAnalysis
     _boxes: Boxes
     _n_ended: int
 
@@ -96,11 +97,11 @@ class Analysis:
         attack has ended, or would have been split further.
         """
         columns: dict[str, Any] = {}
-        for row, image in ((0, "pre"), (2, "post")):
+        for image, prefix in ((PRE, "pre"), (POST, "post")):
             for f in range(self.ensemble.n_features):
                 name = f"x{f}" if self.ensemble.feature_names is None else self.ensemble.feature_names[f]
-                ends = ends_of(self._compiled.grid, self._boxes[:, row, f], self._boxes[:, row + 1, f], f)
-                columns[f"{image} {name} low"], columns[f"{image} {name} high"] = ends
+                ends = ends_of(self._compiled.grid, self._boxes[:, image, f, 0], self._boxes[:, image, f, 1], f)
+                columns[f"{prefix} {name} low"], columns[f"{prefix} {name} high"] = ends
         columns["cost"] = costs_of(self._boxes, self._compiled)
         columns["ended"] = np.arange(len(self)) < self._n_ended
         try:
@@ -111,9 +112,9 @@ class Analysis:
         return pd.DataFrame(columns)
 
     @cached_property
-    def _region(self) -> Region:
-        pre = self._boxes[:, :2]
-        return Region(pre[unique_rows(pre)])
+    def _region(self) -> UnstableRegion:
+        pre = self._boxes[:, PRE]
+        return UnstableRegion(pre[unique_rows(pre)])
 
     def is_stable(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Per row whether the model is proved stable there; False says "not proved", or once complete "unstable"."""
@@ -270,7 +271,7 @@ def analyze_tree(
     return symbolic_attacks(found, compiled)
 
 
-def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, Compiled]:
+def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, CompiledAnalysis]:
     ensemble = as_ensemble(model, voting=voting)
     check_attacker(attacker)
     if attacker.power is not None:
@@ -279,7 +280,7 @@ def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tup
             argument="attacker",
             way_out="use treeproof.verify, which takes it, or an attacker with intervals",
         )
-    return ensemble, Compiled.build(ensemble, attacker.bind(ensemble), missing)
+    return ensemble, CompiledAnalysis.build(ensemble, attacker.bind(ensemble), missing)
 
 
 def _iterate(

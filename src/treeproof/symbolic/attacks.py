@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from treeproof._kernels.symbolic.records import POST, PRE
 from treeproof.numbers.doubles import FloatArray
-from treeproof.symbolic.compiled import Boxes, Compiled
-from treeproof.symbolic.shifted_grid import NAN_CELL, FineGrid
+from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
+from treeproof.symbolic.shifted_grid import MISSING_CELL, ShiftedGrid
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,14 @@ def _number(x: float) -> str:
     return repr(int(x)) if x == int(x) and abs(x) < 1e16 else repr(x)
 
 
-def costs_of(boxes: Boxes, compiled: Compiled) -> Any:
+def costs_of(boxes: Boxes, compiled: CompiledAnalysis) -> Any:
     """What each attack costs: the features whose two images share nothing are paid for."""
-    apart = (boxes[:, 2] > boxes[:, 1]) | (boxes[:, 0] > boxes[:, 3])
+    low, high = boxes[..., 0], boxes[..., 1]
+    apart = (low[:, POST] > high[:, PRE]) | (low[:, PRE] > high[:, POST])
     return (apart * compiled.threat.cost).sum(axis=1)
 
 
-def ends_of(grid: FineGrid, first: Any, last: Any, f: int) -> tuple[FloatArray, FloatArray]:
+def ends_of(grid: ShiftedGrid, first: Any, last: Any, f: int) -> tuple[FloatArray, FloatArray]:
     """The real numbers (low, high] that the cells `first` to `last` of feature f stand for; NaN where only it is left.
 
     At the ends of what the model takes these are infinite; a domain's own lower end belongs to its cell.
@@ -74,15 +76,15 @@ def ends_of(grid: FineGrid, first: Any, last: Any, f: int) -> tuple[FloatArray, 
     shown = grid.shown[at : at + n + 1]
     below = np.concatenate(([math.nan, -math.inf if grid.open_ended[f, 0] else grid.bottom[f]], shown[1:n]))
     above = np.concatenate(([math.nan], shown[1:n], [math.inf if grid.open_ended[f, 1] else shown[n]]))
-    return below[np.where(last == NAN_CELL, 0, np.maximum(first, 1))], above[last]
+    return below[np.where(last == MISSING_CELL, 0, np.maximum(first, 1))], above[last]
 
 
-def symbolic_attacks(boxes: Boxes, compiled: Compiled) -> list[SymbolicAttack]:
+def symbolic_attacks(boxes: Boxes, compiled: CompiledAnalysis) -> list[SymbolicAttack]:
     """Attacks on cells as attacks on real numbers."""
     costs = costs_of(boxes, compiled).tolist()
     images = [
-        [_ranges(compiled.grid, boxes[:, row, f], boxes[:, row + 1, f], f) for f in range(boxes.shape[2])]
-        for row in (0, 2)
+        [_ranges(compiled.grid, boxes[:, image, f, 0], boxes[:, image, f, 1], f) for f in range(boxes.shape[2])]
+        for image in (PRE, POST)
     ]
     return [
         SymbolicAttack(tuple(column[i] for column in images[0]), tuple(column[i] for column in images[1]), cost)
@@ -90,12 +92,12 @@ def symbolic_attacks(boxes: Boxes, compiled: Compiled) -> list[SymbolicAttack]:
     ]
 
 
-def _ranges(grid: FineGrid, first: Any, last: Any, f: int) -> list[Range]:
+def _ranges(grid: ShiftedGrid, first: Any, last: Any, f: int) -> list[Range]:
     low, high = ends_of(grid, first, last, f)
-    closed = (first <= NAN_CELL + 1) & (not grid.open_ended[f, 0])
+    closed = (first <= MISSING_CELL + 1) & (not grid.open_ended[f, 0])
     return [
         Range(math.inf, -math.inf, missing=True)
         if math.isnan(a)
-        else Range(a, b, not includes, math.isinf(b), cell == NAN_CELL)
+        else Range(a, b, not includes, math.isinf(b), cell == MISSING_CELL)
         for a, b, includes, cell in zip(low.tolist(), high.tolist(), closed.tolist(), first.tolist(), strict=True)
     ]

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof._kernels.symbolic.records import PRE
 from treeproof.errors import InvalidInput
 from treeproof.numbers.doubles import FloatArray
-from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
 from treeproof.symbolic.lanes import Lane
-from treeproof.symbolic.region import Region
+from treeproof.symbolic.shifted_grid import as_ranges
+from treeproof.symbolic.unstable_region import UnstableRegion
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 
 
@@ -40,8 +42,8 @@ class Tracker:
 
     def __init__(self, rows: _Rows, ended: Boxes, lanes: list[Lane]) -> None:
         self._rows, self._lanes, self._n_ended = rows, lanes, len(ended)
-        self._lost = rows.left_out | Region(ended[:, :2]).meets(rows.low, rows.high)
-        self._witness = [np.zeros(len(rows.low), dtype=np.int32) for _ in lanes]
+        self._lost = rows.left_out | UnstableRegion(ended[:, PRE]).meets(rows.cells[..., 0], rows.cells[..., 1])
+        self._witness = [np.zeros(len(rows.cells), dtype=np.int32) for _ in lanes]
         self._seen = [0] * len(lanes)
         self._notes: list[tuple[FloatArray, int, int]] = []
         for update in self.updates():
@@ -49,7 +51,7 @@ class Tracker:
         self.note()
 
     @classmethod
-    def of(cls, compiled: Compiled, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> Tracker:
+    def of(cls, compiled: CompiledAnalysis, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> Tracker:
         """Starts with what is known before the first iteration."""
         return cls(_Rows.of(compiled, track), ended, lanes)
 
@@ -60,13 +62,9 @@ class Tracker:
     def _update(self, i: int) -> None:
         from treeproof._kernels.symbolic.cover import still_covered
 
-        lane, rows = self._lanes[i], self._rows
-        queue, n_ended = lane.queue, lane.n_ended
-        still_covered(
-            rows.low, rows.high, queue.boxes, queue.level, int(queue.state[2]), queue.ended, self._seen[i], n_ended,
-            self._witness[i],
-        )  # fmt: skip
-        self._seen[i] = n_ended
+        lane = self._lanes[i]
+        still_covered(as_ranges(self._rows.cells), lane.queue, self._seen[i], self._witness[i])
+        self._seen[i] = lane.n_ended
 
     def note(self) -> None:
         """Writes down the estimates of this moment."""
@@ -94,8 +92,8 @@ class Tracker:
 class _Rows:
     """All rows, then all neighbourhoods of the first ε, and so on, as cells."""
 
-    low: npt.NDArray[Any]
-    high: npt.NDArray[Any]
+    cells: npt.NDArray[Any]
+    """(n, n_features, 2): per feature the first and the last cell."""
     correct: npt.NDArray[np.bool_]
     left_out: npt.NDArray[np.bool_]
     epsilons: tuple[Any, ...]
@@ -105,7 +103,7 @@ class _Rows:
         return 1 + len(self.epsilons)
 
     @classmethod
-    def of(cls, compiled: Compiled, track: Sequence[Any]) -> _Rows:
+    def of(cls, compiled: CompiledAnalysis, track: Sequence[Any]) -> _Rows:
         if not isinstance(track, (tuple, list)) or len(track) not in (2, 3):
             raise InvalidInput("track must be (X, y) or (X, y, epsilons)")
         ensemble, threat, grid = compiled.ensemble, compiled.threat, compiled.grid
@@ -116,8 +114,8 @@ class _Rows:
         given = track[2] if len(track) == 3 else []
         epsilons = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
         groups = [(rows, rows)] + [threat.neighbourhood(rows, bind_epsilon(one, ensemble)) for one in epsilons]
-        low, high = (np.concatenate([grid.cells(group[end]) for group in groups]) for end in (0, 1))
+        ends = [np.concatenate([grid.cells(group[end]) for group in groups]) for end in (0, 1)]
         correct = np.tile(ensemble.predict_index(rows) == labels, len(groups))
         left_out = np.tile(compiled.is_left_out(rows), len(groups))
         names = tuple(plain_epsilon(one) for one in epsilons)
-        return cls(low.astype(compiled.cell_type), high.astype(compiled.cell_type), correct, left_out, names)
+        return cls(np.stack(ends, axis=-1).astype(compiled.cell_type), correct, left_out, names)

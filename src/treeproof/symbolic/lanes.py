@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof._kernels.symbolic.records import LIST, SLOT, STATE
 from treeproof.run.limits import Limits
-from treeproof.symbolic.compiled import Boxes, Compiled
+from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
+from treeproof.symbolic.shifted_grid import as_cells, as_ranges
 
 N_LANES = 20
 """As many as the paper's threads."""
@@ -68,7 +70,7 @@ class Workers:
         return [future.result() for future in futures]
 
 
-def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.NDArray[np.int32]]:
+def first_candidates(compiled: CompiledAnalysis, workers: Workers) -> tuple[Boxes, npt.NDArray[np.int32]]:
     """The attacks on all trees (Alg. 4, lines 2-4) without duplicates, and per attack the tree it comes from.
 
     If there is no time or memory for them, the one attack that holds all others.
@@ -84,7 +86,7 @@ def first_candidates(compiled: Compiled, workers: Workers) -> tuple[Boxes, npt.N
 
 
 def annotate_one(
-    compiled: Compiled, tree: int, limits: Limits, memory: Memory
+    compiled: CompiledAnalysis, tree: int, limits: Limits, memory: Memory
 ) -> tuple[npt.NDArray[np.int32], Boxes] | None:
     """Nodes and attacks of one tree (Alg. 1), or None if there is no time or memory."""
     from treeproof._kernels.symbolic.trees import annotate
@@ -95,13 +97,14 @@ def annotate_one(
         nodes = np.empty(size, dtype=np.int32)
         boxes = np.empty((size, *top.shape[1:]), dtype=top.dtype)
         root = compiled.ensemble.roots[tree]
-        return annotate(compiled.model.tests, root, compiled.rules, top[0], nodes, boxes, limits.stop), (nodes, boxes)
+        tests, rules = compiled.model.tests, compiled.rules
+        return annotate(tests, root, rules, as_ranges(top[0]), nodes, as_ranges(boxes), limits.stop), (nodes, boxes)
 
     found: tuple[npt.NDArray[np.int32], Boxes] | None = _with_room(run, top.nbytes + 4, memory)
     return found
 
 
-def analyze_one(compiled: Compiled, tree: int, limits: Limits, memory: Memory) -> Boxes | None:
+def analyze_one(compiled: CompiledAnalysis, tree: int, limits: Limits, memory: Memory) -> Boxes | None:
     """The attacks under which one tree's prediction may change (Alg. 3), or None if there is no time or memory."""
     from treeproof._kernels.symbolic.trees import analyze_tree
 
@@ -112,10 +115,8 @@ def analyze_one(compiled: Compiled, tree: int, limits: Limits, memory: Memory) -
 
     def run(size: int) -> tuple[int, Any]:
         attacks = np.empty((size, *boxes.shape[1:]), dtype=boxes.dtype)
-        n = analyze_tree(
-            compiled.model.tests, compiled.kind, compiled.rules, nodes, boxes, len(boxes), attacks, limits.stop
-        )
-        return n, (attacks,)
+        model, rules, found = compiled.model, compiled.rules, as_ranges(attacks)
+        return analyze_tree(model.tests, model.kinds, rules, nodes, as_ranges(boxes), found, limits.stop), (attacks,)
 
     found = _with_room(run, boxes[:1].nbytes, memory)
     return None if found is None else found[0]
@@ -159,63 +160,66 @@ class Lane:
 
     def __init__(
         self,
-        compiled: Compiled,
+        compiled: CompiledAnalysis,
         workers: Workers,
         boxes: Boxes,
         origin: npt.NDArray[np.int32],
         what: npt.NDArray[np.int64],
         undecided: npt.NDArray[np.int64],
     ) -> None:
-        from treeproof._kernels.symbolic.refinement import FREE, N_SLOTS, Queue, push_all
+        from treeproof._kernels.symbolic.refinement import Queue, push_all
 
         self._compiled, self._scratch = compiled, compiled.scratch()
         self._limits, self._memory = workers.limits, workers.memory
         n, n_trees = len(boxes), compiled.ensemble.n_trees
         size = max(64, 2 * n)
+        slots, state = np.zeros(size, dtype=SLOT), np.zeros(1, dtype=STATE)
+        slots["origin"][:n], slots["why"][:n] = origin, what
+        state["n_slots"], state["free"] = n, -1
         self.queue = Queue(
-            _longer(boxes, size, 0),
-            _longer(origin, size, 0),
-            np.full(size, -1, dtype=np.int32),
-            _longer(what.astype(np.int8), size, 0),
-            np.full(size, -1, dtype=np.int32),
-            np.full((64, n_trees + 1), -1, dtype=np.int32),
-            np.full((64, n_trees + 1), -1, dtype=np.int32),
-            np.empty((size, *boxes.shape[1:]), dtype=boxes.dtype),
-            np.empty(size, dtype=np.int32),
-            np.zeros(7, dtype=np.int64),
+            boxes=_longer(as_ranges(boxes), size),
+            slots=slots,
+            lists=np.full((64, n_trees + 1), -1, dtype=LIST),
+            ended=as_ranges(np.empty((size, *boxes.shape[1:]), dtype=boxes.dtype)),
+            picked=np.empty(size, dtype=np.int32),
+            state=state,
         )
-        self.queue.state[N_SLOTS], self.queue.state[FREE] = n, -1
         push_all(undecided, self.queue)
         self.full = not self._memory.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
 
     @property
     def iteration(self) -> int:
         """How many iterations are done."""
-        return int(self.queue.state[4])
+        return int(self.queue.state["iteration"][0])
 
     @property
     def n_open(self) -> int:
         """How many candidates are left."""
-        return int(self.queue.state[0])
+        return int(self.queue.state["n_open"][0])
 
     @property
     def n_ended(self) -> int:
         """How many attacks have ended."""
-        return int(self.queue.state[1])
+        return int(self.queue.state["n_ended"][0])
 
     @property
     def n_splits(self) -> int:
         """How many attacks were split."""
-        return int(self.queue.state[6])
+        return int(self.queue.state["n_splits"][0])
+
+    @property
+    def n_slots(self) -> int:
+        """How many slots have ever been used."""
+        return int(self.queue.state["n_slots"][0])
 
     def open_attacks(self) -> Boxes:
         """The candidates that are left."""
-        used = int(self.queue.state[2])
-        return np.asarray(self.queue.boxes[:used][self.queue.level[:used] >= 0])
+        used = slice(self.n_slots)
+        return np.asarray(as_cells(self.queue.boxes[used])[self.queue.slots["level"][used] >= 0])
 
     def ended_attacks(self) -> Boxes:
         """The attacks that have ended."""
-        return np.asarray(self.queue.ended[: self.n_ended])
+        return as_cells(self.queue.ended[: self.n_ended])
 
     def run(self, until: int) -> None:
         """Works until this iteration, or nothing is left, or a limit is reached."""
@@ -231,26 +235,24 @@ class Lane:
 
     def _grow(self) -> bool:
         """Makes room for one more iteration; false if that is too much memory."""
-        from treeproof._kernels.symbolic.refinement import LEAST_SPLITS, MOST_PARTS, SHARE
+        from treeproof._kernels.symbolic.refinement import MAX_PARTS, MIN_SPLITS, SHARE
 
         queue = self.queue
-        picked = max(LEAST_SPLITS, self.n_open // SHARE)
-        slots = _enough(len(queue.boxes), int(queue.state[2]) + MOST_PARTS * picked)
-        ended = _enough(len(queue.ended), self.n_ended + MOST_PARTS * picked)
-        levels = _enough(len(queue.heads), self.iteration + 2)
+        picked = max(MIN_SPLITS, self.n_open // SHARE)
+        slots = _enough(len(queue.boxes), self.n_slots + MAX_PARTS * picked)
+        ended = _enough(len(queue.ended), self.n_ended + MAX_PARTS * picked)
+        levels = _enough(len(queue.lists), self.iteration + 2)
         more = (slots - len(queue.boxes) + ended - len(queue.ended)) * (queue.boxes[:1].nbytes + 16)
         if not self._memory.take(COPIES * more):
             return False
+        lists = _longer(queue.lists, levels)
+        lists[len(queue.lists) :] = -1
         self.queue = queue._replace(
-            boxes=_longer(queue.boxes, slots, 0),
-            origin=_longer(queue.origin, slots, 0),
-            level=_longer(queue.level, slots, -1),
-            why=_longer(queue.why, slots, 0),
-            following=_longer(queue.following, slots, -1),
-            heads=_longer(queue.heads, levels, -1),
-            tails=_longer(queue.tails, levels, -1),
-            ended=_longer(queue.ended, ended, 0),
-            picked=_longer(queue.picked, max(len(queue.picked), picked), 0),
+            boxes=_longer(queue.boxes, slots),
+            slots=_longer(queue.slots, slots),
+            lists=lists,
+            ended=_longer(queue.ended, ended),
+            picked=_longer(queue.picked, max(len(queue.picked), picked)),
         )
         return True
 
@@ -259,16 +261,20 @@ def _enough(size: int, needed: int) -> int:
     return size if needed <= size else max(2 * size, needed)
 
 
-def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
-    """The array with entries added at its end."""
+def _longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """The array with entries of zeros added at its end."""
     if size == len(array):
         return array
-    longer = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
-    longer[: len(array)] = array
+    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    # Fields would be copied one by one, bytes are copied at once.
+    whole = f"V{array.itemsize}"
+    longer.view(whole)[: len(array)] = array.view(whole)
     return longer
 
 
-def deal(compiled: Compiled, workers: Workers, boxes: Boxes, origin: npt.NDArray[np.int32]) -> tuple[Boxes, list[Lane]]:
+def deal(
+    compiled: CompiledAnalysis, workers: Workers, boxes: Boxes, origin: npt.NDArray[np.int32]
+) -> tuple[Boxes, list[Lane]]:
     """Judges the first candidates: those that have ended already, and lanes for those to be split."""
     from treeproof._kernels.symbolic.refinement import ENDED, SPLIT_PRE, judge_all
 
@@ -279,7 +285,7 @@ def deal(compiled: Compiled, workers: Workers, boxes: Boxes, origin: npt.NDArray
         part = slice(first, first + CHUNK)
         if not workers.limits.stop[0]:
             judge_all(
-                boxes[part],
+                as_ranges(boxes[part]),
                 origin[part],
                 compiled.model,
                 compiled.rules,

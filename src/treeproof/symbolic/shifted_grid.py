@@ -3,28 +3,50 @@
 Per feature the cuts are the thresholds v, the last doubles from which an attack can end at v or below (v - low in
 real numbers) or cannot end above v (v - high), and the ends of what attacks across v can reach (v + low, v + high).
 Over doubles these are not the rounded sums: from 7.000000000000001 no double above 8 is within a reach of 1.
+
+The fine grid of a stability map (`maps/fine_grid.py`) has other cells: it cuts only where the reach changes in cells of
+the model, and numbers its cells from 0 on. Here both images of an attack are boxes of the same cells, so that cuts also
+stand where moves end, and a missing value is cell 0, because an image may hold it beside numbers.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof._kernels.symbolic.records import MOVE, range_type
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, next_down, next_up
 from treeproof.threat.threat import Threat
 
 Cells = npt.NDArray[np.int32]
 
-NAN_CELL = 0
+MISSING_CELL = 0
 """The cell of a missing value; numbers have cells from 1 on."""
 
 
+def as_ranges(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(…, 2), the first and last cells of ranges, as the records (low, high) of the kernels, without a copy.
+
+    NumPy copies records field by field, which takes many times as long: so Python passes ranges on as plain numbers.
+
+    >>> as_ranges(np.array([[1, 3], [2, 4]]))["high"].tolist()
+    [3, 4]
+    """
+    return cells.view(range_type(cells.dtype))[..., 0]
+
+
+def as_cells(ranges: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Records (low, high) as plain numbers again, without a copy."""
+    return ranges[..., None].view(ranges.dtype["low"])
+
+
 @dataclass(frozen=True, eq=False)
-class FineGrid:
+class ShiftedGrid:
     """Per feature the doubles of the attacker's domain in cells 1, 2, …, and what is within reach of each cell.
 
     `start[f]` is where the entries of feature f begin in the arrays over cells: entry `start[f] + c` is cell c. A move
@@ -37,15 +59,15 @@ class FineGrid:
     """The highest double of each cell."""
     shown: FloatArray
     """The same as the real number it stands for, v or v plus or minus an end of the interval, rounded."""
-    moves: Cells
-    """Per cell (reach_low, reach_high, back_low, back_high)."""
+    moves: npt.NDArray[Any]
+    """Per cell a record (reach_low, reach_high, back_low, back_high)."""
     open_ended: npt.NDArray[np.bool_]
     """Per feature (low, high): whether the grid ends there only because the model takes no number beyond."""
     bottom: FloatArray
     """Per feature the lowest double of the domain."""
 
     @classmethod
-    def build(cls, ensemble: Ensemble, threat: Threat) -> FineGrid:
+    def build(cls, ensemble: Ensemble, threat: Threat) -> ShiftedGrid:
         """The grid of one model and one attacker with intervals."""
         parts = [_Feature.build(ensemble, threat, f) for f in range(ensemble.n_features)]
         sizes = [len(part.top) for part in parts]
@@ -81,7 +103,7 @@ class FineGrid:
         for f in range(self.n_features):
             column = X[:, f]
             cells = 1 + np.searchsorted(self.cuts_of(f), column, side="left")
-            out[:, f] = np.where(np.isnan(column), NAN_CELL, cells)
+            out[:, f] = np.where(np.isnan(column), MISSING_CELL, cells)
         return out
 
     def cell_of_threshold(self, feature: int, threshold: FloatArray) -> Cells:
@@ -94,7 +116,7 @@ class FineGrid:
 class _Feature:
     top: FloatArray
     shown: FloatArray
-    moves: Cells
+    moves: npt.NDArray[Any]
 
     @classmethod
     def build(cls, ensemble: Ensemble, threat: Threat, f: int) -> _Feature:
@@ -105,14 +127,14 @@ class _Feature:
         lowest, highest = add_up(bottom, low), add_down(top, high)
         n = len(top)
         # Cells from 1 on; a reach that begins above the domain or ends below it is empty.
+        moves = np.empty(n + 1, dtype=MOVE)
+        moves[0] = MISSING_CELL  # a missing value stays one
         reach_low = np.where(lowest > last, n + 1, 1 + np.searchsorted(cuts, np.maximum(lowest, first), side="left"))
         reach_high = np.where(highest < first, 0, 1 + np.searchsorted(cuts, np.minimum(highest, last), side="left"))
         cells = np.arange(1, n + 1)
-        back_low = 1 + np.searchsorted(reach_high, cells, side="left")
-        back_high = np.searchsorted(reach_low, cells, side="right")
-        moves = np.column_stack((reach_low, reach_high, back_low, back_high))
-        # A missing value stays one.
-        moves = np.concatenate((np.full((1, 4), NAN_CELL), moves)).astype(np.int32)
+        moves["reach_low"][1:], moves["reach_high"][1:] = reach_low, reach_high
+        moves["back_low"][1:] = 1 + np.searchsorted(reach_high, cells, side="left")
+        moves["back_high"][1:] = np.searchsorted(reach_low, cells, side="right")
         return cls(np.concatenate(([math.nan], top)), np.concatenate(([math.nan], shown, [last])), moves)
 
 

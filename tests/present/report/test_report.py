@@ -156,9 +156,7 @@ def test_kinds_of_open_rows_are_open() -> None:
     wrong = FOREST.predict(X) != y
     names = np.array([key for key, _, _ in KINDS])[kinds_of(undecided)]
     assert (names == np.where(wrong, "wrong", "open")).all()
-    half = dataclasses.replace(
-        undecided, stability=np.zeros(len(X), dtype=np.int8)
-    )  # robust, but resilience is not known
+    half = changed(undecided, stability=np.zeros(len(X), dtype=np.int8))  # robust, but resilience is not known
     assert set(np.array([key for key, _, _ in KINDS])[kinds_of(half)[~wrong]]) == {"open"}
     text = text_of(tp.report_html(FOREST, undecided, max_seconds=0))
     assert "0 % to" in text and "of the rows were not decided in time" in text

@@ -11,23 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.bits import lowest_bit
+from treeproof._kernels.borrowed import borrowed
 from treeproof._kernels.jit import entry, inner
-from treeproof._kernels.symbolic.trees import (
-    CUT,
-    FEATURE,
-    LEAF,
-    LEAF_NUMBER,
-    POST_HIGH,
-    POST_LOW,
-    PRE_HIGH,
-    PRE_LOW,
-    THRESHOLD,
-    apart,
-    copy_box,
-    paid_for,
-    push_children,
-    sharpen,
-)
+from treeproof._kernels.symbolic.records import LEAF, POST, PRE
+from treeproof._kernels.symbolic.trees import apart, copy_box, paid_for, push_children, sharpen
 from treeproof._kernels.walk import decide
 
 # What becomes of an attack: stable, unstable, or to be split at a threshold in the pre-image, at one in the
@@ -41,46 +28,39 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 ONE = np.uint64(1)
 UNDECIDED = -1
 
-MOST_PARTS = 5  # four, and a missing value
-LEAST_SPLITS = 10
+MAX_PARTS = 5  # four, and a missing value
+MIN_SPLITS = 10
 SHARE = 20  # one in so many attacks is split per iteration
 
 
-class Model(NamedTuple):
+class SymbolicModel(NamedTuple):
     """An ensemble on fine cells, as Algorithm 4 wants it.
 
-    `tests` are the nodes (see symbolic.py). `forest` (n_trees, 5): ROOT, and the leaves as bits: FIRST leaf and their
-    number LEAVES, from bit SHIFT of word WORD on. `uses` (n_trees, n_words): the features a tree tests, as bits.
-    `worth` (n_leaves, n_pairs + 1): per pair of classes a < b the value of b less that of a, and the kind of the leaf.
-    `base_gap` (n_pairs,) is added to sums; leads up to `slack` are settled by `exact` (see search.py), where leaf i has
-    row `leaf_row[i]`. `keep_low[start[f] + c]` and `keep_high[start[f] + c]` are the leaves that cells from c on, or up
-    to c, can reach; where these tables would be too large they have no rows, and trees are walked instead.
-    `split_at` (n_thresholds, 3): the sorted cells after which a split at this threshold cuts.
+    `keep_low[start + c]` and `keep_high[start + c]` are the leaves that cells from c on, or up to c, can reach; where
+    these tables would be too large they have no rows, and trees are walked instead. Leads up to `slack` are settled by
+    `exact` (the search's, with leaf scores in the order of the leaves here).
     """
 
-    tests: Any
-    forest: Any
-    uses: Any
-    worth: Any
-    base_gap: Any
+    tests: Any  # (n_nodes,) of TEST
+    trees: Any  # (n_trees,) of TREE
+    uses: Any  # (n_trees, n_feature_words): the features a tree tests, as bits
+    kinds: Any  # (n_leaves,): leaves of the same kind have the same scores
+    worth: Any  # (n_leaves, n_pairs): per pair of classes a < b the value of b less that of a
+    base_gap: Any  # (n_pairs,): added to sums of worth
     slack: Any
-    keep_low: Any
+    keep_low: Any  # (n_cells, n_words)
     keep_high: Any
-    leaf_row: Any
     exact: Any
-    split_at: Any
-
-
-ROOT, WORD, SHIFT, FIRST, LEAVES = 0, 1, 2, 3, 4
+    split_at: Any  # (n_thresholds, 3): the sorted cells after which a split at this threshold cuts
 
 
 class Scratch(NamedTuple):
-    """Room for judging one attack. Axis 0 of the first three: the pre-image and the post-image."""
+    """Room for judging one attack. Axis 0 of the first four: the pre-image and the post-image."""
 
-    live: Any  # (2, n_words)
-    span: Any  # (2, n_trees, 2, n_pairs): the largest and smallest worth of the leaves within reach
-    possible: Any  # (2, n_classes)
-    sums: Any  # (4, n_pairs): the largest and smallest lead before, and after
+    live: Any  # (2, n_words): the leaves within reach, as bits
+    spans: Any  # (2, n_trees, n_pairs) of SPAN, over the leaves within reach
+    sums: Any  # (2, n_pairs) of SPAN: the leads of the ensemble
+    possible: Any  # (2, n_classes): the labels
     movable: Any  # features that may differ between pre-image and post-image, as bits
     stack: Any  # (n_nodes,)
     votes: Any  # (n_thresholds,)
@@ -88,79 +68,71 @@ class Scratch(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """The candidates C of one lane and its ended attacks E. Slots of `boxes` are linked lists, one per (n_c, n_u).
+    """The candidates C of one lane and its ended attacks E. Slots are linked lists, one per (n_c, n_u)."""
 
-    `level` is n_c, how many splits led to the attack, and -1 for an unused slot; `why` how it is to be split.
-    """
-
-    boxes: Any  # (n_slots, 4, n_features)
-    origin: Any
-    level: Any
-    why: Any
-    following: Any
-    heads: Any  # (n_levels, n_trees + 1)
-    tails: Any
-    ended: Any  # (n, 4, n_features)
+    boxes: Any  # (n_slots, 2, n_features) of ranges
+    slots: Any  # (n_slots,) of SLOT
+    lists: Any  # (n_levels, n_trees + 1) of LIST
+    ended: Any  # (n, 2, n_features) of ranges
     picked: Any
-    state: Any
-
-
-# Entries of `state`.
-N_OPEN, N_ENDED, N_SLOTS, FREE, ITERATION, FIRST_LEVEL, N_SPLITS = 0, 1, 2, 3, 4, 5, 6
+    state: Any  # (1,) of STATE
 
 
 @inner
-def _reach(low, high, start, keep_low, keep_high, tests, forest, stack, live):
-    """Fills `live` with the leaves that the box [low, high] can reach."""
+def _reach(image, features, model, stack, live):
+    """Fills `live` with the leaves that `image` (n_features,) can reach."""
+    keep_low, keep_high = model.keep_low, model.keep_high
     n_words = live.shape[0]
     if keep_low.shape[0] > 0:
         for w in range(n_words):
             live[w] = ALL
-        for f in range(low.shape[0]):
-            if low[f] == 0 and high[f] > 0:
+        for f in range(image.shape[0]):
+            cells = image[f]
+            if cells.low == 0 and cells.high > 0:
                 continue  # any number, or none
-            a, b = start[f] + low[f], start[f] + high[f]
+            a, b = features[f].start + cells.low, features[f].start + cells.high
             for w in range(n_words):
                 live[w] &= keep_low[a, w] & keep_high[b, w]
         return
+    tests, trees = model.tests, model.trees
     for w in range(n_words):
         live[w] = np.uint64(0)
-    for t in range(forest.shape[0]):
+    for t in range(trees.shape[0]):
+        tree = trees[t]
         top = 1
-        stack[0] = forest[t, ROOT]
+        stack[0] = tree.root
         while top > 0:
             top -= 1
-            node = stack[top]
-            if tests[node, FEATURE] == LEAF:
-                b = tests[node, LEAF_NUMBER] - forest[t, FIRST]
-                live[forest[t, WORD] + b // 64] |= ONE << np.uint64(forest[t, SHIFT] + b % 64)
+            test = tests[stack[top]]
+            if test.feature == LEAF:
+                b = test.leaf - tree.first_leaf
+                live[tree.word + b // 64] |= ONE << np.uint64(tree.shift + b % 64)
             else:
-                top = push_children(low, high, tests, node, stack, top)
+                top = push_children(image, test, stack, top)
 
 
 @inner
-def _span(live, forest, t, worth, span):
-    """The largest and smallest worth per pair of classes of the live leaves of tree t; their kind, or UNDECIDED."""
-    n_pairs = worth.shape[1] - 1
-    at, left, leaf = forest[t, WORD], forest[t, LEAVES], np.int64(forest[t, FIRST])
+def _span(live, tree, kinds, worth, spans):
+    """The largest and smallest worth per pair of classes of the live leaves of a tree; their kind, or UNDECIDED."""
+    n_pairs = worth.shape[1]
+    at, left, leaf = tree.word, tree.n_leaves, np.int64(tree.first_leaf)
     kind = np.int64(-2)
     while left > 0:
-        bits = live[at] >> np.uint64(forest[t, SHIFT])
+        bits = live[at] >> np.uint64(tree.shift)
         if left < 64:
             bits &= (ONE << np.uint64(left)) - ONE
         while bits != 0:
             row = leaf + lowest_bit(bits)
             bits &= bits - ONE
             if kind == -2:
-                kind = worth[row, n_pairs]
+                kind = kinds[row]
                 for p in range(n_pairs):
-                    span[0, p] = worth[row, p]
-                    span[1, p] = worth[row, p]
-            elif worth[row, n_pairs] != kind:
+                    spans[p].largest = spans[p].smallest = worth[row, p]
+            elif kinds[row] != kind:
                 kind = np.int64(UNDECIDED)
                 for p in range(n_pairs):
-                    span[0, p] = max(span[0, p], worth[row, p])
-                    span[1, p] = min(span[1, p], worth[row, p])
+                    spans[p].largest = max(spans[p].largest, worth[row, p])
+                    spans[p].smallest = min(spans[p].smallest, worth[row, p])
         left -= 64
         leaf += 64
         at += 1
@@ -168,19 +140,19 @@ def _span(live, forest, t, worth, span):
 
 
 @inner
-def _exact_label(live, forest, leaf_row, exact):
+def _exact_label(live, trees, exact):
     """The label where every tree is decided, added up as the library does it."""
     leaf_scores, base = exact.leaf_scores, exact.base
     scores = np.zeros(base.shape[0], leaf_scores.dtype)
     for k in range(scores.shape[0]):
         scores[k] = 0 if exact.base_last else base[k]
-    for t in range(forest.shape[0]):
+    for t in range(trees.shape[0]):
+        tree = trees[t]
         b = 0
-        while not (live[forest[t, WORD] + b // 64] >> np.uint64(forest[t, SHIFT] + b % 64)) & ONE:
+        while not (live[tree.word + b // 64] >> np.uint64(tree.shift + b % 64)) & ONE:
             b += 1
-        row = leaf_row[forest[t, FIRST] + b]
         for k in range(scores.shape[0]):
-            scores[k] += leaf_scores[row, k]
+            scores[k] += leaf_scores[tree.first_leaf + b, k]
     for k in range(scores.shape[0]):
         scores[k] = scores[k] / exact.divisor
         if exact.base_last:
@@ -189,18 +161,18 @@ def _exact_label(live, forest, leaf_row, exact):
 
 
 @inner
-def _labels(largest, smallest, slack, undecided, live, forest, leaf_row, exact, possible):
+def _labels(sums, undecided, live, model, possible):
     """T(H): fills `possible` with the classes that may win, by score differences; returns how many they are."""
-    n_classes = possible.shape[0]
+    n_classes, slack = possible.shape[0], model.slack
     for k in range(n_classes):
         possible[k] = True
     p = 0
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
             # A tie goes to the lower class a.
-            if largest[p] < (-slack if slack > 0 else 1):
+            if sums[p].largest < (-slack if slack > 0 else 1):
                 possible[b] = False
-            if smallest[p] > slack:
+            if sums[p].smallest > slack:
                 possible[a] = False
             p += 1
     count = 0
@@ -209,19 +181,20 @@ def _labels(largest, smallest, slack, undecided, live, forest, leaf_row, exact, 
     if count != 1 and undecided == 0:
         for k in range(n_classes):
             possible[k] = False
-        possible[_exact_label(live, forest, leaf_row, exact)] = True
+        possible[_exact_label(live, model.trees, model.exact)] = True
         count = 1
     return count
 
 
 @inner
-def _fill_movable(box, cost, budget, movable):
+def _fill_movable(box, rules, movable):
     """Marks the features that an attack may have moved: the others are the same before and after, point by point."""
+    features = rules.features
     for w in range(movable.shape[0]):
         movable[w] = np.uint64(0)
-    rest = budget - paid_for(box, cost)
+    rest = rules.budget - paid_for(box, features)
     for f in range(box.shape[1]):
-        if apart(box, f) or cost[f] <= rest:
+        if apart(box, f) or features[f].cost <= rest:
             movable[f // 64] |= ONE << np.uint64(f % 64)
 
 
@@ -234,264 +207,259 @@ def _is_moved(uses, t, movable):
 
 
 @inner
-def _judge(
-    box, origin, start, cost, budget, away, tests, forest, uses, worth, base_gap, slack, keep_low, keep_high, leaf_row,
-    exact, live, span, possible, sums, movable, stack,
-):  # fmt: skip
+def _judge(box, origin, model, rules, scratch):
     """What becomes of a symbolic attack (Alg. 4, lines 8-15), and n_u, the undecided trees on its pre-image."""
-    n_trees, n_pairs = forest.shape[0], base_gap.shape[0]
-    _reach(box[PRE_LOW], box[PRE_HIGH], start, keep_low, keep_high, tests, forest, stack, live[0])
-    _reach(box[POST_LOW], box[POST_HIGH], start, keep_low, keep_high, tests, forest, stack, live[1])
-    _fill_movable(box, cost, budget, movable)
-    for p in range(n_pairs):
-        sums[0, p] = sums[1, p] = sums[2, p] = sums[3, p] = base_gap[p]
+    live, spans, sums, possible = scratch.live, scratch.spans, scratch.sums, scratch.possible
+    trees, kinds, worth = model.trees, model.kinds, model.worth
+    n_pairs = worth.shape[1]
+    _reach(box[PRE], rules.features, model, scratch.stack, live[PRE])
+    _reach(box[POST], rules.features, model, scratch.stack, live[POST])
+    _fill_movable(box, rules, scratch.movable)
+    for image in range(2):
+        for p in range(n_pairs):
+            sums[image, p].largest = sums[image, p].smallest = model.base_gap[p]
     undecided, undecided_after = 0, 0
-    for t in range(n_trees):
-        before = after = _span(live[0], forest, t, worth, span[0, t])
-        image = 0
-        if _is_moved(uses, t, movable):
-            after = _span(live[1], forest, t, worth, span[1, t])
-            image = 1
+    for t in range(trees.shape[0]):
+        before = after = _span(live[PRE], trees[t], kinds, worth, spans[PRE, t])
+        image = PRE
+        if _is_moved(model.uses, t, scratch.movable):
+            after = _span(live[POST], trees[t], kinds, worth, spans[POST, t])
+            image = POST
             # What surely changes an earlier tree as well is among that tree's attacks already.
             if t < origin and before >= 0 and after >= 0 and before != after:
                 return STABLE, 0
         undecided += before == UNDECIDED
         undecided_after += after == UNDECIDED
         for p in range(n_pairs):
-            sums[0, p] += span[0, t, 0, p]
-            sums[1, p] += span[0, t, 1, p]
-            sums[2, p] += span[image, t, 0, p]
-            sums[3, p] += span[image, t, 1, p]
-    n_before = _labels(sums[0], sums[1], slack, undecided, live[0], forest, leaf_row, exact, possible[0])
-    n_after = _labels(sums[2], sums[3], slack, undecided_after, live[1], forest, leaf_row, exact, possible[1])
+            sums[PRE, p].largest += spans[PRE, t, p].largest
+            sums[PRE, p].smallest += spans[PRE, t, p].smallest
+            sums[POST, p].largest += spans[image, t, p].largest
+            sums[POST, p].smallest += spans[image, t, p].smallest
+    n_before = _labels(sums[PRE], undecided, live[PRE], model, possible[PRE])
+    n_after = _labels(sums[POST], undecided_after, live[POST], model, possible[POST])
     for k in range(possible.shape[1]):
-        if possible[0, k] and possible[1, k]:
+        if possible[PRE, k] and possible[POST, k]:
             if n_before == 1 and n_after == 1:
                 return STABLE, 0
             return (SPLIT_PRE if n_before > 1 else SPLIT_POST), undecided
-    return (ENDED if _all_can_pay(box, cost, budget, away) else SPLIT_PRICE), undecided
+    return (ENDED if _all_can_pay(box, rules) else SPLIT_PRICE), undecided
 
 
 @inner
 def _sticks_out(box, f):
     """Whether some instances of the pre-image, but not all, are outside the post-image in feature f."""
-    return not apart(box, f) and (box[PRE_LOW, f] < box[POST_LOW, f] or box[PRE_HIGH, f] > box[POST_HIGH, f])
+    pre, post = box[PRE, f], box[POST, f]
+    return not apart(box, f) and (pre.low < post.low or pre.high > post.high)
 
 
 @inner
-def _all_can_pay(box, cost, budget, away):
+def _all_can_pay(box, rules):
     """Whether the attack takes every instance of the pre-image into the post-image.
 
     Those outside the post-image in a feature must move it. They can if 0 is an allowed move, since the nearest place is
     within reach; else they may only be able to leap over it.
     """
-    paid = paid_for(box, cost)
+    features = rules.features
+    paid = paid_for(box, features)
     for f in range(box.shape[1]):
         if _sticks_out(box, f):
-            if away[f]:
+            if features[f].away:
                 return False
-            paid += cost[f]
-    return paid <= budget
+            paid += features[f].cost
+    return paid <= rules.budget
 
 
 @entry
 def judge_all(boxes, origin, model, rules, scratch, what, undecided):
-    """Judges each of `boxes` (n, 4, n_features): fills `what` and `undecided`."""
+    """Judges each of `boxes` (n, 2, n_features): fills `what` and `undecided`."""
+    model, rules, scratch = borrowed(model), borrowed(rules), borrowed(scratch)
     for i in range(boxes.shape[0]):
-        what[i], undecided[i] = _judge(
-            boxes[i], origin[i], rules.start, rules.cost, rules.budget, rules.away, model.tests, model.forest,
-            model.uses, model.worth, model.base_gap, model.slack, model.keep_low, model.keep_high, model.leaf_row,
-            model.exact, scratch.live, scratch.span, scratch.possible, scratch.sums, scratch.movable, scratch.stack,
-        )  # fmt: skip
+        what[i], undecided[i] = _judge(boxes[i], origin[i], model, rules, scratch)
 
 
 @inner
-def _elect(low, high, tests, forest, worth, live, span, stack, votes, touched):
-    """The test that the box leaves open in most undecided trees, the first one among equals."""
+def _elect(image, model, scratch):
+    """The test that `image` leaves open in most undecided trees, the first one among equals."""
+    tests, trees = model.tests, model.trees
+    stack, votes, touched = scratch.stack, scratch.votes, scratch.touched
     n = 0
-    for t in range(forest.shape[0]):
-        if _span(live, forest, t, worth, span[t]) != UNDECIDED:
+    for t in range(trees.shape[0]):
+        if _span(scratch.live[0], trees[t], model.kinds, model.worth, scratch.spans[0, t]) != UNDECIDED:
             continue
         top = 1
-        stack[0] = forest[t, ROOT]
+        stack[0] = trees[t].root
         while top > 0:
             top -= 1
             node = stack[top]
-            if tests[node, FEATURE] == LEAF:
+            test = tests[node]
+            if test.feature == LEAF:
                 continue
-            height = push_children(low, high, tests, node, stack, top)
+            height = push_children(image, test, stack, top)
             if height == top + 2:
-                votes[tests[node, THRESHOLD]] += 1
+                votes[test.threshold] += 1
                 touched[n] = node
                 n += 1
             top = height
     best = touched[0]
     for i in range(1, n):
-        if votes[tests[touched[i], THRESHOLD]] > votes[tests[best, THRESHOLD]]:
+        if votes[tests[touched[i]].threshold] > votes[tests[best].threshold]:
             best = touched[i]
     for i in range(n):
-        votes[tests[touched[i], THRESHOLD]] = 0
-    return best
+        votes[tests[touched[i]].threshold] = 0
+    return tests[best]
 
 
 @inner
-def _choose(
-    box, why, start, cost, budget, away, tests, forest, worth, keep_low, keep_high, split_at, live, span, stack, votes,
-    touched, cuts,
-):  # fmt: skip
-    """Where to split: fills `cuts` (3,), sorted, and returns the image (PRE_LOW or POST_LOW) and the feature."""
+def _choose(box, why, model, rules, scratch, cuts):
+    """Where to split: fills `cuts` (3,), sorted, and returns the image (PRE or POST) and the feature."""
+    features = rules.features
     if why == SPLIT_PRICE:
         for f in range(box.shape[1]):
-            if _sticks_out(box, f) and (cost[f] > 0 or away[f]):
-                cuts[0], cuts[1], cuts[2] = box[POST_LOW, f] - 1, box[POST_HIGH, f], box[POST_HIGH, f]
-                return PRE_LOW, f
-    image = PRE_LOW if why == SPLIT_PRE else POST_LOW
-    _reach(box[image], box[image + 1], start, keep_low, keep_high, tests, forest, stack, live[0])
-    node = _elect(box[image], box[image + 1], tests, forest, worth, live[0], span[0], stack, votes, touched)
-    f, cut = tests[node, FEATURE], tests[node, CUT]
-    moves = apart(box, f) or cost[f] <= budget - paid_for(box, cost)
+            if _sticks_out(box, f) and (features[f].cost > 0 or features[f].away):
+                post = box[POST, f]
+                cuts[0], cuts[1], cuts[2] = post.low - 1, post.high, post.high
+                return PRE, f
+    image = PRE if why == SPLIT_PRE else POST
+    _reach(box[image], features, model, scratch.stack, scratch.live[0])
+    test = _elect(box[image], model, scratch)
+    f = np.int64(test.feature)
+    moves = apart(box, f) or features[f].cost <= rules.budget - paid_for(box, features)
     for i in range(3):
-        cuts[i] = split_at[tests[node, THRESHOLD], i] if moves and image == PRE_LOW else cut
+        cuts[i] = model.split_at[test.threshold, i] if moves and image == PRE else test.cut
     return image, f
 
 
 @inner
-def _parts(low, high, cuts, parts):
-    """Cuts the cells [low, high] after each of the sorted `cuts` that lies inside; returns the number of parts."""
-    n = 0
+def _parts(cells, cuts, parts):
+    """Cuts a range of cells after each of the sorted `cuts` that lies inside; returns the number of parts."""
+    n, low, high = 0, cells.low, cells.high
     if low == 0 and high > 0:
-        parts[n, 0], parts[n, 1] = 0, 0
+        parts[n].low = parts[n].high = 0
         n += 1
         low = 1
     for cut in cuts:
         if low <= cut < high:
-            parts[n, 0], parts[n, 1] = low, cut
+            parts[n].low, parts[n].high = low, cut
             n += 1
             low = cut + 1
-    parts[n, 0], parts[n, 1] = low, high
+    parts[n].low, parts[n].high = low, high
     return n + 1
 
 
 @inner
-def push(slot, level, undecided, state, levels, following, heads, tails):
+def push(slot, level, undecided, queue):
     """Puts an attack at the end of its list."""
-    levels[slot] = level
-    following[slot] = -1
-    last = tails[level, undecided]
-    if last < 0:
-        heads[level, undecided] = slot
+    slots, state, waiting = queue.slots, queue.state[0], queue.lists[level, undecided]
+    slots[slot].level = level
+    slots[slot].following = -1
+    if waiting.last < 0:
+        waiting.first = slot
     else:
-        following[last] = slot
-    tails[level, undecided] = slot
-    state[FIRST_LEVEL] = min(state[FIRST_LEVEL], level)
-    state[N_OPEN] += 1
+        slots[waiting.last].following = slot
+    waiting.last = slot
+    state.first_level = min(state.first_level, level)
+    state.n_open += 1
 
 
 @entry
 def push_all(undecided, queue):
     """Puts the first attacks of a queue, one per entry of `undecided`, on its lists."""
+    queue = borrowed(queue)
     for slot in range(undecided.shape[0]):
-        push(slot, 0, undecided[slot], queue.state, queue.level, queue.following, queue.heads, queue.tails)
+        push(slot, 0, undecided[slot], queue)
 
 
 @inner
-def _pop(state, following, heads, tails):
+def _pop(queue):
     """Takes the first attack off the queue, which is not empty: fewest splits n_c, then fewest undecided trees n_u."""
-    state[N_OPEN] -= 1
+    slots, lists, state = queue.slots, queue.lists, queue.state[0]
+    state.n_open -= 1
     while True:
-        level = state[FIRST_LEVEL]
-        for u in range(heads.shape[1]):
-            slot = heads[level, u]
+        for u in range(lists.shape[1]):
+            waiting = lists[state.first_level, u]
+            slot = waiting.first
             if slot >= 0:
-                heads[level, u] = following[slot]
-                if following[slot] < 0:
-                    tails[level, u] = -1
+                waiting.first = slots[slot].following
+                if waiting.first < 0:
+                    waiting.last = -1
                 return slot
-        state[FIRST_LEVEL] += 1
+        state.first_level += 1
 
 
 @inner
-def _take_slot(state, following):
-    slot = state[FREE]
+def _take_slot(queue):
+    state = queue.state[0]
+    slot = state.free
     if slot < 0:
-        state[N_SLOTS] += 1
-        return state[N_SLOTS] - 1
-    state[FREE] = following[slot]
+        state.n_slots += 1
+        return state.n_slots - 1
+    state.free = queue.slots[slot].following
     return slot
 
 
 @inner
-def _give_back(slot, state, levels, following):
-    levels[slot] = -1
-    following[slot] = state[FREE]
-    state[FREE] = slot
+def _give_back(slot, queue):
+    state = queue.state[0]
+    queue.slots[slot].level = -1
+    queue.slots[slot].following = state.free
+    state.free = slot
 
 
 @inner
-def _pick(state, boxes, following, heads, tails, ended, picked):
+def _pick(queue):
     """Takes the attacks of one iteration off the queue; returns how many, 0 if there may be too little room for it."""
-    n = min(max(LEAST_SPLITS, state[N_OPEN] // SHARE), state[N_OPEN])
-    room = MOST_PARTS * n
-    if state[N_SLOTS] + room > boxes.shape[0] or state[N_ENDED] + room > ended.shape[0]:
+    picked, state = queue.picked, queue.state[0]
+    n = min(max(MIN_SPLITS, state.n_open // SHARE), state.n_open)
+    room = MAX_PARTS * n
+    if state.n_slots + room > queue.boxes.shape[0] or state.n_ended + room > queue.ended.shape[0]:
         return 0
-    if n > picked.shape[0] or state[ITERATION] + 2 > heads.shape[0]:
+    if n > picked.shape[0] or state.iteration + 2 > queue.lists.shape[0]:
         return 0
     for i in range(n):
-        picked[i] = _pop(state, following, heads, tails)
+        picked[i] = _pop(queue)
     return n
 
 
 @entry
 def refine(model, rules, scratch, queue, until, stop):
     """Iterates Algorithm 4 on one queue until iteration `until`; returns DONE, PAUSED, GROW or HALTED."""
-    start, moves, cost, budget, away = rules.start, rules.moves, rules.cost, rules.budget, rules.away
-    tests, forest, uses, worth = model.tests, model.forest, model.uses, model.worth
-    base_gap, slack, leaf_row, exact = model.base_gap, model.slack, model.leaf_row, model.exact
-    keep_low, keep_high, split_at = model.keep_low, model.keep_high, model.split_at
-    live, span, possible, sums = scratch.live, scratch.span, scratch.possible, scratch.sums
-    movable, stack, votes, touched = scratch.movable, scratch.stack, scratch.votes, scratch.touched
-    boxes, origins, levels, whys, following = queue.boxes, queue.origin, queue.level, queue.why, queue.following
-    heads, tails, ended, picked, state = queue.heads, queue.tails, queue.ended, queue.picked, queue.state
-    parent = np.empty((4, boxes.shape[2]), boxes.dtype)
-    parts, cuts = np.empty((MOST_PARTS, 2), np.int32), np.empty(3, np.int32)
-    while state[ITERATION] < until:
-        if state[N_OPEN] == 0:
+    model, rules, scratch, queue = borrowed(model), borrowed(rules), borrowed(scratch), borrowed(queue)
+    boxes, slots, state = queue.boxes, queue.slots, queue.state[0]
+    parent, parts = np.empty((2, boxes.shape[2]), boxes.dtype), np.empty(MAX_PARTS, boxes.dtype)
+    cuts = np.empty(3, np.int32)
+    while state.iteration < until:
+        if state.n_open == 0:
             return DONE
-        n_picked = _pick(state, boxes, following, heads, tails, ended, picked)
+        n_picked = _pick(queue)
         if n_picked == 0:
             return GROW
         for i in range(n_picked):
-            slot, level, origin = picked[i], levels[picked[i]], origins[picked[i]]
+            slot = np.int64(queue.picked[i])
+            level, origin = slots[slot].level, slots[slot].origin
             if stop[0] != 0:
-                push(slot, level, 0, state, levels, following, heads, tails)
+                push(slot, level, 0, queue)
                 continue
             copy_box(boxes[slot], parent)
-            image, f = _choose(
-                parent, whys[slot], start, cost, budget, away, tests, forest, worth, keep_low, keep_high, split_at,
-                live, span, stack, votes, touched, cuts,
-            )  # fmt: skip
-            _give_back(slot, state, levels, following)
-            state[N_SPLITS] += 1
-            for k in range(_parts(parent[image, f], parent[image + 1, f], cuts, parts)):
-                slot = _take_slot(state, following)
+            image, f = _choose(parent, slots[slot].why, model, rules, scratch, cuts)
+            _give_back(slot, queue)
+            state.n_splits += 1
+            for k in range(_parts(parent[image, f], cuts, parts)):
+                slot = _take_slot(queue)
                 child = boxes[slot]
                 copy_box(parent, child)
-                child[image, f], child[image + 1, f] = parts[k, 0], parts[k, 1]
+                child[image, f].low, child[image, f].high = parts[k].low, parts[k].high
                 what, undecided = STABLE, 0
-                if sharpen(child, start, moves, cost, budget):
-                    what, undecided = _judge(
-                        child, origin, start, cost, budget, away, tests, forest, uses, worth, base_gap, slack, keep_low,
-                        keep_high, leaf_row, exact, live, span, possible, sums, movable, stack,
-                    )  # fmt: skip
+                if sharpen(child, rules):
+                    what, undecided = _judge(child, origin, model, rules, scratch)
                 if what >= SPLIT_PRE:
-                    origins[slot], whys[slot] = origin, what
-                    push(slot, level + 1, undecided, state, levels, following, heads, tails)
+                    slots[slot].origin, slots[slot].why = origin, what
+                    push(slot, level + 1, undecided, queue)
                     continue
                 if what == ENDED:
-                    copy_box(child, ended[state[N_ENDED]])
-                    state[N_ENDED] += 1
-                _give_back(slot, state, levels, following)
+                    copy_box(child, queue.ended[state.n_ended])
+                    state.n_ended += 1
+                _give_back(slot, queue)
         if stop[0] != 0:
             return HALTED
-        state[ITERATION] += 1
+        state.iteration += 1
     return PAUSED

@@ -1,0 +1,1 @@
+"""Fixed cases whose counts must not change by accident, and whose times are compared between two commits."""
