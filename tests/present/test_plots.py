@@ -122,7 +122,7 @@ def test_names_with_dollar_signs_are_no_mathematics() -> None:
     ax.figure.savefig(io.BytesIO())
 
 
-def test_matplotlib_is_imported_by_the_first_picture_and_its_lack_is_told() -> None:
+def test_matplotlib_is_imported_by_the_first_plot_and_named_if_it_is_missing() -> None:
     code = (
         "import sys, treeproof as tp\n"
         "assert 'matplotlib' not in sys.modules and 'treeproof.present.plots' not in sys.modules\n"

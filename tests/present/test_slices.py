@@ -92,7 +92,7 @@ def test_squares_leave_no_gap_and_end_where_asked() -> None:
     assert centres[0] - half <= Fraction(low) and centres[-1] + half >= Fraction(high)
 
 
-def test_time_that_is_up_leaves_squares_open() -> None:
+def test_running_out_of_time_leaves_squares_open() -> None:
     cut = cut_slice(stump(0.5), tp.Attacker.linf(0.1), [0, 0], (0, 1), (0, 0), (1, 1), resolution=4, max_seconds=0)
     assert (cut.status == U).all()
 

@@ -269,6 +269,6 @@ def test_a_subclass_with_a_predict_of_its_own_is_refused() -> None:
         tp.from_model(Contrary(ATTACKER).fit(X, y))
 
 
-def test_other_classes_of_treeproof_are_no_models() -> None:
+def test_other_classes_of_treeproof_are_not_models() -> None:
     with pytest.raises(tp.UnsupportedModel, match="Attacker is not a tree model"):
         tp.from_model(ATTACKER)

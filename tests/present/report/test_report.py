@@ -313,7 +313,7 @@ def test_the_table_is_the_same_with_and_without_names(page: str) -> None:
     assert data["names"] and all(names[int(f)] == name for f, name in data["names"].items())
 
 
-def test_a_result_of_something_else_is_refused(result: tp.Verification) -> None:
+def test_a_result_for_something_else_is_refused(result: tp.Verification) -> None:
     other = RandomForestClassifier(2, max_depth=1, random_state=1).fit(X, y)
     with pytest.raises(tp.InvalidInput, match="the result is for another model"):
         tp.report_html(other, result)
@@ -359,7 +359,7 @@ def test_attackers_in_words(attacker: tp.Attacker, sentence: str) -> None:
     assert words.attacker_in_words(attacker, attacker.bind(tp.from_model(FOREST))).endswith(sentence)
 
 
-def test_reports_as_they_were_asked_for_once_still_work_with_a_warning(tmp_path: Path, result: tp.Verification) -> None:
+def test_old_report_calls_still_work_with_a_warning(tmp_path: Path, result: tp.Verification) -> None:
     with pytest.warns(FutureWarning, match=r"is now report_html\(model, result\)"):
         written = tp.report_html(FOREST, X, y, ATTACKER, result, max_seconds=0)
     assert text_of(written)[:200] == text_of(tp.report_html(FOREST, result, max_seconds=0))[:200]
