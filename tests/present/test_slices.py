@@ -92,7 +92,7 @@ def test_squares_leave_no_gap_and_end_where_asked() -> None:
     assert centres[0] - half <= Fraction(low) and centres[-1] + half >= Fraction(high)
 
 
-def test_time_that_is_up_leaves_squares_open() -> None:
+def test_running_out_of_time_leaves_squares_open() -> None:
     cut = cut_slice(stump(0.5), tp.Attacker.linf(0.1), [0, 0], (0, 1), (0, 0), (1, 1), resolution=4, max_seconds=0)
     assert (cut.status == U).all()
 
@@ -102,8 +102,8 @@ def test_time_that_is_up_leaves_squares_open() -> None:
     [
         ({"features": (0, 0)}, "a slice needs two features, got 0 twice"),
         ({"features": (0, 9)}, "feature 9 is out of range"),
-        ({"resolution": 0}, "resolution must be a number of squares from 1 to 512, got 0"),
-        ({"resolution": 2.5}, "resolution must be a number of squares"),
+        ({"resolution": 0}, "resolution must be a whole number of squares from 1 to 512, got 0"),
+        ({"resolution": 2.5}, "resolution must be a whole number of squares"),
         ({"low": (1.0, 0.0)}, "has no area"),
         ({"high": (math.inf, 1.0)}, "has no area"),
         ({"row": [0.0]}, "the model takes rows of 2 features"),

@@ -90,7 +90,7 @@ def test_outcomes_are_words() -> None:
 # --- results ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_result_says_what_holds_of_each_row() -> None:
+def test_a_result_says_what_holds_for_each_row() -> None:
     found = result()
     assert [tuple(v)[:3] for v in map(dataclasses.astuple, found.verdicts)] == [
         (R, R, R),
@@ -202,7 +202,7 @@ def test_a_shorter_label_column_does_not_cut_the_predictions() -> None:
     assert again.attacked_label.tolist()[0] == "certainly"
 
 
-def test_labels_that_json_has_no_words_for_are_refused() -> None:
+def test_labels_that_json_cannot_hold_are_refused() -> None:
     found = dataclasses.replace(result(), y=np.array([b"a", (1,), None, 2], dtype=object))
     with pytest.raises(tp.InvalidInput, match="a label of type bytes cannot be written as JSON: b'a'"):
         found.to_json()
@@ -314,7 +314,7 @@ def test_a_missing_field_is_named() -> None:
         ('{"format": -Infinity}', "-Infinity is not JSON"),
     ],
 )
-def test_text_that_is_no_result_is_refused(text: str, message: str) -> None:
+def test_text_that_is_not_a_result_is_refused(text: str, message: str) -> None:
     with pytest.raises(tp.InvalidInput, match=message):
         Verification.from_json(text)
 
@@ -333,7 +333,7 @@ def test_numbers_too_large_for_a_double_are_refused() -> None:
         Verification.from_json(text.replace("0.45", "1e999", 1))
 
 
-def test_sources_that_are_no_result_files_are_refused(tmp_path: Path) -> None:
+def test_sources_that_are_not_result_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tp.InvalidInput, match=r"cannot read .*none.json: No such file"):
         Verification.from_json(tmp_path / "none.json")
     with pytest.raises(tp.InvalidInput, match="cannot read .*: Is a directory"):

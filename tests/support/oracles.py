@@ -1,4 +1,4 @@
-"""The slow truth: DESIGN section 1 by brute force, in exact rational arithmetic.
+"""The slow truth: the definitions of docs/theory.md by brute force, in exact rational arithmetic.
 
 Nothing here comes from treeproof's engines, prices, grid or kernels; only the plain arrays of an Ensemble are read.
 Numbers are IEEE doubles and every comparison between them is one of real numbers:
@@ -326,7 +326,7 @@ def resilient(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], 
     return robust(ensemble, attacker, x, y) and stable_around(ensemble, attacker, x, eps)
 
 
-def constant_on_M(  # noqa: N802 (M as in DESIGN section 3)
+def constant_on_M(  # noqa: N802 (M as in docs/theory.md)
     ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], eps: Sequence[float]
 ) -> bool:
     """T has one label on M(x), the union of A(z) over z in N(x)."""
@@ -339,7 +339,7 @@ def constant_on_M(  # noqa: N802 (M as in DESIGN section 3)
 def can_nudge(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], eps: Sequence[float]) -> bool:
     """At each threshold e inside N_f, f alone can be moved from e to the next double up, or back.
 
-    This is all that the proof in DESIGN section 3 needs over doubles. Walk from x to z inside N(x), one feature at a
+    This is all that the proof in docs/theory.md needs over doubles. Walk from x to z inside N(x), one feature at a
     time and one double at a time: labels change only between some e and its upper neighbour, and both lie between x_f
     and z_f, hence in N_f. Two points p, q of N(x) that differ there alone have different labels, and the attacker
     goes from one to the other: that one is unstable. "As close as we like" of the real proof becomes "one double

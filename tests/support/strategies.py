@@ -43,7 +43,7 @@ LABELS: tuple[tuple[Any, ...], ...] = ((0, 1, 2, 3), ("a", "b", "c", "d"), (-1, 
 
 
 class Case(NamedTuple):
-    """One question for the oracle: everything the definitions of DESIGN section 1 mention."""
+    """One question for the oracle: everything that the definitions of docs/theory.md mention."""
 
     ensemble: Ensemble
     attacker: OracleAttacker

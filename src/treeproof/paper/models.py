@@ -13,7 +13,7 @@ from treeproof.paper.published import EPSILON, PERTURBATION
 from treeproof.paper.workbench import Cell, Workbench
 
 KINDS = ("standard", "robust", "resilient", "TREANT")
-"""scikit-learn's, trained by treeproof against the attacker, also for the neighbourhood, and the authors' forests."""
+"""scikit-learn's models; treeproof's, robust, and robust in the whole neighbourhood; and the authors' forests."""
 
 SEED = 7
 """The paper's seed."""
@@ -22,15 +22,15 @@ split = cache(datasets.split)
 
 
 def attacker(dataset: str, budget: int = 1) -> tp.Attacker:
-    """The attacker of the published experiments: lowers features by up to δ, as many as the budget says."""
+    """The attacker of the published experiments, who lowers features by up to δ, as many as the budget allows."""
     return tp.Attacker((-PERTURBATION[dataset], 0.0), budget=budget)
 
 
 def reachable(bench: Workbench, wanted: Sequence[str]) -> list[str]:
-    """Those of the data sets that can be had; the others are named. With none of them there is nothing to do."""
+    """Those of the data sets that are available; says which are left out, and refuses if none is left."""
     found, reasons = [], []
     for dataset in wanted:
-        reason = _why_not(bench, dataset)
+        reason = _obstacle(bench, dataset)
         if reason is None:
             found.append(dataset)
         else:
@@ -42,7 +42,8 @@ def reachable(bench: Workbench, wanted: Sequence[str]) -> list[str]:
     return found
 
 
-def _why_not(bench: Workbench, dataset: str) -> str | None:
+def _obstacle(bench: Workbench, dataset: str) -> str | None:
+    """Why a data set is not available; None if it is."""
     try:
         split(dataset, bench.data)
     except tp.InvalidInput as error:
@@ -51,7 +52,7 @@ def _why_not(bench: Workbench, dataset: str) -> str | None:
 
 
 def cells_of(bench: Workbench, dataset: str, trees: int, depth: int, kinds: Sequence[str] = KINDS) -> list[Cell]:
-    """The models of one size that there are, one cell each."""
+    """The available models of one size, with one cell each."""
     cells: list[Cell] = []
     for kind in kinds:
         cell: Cell = {"dataset": dataset, "trees": trees, "depth": depth, "model": kind}

@@ -1,4 +1,4 @@
-"""Test sets that could have been sampled instead: some of them at random, and the extremes over all of them."""
+"""Test sets that could have been sampled instead: some at random, and the extremes over all of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Flags = npt.NDArray[np.bool_]
 
 
 def box(X: Rows, epsilon: float) -> tuple[Rows, Rows]:
-    """Per row the lowest and the highest doubles of N(x): those within ε of x, in exact arithmetic."""
+    """The lowest and the highest doubles of N(x) for each row: those within ε of x, in exact arithmetic."""
     low, high = X - epsilon, X + epsilon
     low = np.where(_error(X, -epsilon, low) > 0, np.nextafter(low, np.inf), low)
     return low, np.where(_error(X, epsilon, high) < 0, np.nextafter(high, -np.inf), high)
 
 
 def _error(a: Rows, b: float, rounded: Rows) -> Rows:
-    """What rounding took away from a + b, exactly (Knuth's TwoSum)."""
+    """What rounding took from a + b, exactly (Knuth's TwoSum)."""
     part = rounded - a
     return np.asarray((a - (rounded - part)) + (b - part))
 
@@ -51,7 +51,7 @@ class Sampled:
 
     @property
     def unluckiest(self) -> float:
-        """r̄: the robustness of the test set that takes for each row the worst of its sampled neighbours."""
+        """r̄: the robustness of the test set that takes the worst of the sampled neighbours for each row."""
         return float(self.robust.all(axis=0).mean())
 
 
@@ -74,16 +74,16 @@ def extremes(
     robust_seen: Flags,
     jobs: int,
 ) -> Extremes:
-    """The exact range over all neighbouring test sets, for a model of two classes.
+    """The exact range over all neighbouring test sets, for a model with two classes.
 
-    Rows are replaced independently, so the extremes are shares of rows. All of N(x) is right: stable and correct under
-    an attacker who moves every feature by up to ε. Some of N(x) is right: correct, or unstable under that attacker. All
-    of N(x) is robust: resilient (the attacker can nudge every feature, so a label that changed within N(x) would show
-    as an unstable neighbour). Some of N(x) is robust: searched for in a stability map of N(x) alone, unless x is robust
-    or `robust_seen` says that a robust neighbour was drawn.
+    Rows are replaced independently, so the extremes are shares of rows. All of N(x) is right if x is correct and stable
+    under an attacker who moves every feature by up to ε; some of it is right if x is correct, or unstable under that
+    attacker. All of N(x) is robust if x is resilient (the attacker can nudge every feature, so a label that changed
+    within N(x) would show as an unstable neighbour). Whether some of it is robust is searched for in a stability map of
+    N(x) alone, unless x is robust or `robust_seen` says that a robust neighbour was drawn.
     """
     if len(model.classes) != 2:
-        raise tp.InvalidInput(f"the model has {len(model.classes)} classes; extremes are told for two")
+        raise tp.InvalidInput(f"the model has {len(model.classes)} classes; extremes are known for two only")
     shaken = finished(tp.verify(model, X, y, tp.Attacker.linf(epsilon), n_jobs=jobs))
     attacked = finished(tp.verify(model, X, y, attacker, epsilon=epsilon, n_jobs=jobs))
     robust = attacked.robustness_outcomes == tp.Outcome.PROVED
@@ -101,8 +101,8 @@ def extremes(
 
 def _robust_point(model: tp.Ensemble, attacker: tp.Attacker, low: Rows, high: Rows, label: int) -> tp.Outcome:
     """Whether some point of the box [low, high] has the label and keeps it under attack."""
-    # Boxes of a map are `low < x <= high`, and rules are those that have a volume. One double more below each end gives
-    # every part of the box one; the part of the map that is outside the box then has none.
+    # Boxes of a map are `low < x <= high`, and only those with a volume are rules. One more double below each end gives
+    # every part of the box a volume; the part of the map that is outside the box then has none.
     domain = np.column_stack((np.nextafter(low, -np.inf), high)).tolist()
     smap = finished(tp.StabilityMap.build(model, attacker, domain=domain, n_jobs=1))
     n_stable = smap.counts[tp.Status.STABLE]

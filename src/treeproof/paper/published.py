@@ -1,4 +1,4 @@
-"""The numbers of the paper that we print ours beside: Tables III and IV, and what its text says about its figures."""
+"""The paper's numbers, to print next to ours: Tables III and IV, and what its text says about its figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 PERTURBATION = {"diabetes": 0.03, "cod-rna": 0.07, "breast-cancer": 0.15}
-"""δ per data set. The published experiments let the attacker lower one feature by up to δ: I = [-δ, 0], b = 1."""
+"""δ for each data set; in the published experiments the attacker lowers one feature by up to δ: I = [-δ, 0], b = 1."""
 
 EPSILON = {"diabetes": 0.01, "cod-rna": 0.01, "breast-cancer": 0.05}
 """ε of Table IV."""
@@ -34,7 +34,7 @@ breast-cancer 0.06  0.948 0.933 0.956 0.926 0.911 0.956  0.970 0.933 0.970 0.956
 breast-cancer 0.07  0.948 0.941 0.956 0.926 0.904 0.956  0.970 0.926 0.963 0.956 0.911 0.963
 breast-cancer 0.08  0.948 0.933 0.970 0.926 0.904 0.963  0.970 0.926 0.956 0.956 0.904 0.956
 """
-"""Per data set and ε: a, a_min, a_max, r, r_min, r_max of the standard and of the robust model."""
+"""For each data set and ε: a, a_min, a_max, r, r_min, r_max of the standard and of the robust model."""
 
 _TABLE_IV = """
 diabetes      1 3  0.675 0.623 0.623 0.623 0.623  0.682 0.643 0.643 0.643 0.643
@@ -56,7 +56,7 @@ breast-cancer 5 3  0.941 0.926 0.904 0.904 0.867  0.978 0.948 0.941 0.889 0.881
 breast-cancer 7 3  0.948 0.926 0.911 0.926 0.881  0.970 0.956 0.941 0.889 0.874
 breast-cancer 9 3  0.963 0.941 0.919 0.933 0.889  0.970 0.956 0.933 0.889 0.867
 """
-"""Per data set, number of trees and depth: a, r, r̂, r̄, R̂ of the standard and of the robust model."""
+"""For each data set, number of trees and depth: a, r, r̂, r̄, R̂ of the standard and of the robust model."""
 
 SAYS = {
     "epsilon": "R̂ and r̄ are never more than 0.02 apart for ε from 0.01 to 0.05",
@@ -64,7 +64,7 @@ SAYS = {
     "iterations": "r̂ and R̂ grow in the first 120 iterations, then reach a plateau",
     "budget": "from around 12 seconds at budget 1 to around 40 seconds at budget 5, on 20 threads",
 }
-"""What the text says of Figures 4 to 7; the plots themselves are not at hand as numbers."""
+"""What the text says about Figures 4 to 7; the plots themselves are not available as numbers."""
 
 MODELS = ("standard", "robust")
 

@@ -1,4 +1,4 @@
-"""Table IV: accuracy, robustness and resilience of all models, with exact resilience beside the paper's bounds."""
+"""Table IV: accuracy, robustness and resilience of all models, with exact resilience next to the paper's bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLES = {
 
 
 def run(bench: Workbench) -> None:
-    """Measures every model of the table and writes ours beside the paper's."""
+    """Measures every model of the table and writes our numbers next to the paper's."""
     sizes = sorted({(line["dataset"], line["trees"], line["depth"]) for line in published.table_iv()}, key=_order)
     if bench.quick:
         sizes = [size for size in sizes if size[0] == "diabetes" and size[1:] in ((1, 3), (5, 3))]
@@ -64,7 +64,7 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
 
 
 def _paper(row: Cell) -> Cell:
-    """The published numbers of the row; the paper's robust models stand beside everything that was trained robustly."""
+    """The published numbers for the row; everything trained robustly is compared with the paper's robust models."""
     model = "standard" if row["model"] == "standard" else "robust"
     size = (row["dataset"], row["trees"], row["depth"], model)
     for line in published.table_iv():
@@ -79,11 +79,11 @@ def _explanation(rows: list[Cell]) -> str:
     inside = sum(row["R_hat"] <= row["R"] <= row["r_bar"] for row in rows)
     bounded = sum(row["paper_R_hat"] <= round(row["R"], 3) <= row["paper_r_bar"] for row in standard)
     return (
-        f"Ours equals the paper's `a` and `r` to three decimals in {same} of {len(standard)} standard rows. "
-        f"`R̂ ≤ R ≤ r̄` holds in {inside} of {len(rows)} rows of ours, and the exact `R` lies between the paper's `R̂` "
+        f"Our `a` and `r` equal the paper's to three decimals in {same} of {len(standard)} standard rows. "
+        f"`R̂ ≤ R ≤ r̄` holds in {inside} of {len(rows)} of our rows, and the exact `R` lies between the paper's `R̂` "
         f"and `r̄` in {bounded} of {len(standard)} standard rows. "
-        f"The analysis converged for {sum(row['converged'] for row in rows)} of {len(rows)} models, and where it has, "
-        f"`r̂ = r` and `R̂ = R`. `r̄` takes for each instance the worst of {rows[0]['samples']} neighbours drawn from "
+        f"The analysis converged for {sum(row['converged'] for row in rows)} of {len(rows)} models; where it did, "
+        f"`r̂ = r` and `R̂ = R`. For each instance, `r̄` takes the worst of {rows[0]['samples']} neighbours drawn from "
         "N(x)."
     )
 

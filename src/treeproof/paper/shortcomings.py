@@ -17,20 +17,20 @@ NAME = "shortcomings"
 EXPLANATION = """\
 Each instance of the test set is replaced by a neighbour from N(x). *sampled*: the lowest and highest robustness over
 {sets} random test sets, and the accuracy of these two sets (the paper's `a_min`, `a_max`: its text can also be read as
-lowest and highest accuracy, which the CSV has as `a_lowest`, `a_highest`; it left out sets whose accuracy differed
-much, we leave out none). *all*: over **all** neighbouring test sets. Their extremes are shares of instances, since each
-is replaced on its own, and are decided as follows.
+lowest and highest accuracy, which the CSV has as `a_lowest`, `a_highest`; it left out sets whose accuracy differed a
+lot, we leave out none). *all*: over **all** neighbouring test sets. Their extremes are shares of instances, since each
+is replaced independently, and are decided as follows.
 
 - lowest accuracy: instances for which all of N(x) has the right label (`verify` with an attacker who moves every
   feature by up to ε). Exact.
-- highest accuracy: instances for which some of N(x) has. Exact.
+- highest accuracy: instances for which some of N(x) has it. Exact.
 - lowest robustness: instances for which all of N(x) is robust. This is the resilience R. Exact.
 - highest robustness: instances for which some of N(x) is robust: the instance itself, a sampled neighbour, or a point
-  of a stability map of N(x) alone. {highest}"""
+  in a stability map of N(x) alone. {highest}"""
 
 
 def run(bench: Workbench) -> None:
-    """Samples test sets around the given ones, finds the extremes over all, and writes both beside the paper's."""
+    """Samples test sets around the given ones, finds the extremes over all, and writes both next to the paper's."""
     wanted = ["diabetes"] if bench.quick else list(published.EPSILONS)
     cells = [
         cell | {"epsilon": epsilon, "sets": 10 if bench.quick else 100}
@@ -81,9 +81,11 @@ def _paper(row: Cell) -> Cell:
 def _explanation(rows: list[Cell]) -> str:
     loose = [row for row in rows if row["all_r_max"] != row["all_r_max_upper"]]
     if loose:
-        highest = f"Exact in {len(rows) - len(loose)} of {len(rows)} rows; in the others at least the number shown."
+        highest = (
+            f"Exact in {len(rows) - len(loose)} of {len(rows)} rows; in the others, it is at least the number shown."
+        )
     else:
-        highest = "Exact: every search was decided."
+        highest = "Exact: every search came to an end."
     return EXPLANATION.format(sets=rows[0]["sets"], highest=highest)
 
 
@@ -133,7 +135,7 @@ def _draw(pyplot: Any, rows: list[Cell]) -> Any:
             panel.plot(places, [row["r"] for row in chosen], "k_", markersize=16, label="r on the given test set")
             panel.set_xticks(places, [str(row["epsilon"]) for row in chosen])
             panel.grid(axis="x", visible=False)
-            panel.use_sticky_edges = False  # bars hang in the air, so their ends need a margin, too
+            panel.use_sticky_edges = False  # bars hang in the air, so both of their ends need a margin
             panel.autoscale_view()
             if kind == kinds[0]:
                 panel.set_title(dataset)

@@ -1,4 +1,4 @@
-"""How pictures look: colours that colour-blind readers can tell apart, shapes that survive a black printer."""
+"""How pictures look: colours that colour-blind readers can tell apart, shapes that survive printing in black."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "resilient": {"color": GREEN, "marker": "^", "linestyle": "-."},
     "TREANT": {"color": PURPLE, "marker": "D", "linestyle": ":"},
 }
-"""Per kind of model its colour, marker and line."""
+"""The colour, marker and line of each kind of model."""
 
 STYLE: dict[str, Any] = {
     "font.size": 8,

@@ -1,4 +1,4 @@
-"""Seconds that analyses take, measured when everything is compiled."""
+"""How long analyses take, measured once everything is compiled."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import treeproof as tp
 from treeproof.paper.style import GREY, LOOKS
 from treeproof.paper.workbench import Cell, finished
 
-MOST_SECONDS = 90.0
-"""Where an analysis is given up."""
+MAX_SECONDS = 90.0
+"""When an analysis is given up."""
 SHORT = 1.0
-"""What takes less is timed three times, and the fastest counts."""
+"""Calls that take less are timed three times, and the fastest counts."""
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -34,10 +34,10 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def time_analysis(model: tp.Ensemble, attacker: tp.Attacker, jobs: int) -> Cell:
-    """The paper's analysis until it converges."""
+    """Times the paper's analysis until it converges."""
     _compile_all(jobs)
     analysis, wall, cpu = timed(
-        lambda: tp.analyze(model, attacker, max_iterations=None, max_seconds=MOST_SECONDS, n_jobs=jobs)
+        lambda: tp.analyze(model, attacker, max_iterations=None, max_seconds=MAX_SECONDS, n_jobs=jobs)
     )
     return {
         "analysis_seconds": wall,
@@ -49,14 +49,14 @@ def time_analysis(model: tp.Ensemble, attacker: tp.Attacker, jobs: int) -> Cell:
 
 
 def time_map(model: tp.Ensemble, attacker: tp.Attacker, jobs: int) -> Cell:
-    """The exact stability map until it is complete."""
+    """Times the exact stability map until it is complete."""
     _compile_all(jobs)
-    smap, wall, cpu = timed(lambda: tp.StabilityMap.build(model, attacker, max_seconds=MOST_SECONDS, n_jobs=jobs))
+    smap, wall, cpu = timed(lambda: tp.StabilityMap.build(model, attacker, max_seconds=MAX_SECONDS, n_jobs=jobs))
     return {"map_seconds": wall, "map_cpu": cpu, "complete": smap.complete, "boxes": smap.n_boxes}
 
 
 def time_verify(model: tp.Ensemble, attacker: tp.Attacker, X: Any, y: Any, epsilon: float, jobs: int) -> Cell:
-    """Exact robustness and resilience of a test set."""
+    """Times the exact robustness and resilience of a test set."""
     _compile_all(jobs)
     result, wall, cpu = timed(lambda: tp.verify(model, X, y, attacker, epsilon=epsilon, n_jobs=jobs))
     return {
@@ -76,8 +76,8 @@ def _compile_all(jobs: int) -> None:
     y = np.where(X.sum(axis=1) > 2, 1, -1)
     model = tp.from_model(RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y), voting="hard")
     attacker = tp.Attacker((-0.03, 0.0), budget=1)
-    finished(tp.analyze(model, attacker, max_seconds=MOST_SECONDS, n_jobs=jobs))
-    finished(tp.StabilityMap.build(model, attacker, max_seconds=MOST_SECONDS, n_jobs=jobs))
+    finished(tp.analyze(model, attacker, max_seconds=MAX_SECONDS, n_jobs=jobs))
+    finished(tp.StabilityMap.build(model, attacker, max_seconds=MAX_SECONDS, n_jobs=jobs))
     finished(tp.verify(model, X, y, attacker, epsilon=0.01, n_jobs=jobs))
 
 
@@ -86,26 +86,26 @@ def machine(jobs: int) -> str:
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     return (
         f"Measured with {jobs} threads on {os.cpu_count()} cores ({platform.machine()}, {platform.system()}, Python "
-        f"{platform.python_version()}{load}), compiled code loaded, the fastest of three where it takes less than "
-        f"{SHORT:.0f} s; CPU is the time of all threads. Given up after {MOST_SECONDS:.0f} s."
+        f"{platform.python_version()}{load}), with compiled code loaded, and the fastest of three runs counts if it "
+        f"takes less than {SHORT:.0f} s; CPU is the time of all threads. Runs were given up after {MAX_SECONDS:.0f} s."
     )
 
 
 def seconds(row: Cell, name: str, done: str) -> str:
-    """Seconds for a table; more than these where it was given up."""
+    """Seconds for a table, with `>` if the run was given up."""
     if name not in row:
         return "–"
     return f"{'' if row.get(done, True) else '> '}{row[name]:.{1 if row[name] >= 10 else 3}f}"
 
 
 def paper_seconds(row: Cell, published: dict[int, int], name: str) -> str:
-    """What the paper says of a model like this one; it timed TREANT forests only."""
+    """What the paper says about a model like this one; it timed only TREANT forests."""
     known = row["model"] != "standard" and row[name] in published
     return f"≈ {published[row[name]]}" if known else "–"
 
 
 def draw_times(panel: Any, rows: list[Cell], along: str, name: str, done: str) -> None:
-    """Times of each kind of model along one setting; those that were given up stand apart, with open markers."""
+    """Draws the times of each kind of model along one setting; those that were given up have open markers."""
     for kind, look in LOOKS.items():
         points = {
             flag: [(row[along], row[name]) for row in rows if row["model"] == kind and row[done] == flag]
@@ -120,6 +120,6 @@ def draw_times(panel: Any, rows: list[Cell], along: str, name: str, done: str) -
 
 
 def draw_paper(panel: Any, published: dict[int, int]) -> None:
-    """The paper's own times."""
+    """Draws the paper's own times."""
     look = {"color": GREY, "linestyle": "", "marker": "*", "markersize": 9}
     panel.plot(*zip(*published.items(), strict=True), **look, label="TREANT, paper: seconds on 20 threads")

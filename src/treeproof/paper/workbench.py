@@ -1,4 +1,4 @@
-"""What all experiments share: cells that are stored as they finish, tables, pictures, and a sign of progress."""
+"""What all experiments share: cells that are stored as they finish, tables, pictures and progress."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ Measure = Callable[["Workbench", Cell], Cell]
 
 @dataclass
 class Workbench:
-    """Where an experiment runs: its folder, its means, and whom it tells about it."""
+    """Where an experiment runs: its folder, its resources, and where it reports progress."""
 
     out: Path
     quick: bool = False
     data: Path | None = None
-    """The folder of data sets."""
+    """The folder with the data sets."""
     models: Path | None = None
-    """The folder of the authors' TREANT forests, if there is one."""
+    """The folder with the authors' TREANT forests, if there is one."""
     jobs: int = 2
     terminal: bool = False
     """Whether to draw a bar instead of printing lines."""
@@ -61,7 +61,7 @@ class Workbench:
     # --- cells -------------------------------------------------------------------------------------------------------
 
     def rows(self, experiment: str, cells: Sequence[Cell], measure: Measure) -> list[Cell]:
-        """Every cell with its results; those that an earlier run has finished with this code are not measured again."""
+        """Every cell with its results; those that an earlier run finished with this code are not measured again."""
         done: list[Cell] = []
         with self._progress(experiment, len(cells)) as advance:
             for cell in cells:
@@ -79,7 +79,7 @@ class Workbench:
         return done
 
     def _file(self, experiment: str, cell: Cell) -> Path:
-        """The file of a cell; its name stands for everything the results depend on."""
+        """The file of a cell; its name stands for everything that the results depend on."""
         settings = [code_version(), experiment, self.quick, self.jobs, cell]
         name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:24]
         return self.out / "cells" / experiment / f"{name}.json"
@@ -112,15 +112,15 @@ class Workbench:
     def page(self, name: str, title: str, parts: Sequence[str]) -> None:
         """Writes paragraphs and tables as Markdown, with the picture of the same name if there is one."""
         picture = [f"![{title}]({name}.svg)"] if (self.out / f"{name}.svg").exists() else []
-        quick = ["Made with `--quick`: fewer models and samples than the paper."] if self.quick else []
+        quick = ["Made with `--quick`: fewer models and samples than in the paper."] if self.quick else []
         self.write(f"{name}.md", "\n\n".join([f"# {title}", *quick, *parts, *picture]) + "\n")
 
     def picture(self, name: str, draw: Callable[[Any], Any]) -> None:
-        """Writes what `draw(pyplot)` returns, a figure, as SVG and PNG; without matplotlib it says so instead."""
+        """Writes the figure that `draw(pyplot)` returns as SVG and PNG; without matplotlib, it says so instead."""
         try:
             import matplotlib
         except ImportError:
-            self.say(f"{name}: no picture, since matplotlib is missing; pip install 'treeproof[plots]'")
+            self.say(f"{name}: no picture, as matplotlib is missing; pip install 'treeproof[plots]'")
             return
         matplotlib.use("Agg")
         from matplotlib import pyplot
@@ -141,7 +141,7 @@ class Workbench:
 
 
 def _stored(file: Path, cell: Cell) -> Cell | None:
-    """What an earlier run has found; nothing if there is no such file, or not a whole one of this cell."""
+    """What an earlier run found; None if there is no such file, or if it is not a whole one for this cell."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return content["found"] if content["cell"] == cell and isinstance(content["found"], dict) else None
@@ -150,7 +150,7 @@ def _stored(file: Path, cell: Cell) -> Cell | None:
 
 
 def markdown(columns: Mapping[str, Callable[[Cell], str]], rows: Sequence[Cell]) -> str:
-    """A Markdown table: per column its head and what it shows of a row.
+    """A Markdown table; `columns` maps the head of each column to what it shows of a row.
 
     >>> print(markdown({"ε": lambda row: str(row["epsilon"])}, [{"epsilon": 0.1}]))
     | ε |
@@ -162,17 +162,17 @@ def markdown(columns: Mapping[str, Callable[[Cell], str]], rows: Sequence[Cell])
 
 
 def share(value: Any) -> str:
-    """Three decimals, as in the paper; a dash where there is nothing."""
+    """A share with three decimals, as in the paper; a dash if there is none."""
     return "–" if value is None or value == "" else f"{value:.3f}"
 
 
 def between(low: Any, high: Any) -> str:
-    """A range of shares."""
+    """A range of shares; a dash if there is none."""
     return "–" if low is None else f"{low:.3f} – {high:.3f}"
 
 
 def finished(result: Any) -> Any:
-    """A result of treeproof, unless Ctrl-C ended it early: then the cell is not finished, and stops."""
+    """A result of treeproof, or KeyboardInterrupt if Ctrl-C ended it early, so that the cell is not stored."""
     if getattr(result, "interrupted", False) or getattr(result, "stopped", "") == "interrupted":
         raise KeyboardInterrupt
     return result

@@ -1,1 +1,1 @@
-"""Results for people: plots, slices and the HTML report."""
+"""Results made visible: plots, slices and the HTML report."""

@@ -1,6 +1,6 @@
-"""Pictures of results with matplotlib, the same as in the report. Every function draws on `ax`, or on a new figure.
+"""Plots of results with matplotlib, the same as in the report; every function draws on `ax`, or on a new figure.
 
-matplotlib is imported when a picture is drawn: `pip install treeproof[plots]`.
+matplotlib is imported when something is drawn: `pip install treeproof[plots]`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from treeproof.verification.radii.radii import ResilienceCurve
 from treeproof.verification.witnesses import moved_features as _moved_features
 
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
-"""Okabe and Ito's colours, which colour-blind readers can tell apart; one per class, then again from the start."""
+"""Okabe and Ito's colours, which colour-blind readers can tell apart; one per class, starting over after the last."""
 
 
 def measures(result: Verification, *, ax: Any = None) -> Any:
-    """Accuracy, robustness and resilience as bars; what is undecided is drawn pale."""
+    """Draws accuracy, robustness and resilience as bars; what is undecided is pale."""
     ax = _axes(ax)
     shares = [("accuracy", result.accuracy, result.accuracy), ("robustness", *_ends(result.robustness))]
     for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
@@ -43,7 +43,7 @@ def measures(result: Verification, *, ax: Any = None) -> Any:
 
 
 def resilience_against_epsilon(curve: ResilienceCurve, *, ax: Any = None) -> Any:
-    """Certified resilience over ε, as `tp.resilience_curve` finds it: exact steps."""
+    """Draws certified resilience over ε, as `tp.resilience_curve` finds it: exact steps."""
     ax = _axes(ax)
     _steps(ax, curve.epsilons, curve.resilience)
     _title(ax, "ε", "resilient share of rows", curve.undecided)
@@ -51,21 +51,21 @@ def resilience_against_epsilon(curve: ResilienceCurve, *, ax: Any = None) -> Any
 
 
 def resilience_curve(curve: ResilienceCurve, *, ax: Any = None) -> Any:
-    """The old name of `resilience_against_epsilon`."""
+    """Does the same as `resilience_against_epsilon`, under its old name."""
     warn_renamed("plots.resilience_curve", "plots.resilience_against_epsilon")
     return resilience_against_epsilon(curve, ax=ax)
 
 
 def robustness_against_reach(radii: npt.ArrayLike, *, unit: float = 1.0, ax: Any = None) -> Any:
-    """Robustness over the scale of the attacker's reach, from what `tp.robustness_radius` returns: exact steps.
+    """Draws robustness over the scale of the attacker's reach, from what `tp.robustness_radius` returns: exact steps.
 
     `unit` is what scale 1 stands for on the axis: δ, if the attacker was `Attacker.linf(δ)`. Rows that were not decided
-    count as broken, and the title says how many they are.
+    count as broken, and the title says how many there are.
     """
     ax = _axes(ax)
     radius = np.asarray(radii, dtype=np.float64)
     if radius.ndim != 1 or not len(radius):
-        raise InvalidInput("radii must be one number per row, as robustness_radius returns them")
+        raise InvalidInput("radii must be a list with one number per row, as robustness_radius returns it")
     levels = np.unique(np.concatenate(([0.0], radius[np.isfinite(radius)])))
     _steps(ax, levels * unit, np.array([(radius > level).mean() for level in levels]))
     _title(ax, "δ" if unit != 1.0 else "scale of the attacker's reach", "robust share", int(np.isnan(radius).sum()))
@@ -73,7 +73,7 @@ def robustness_against_reach(radii: npt.ArrayLike, *, unit: float = 1.0, ax: Any
 
 
 def moved_features(result: Verification, *, top: int = 12, ax: Any = None) -> Any:
-    """In how many counterexamples each feature is moved, and up or down; the `top` most moved ones."""
+    """Draws how many counterexamples move each feature, and whether up or down; the `top` most moved ones."""
     ax = _axes(ax)
     moved = _moved_features(result)[:top]
     names = result.feature_names or tuple(f"feature {f}" for f in range(result.X.shape[1]))
@@ -104,11 +104,12 @@ def slice(
     voting: Any = None,
     ax: Any = None,
 ) -> Any:
-    """The plane through row number `row` of X in which two features vary: labels, and where they are stable.
+    """Draws the plane through row number `row` of X in which two features vary: labels, and where they are stable.
 
-    A plain square is proved stable at all of its points; a hatched one holds a point that an attack breaks; a dotted
-    one was not decided. The line is the decision boundary. The rows of X are drawn where their two features are,
-    whatever their others; with their labels `y` in the colour of these. One parameter per choice that users have.
+    A plain square is proved stable at all of its points; a hatched one contains a point that an attack breaks; a dotted
+    one was not decided. The line is the decision boundary. The rows of X are drawn where their values of the two
+    features are, whatever their other values; given their labels `y`, in the colours of those.
+    One parameter per choice that users have.
     """
     ensemble = as_ensemble(model, voting=voting).named_after(X)
     rows = ensemble.check_rows(X)
@@ -117,7 +118,7 @@ def slice(
     first, second = (ensemble.feature_index(feature) for feature in features)
     frames = [frame_of(ensemble, attacker, rows, f) for f in (first, second)]
     if frames[0] is None or frames[1] is None:
-        raise InvalidInput("a feature without values, or with a domain of one value, has no slice")
+        raise InvalidInput("a feature without values, or whose domain is one value, has no slice")
     (low_1, high_1), (low_2, high_2) = frames[0], frames[1]
     cut = cut_slice(
         ensemble,
@@ -166,14 +167,14 @@ def _regions(ax: Any, labels: Any, status: Any, extent: tuple[float, float, floa
     xs, ys = np.linspace(*extent[:2], n + 1), np.linspace(*extent[2:], n + 1)
     for outcome, hatch in ((Outcome.REFUTED, "////"), (Outcome.UNKNOWN, "..")):
         _hatch(ax, status == outcome, xs, ys, hatch)
-    # Between squares of different labels: trees have no slanted boundaries.
+    # Between squares with different labels: trees have no slanted boundaries.
     upright = [[(xs[j + 1], ys[i]), (xs[j + 1], ys[i + 1])] for i, j in np.argwhere(labels[:, 1:] != labels[:, :-1])]
     level = [[(xs[j], ys[i + 1]), (xs[j + 1], ys[i + 1])] for i, j in np.argwhere(labels[1:] != labels[:-1])]
     ax.add_collection(LineCollection(upright + level, colors="black", linewidths=1))
 
 
 def _hatch(ax: Any, there: Any, xs: Any, ys: Any, hatch: str) -> None:
-    """Hatches the squares where `there` holds, exactly these: one outline per run along each line, in one path."""
+    """Hatches exactly the squares where `there` is true: one outline per run along each line, in one path."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -208,7 +209,7 @@ def _short(epsilon: Any) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as it is: matplotlib takes what is between dollar signs for mathematics."""
+    """A name, shown as it is: matplotlib takes text between dollar signs for mathematics."""
     return name.replace("$", r"\$")
 
 
@@ -218,5 +219,5 @@ def _axes(ax: Any) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise InvalidInput("pictures need matplotlib; pip install treeproof[plots]") from None
+        raise InvalidInput("plots need matplotlib; pip install 'treeproof[plots]'") from None
     return pyplot.subplots(layout="constrained")[1]

@@ -16,18 +16,18 @@ from treeproof.threat.attacker import Attacker
 from treeproof.verification.verify import verify
 
 OVERLAP = 1e-9
-"""By which share squares are proved beyond their edges, so that rounding leaves no gap between two of them."""
+"""The share by which squares are proved beyond their edges, so that rounding leaves no gap between two of them."""
 
 MAX_SQUARES = 512
-"""Per side."""
+"""The largest number of squares per side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """The plane through `row` in which two features vary, cut into squares; arrays are [second, first] feature.
+    """The plane through `row` in which two features vary, cut into squares; arrays are indexed [second, first].
 
-    `status` speaks of all points of a square: PROVED says that the model is stable at each of them, REFUTED that some
-    point of it is not. `labels` holds the index of the class that the model predicts at the centre.
+    `status` is about all points of a square: PROVED says that the model is stable at each of them, REFUTED that at some
+    point it is not. `labels` holds the index of the class that the model predicts at the centre.
     """
 
     row: FloatArray
@@ -39,7 +39,7 @@ class Slice:
 
     @property
     def resolution(self) -> int:
-        """Squares per side."""
+        """The number of squares per side."""
         return len(self.status)
 
 
@@ -57,7 +57,7 @@ def cut_slice(
     n_jobs: int | None = None,
     voting: Any = None,
 ) -> Slice:
-    """Decide the stability of every square of the plane through `row` in which two features go from `low` to `high`.
+    """Decides the stability of every square of the plane through `row` in which two features go from `low` to `high`.
 
     The other features stay as in `row`, except for what the attacker does to them. Squares that are not decided in
     time (`timeout` each, `max_seconds` in all) are UNKNOWN. One parameter per choice that users have.
@@ -74,7 +74,7 @@ def cut_slice(
     if first == second:
         raise InvalidInput(f"a slice needs two features, got {ensemble.feature_name(first)} twice")
     if not isinstance(resolution, (int, np.integer)) or not 1 <= resolution <= MAX_SQUARES:
-        raise InvalidInput(f"resolution must be a number of squares from 1 to {MAX_SQUARES}, got {resolution!r}")
+        raise InvalidInput(f"resolution must be a whole number of squares from 1 to {MAX_SQUARES}, got {resolution!r}")
     pitch = np.array([(high[k] - low[k]) / resolution for k in (0, 1)])
     if not (np.isfinite(pitch).all() and (pitch > 0).all()):
         raise InvalidInput(f"a slice from {low} to {high} has no area")
@@ -84,7 +84,7 @@ def cut_slice(
     rows[:, first] = np.tile(low[0] + steps * pitch[0], resolution)
     rows[:, second] = np.repeat(low[1] + steps * pitch[1], resolution)
     labels = ensemble.predict_index(rows)
-    # A square is the neighbourhood of its centre, and "resilient" is to be stable in all of it.
+    # A square is the neighbourhood of its centre, and "resilient" means stable in all of it.
     epsilon = {first: pitch[0] / 2 * (1 + OVERLAP), second: pitch[1] / 2 * (1 + OVERLAP)}
     if ensemble.source is not None:
         # Thousands of squares need not be replayed on the library that the model came from.
@@ -111,9 +111,9 @@ def cut_slice(
 
 
 def frame_of(ensemble: Ensemble, attacker: Attacker, X: FloatArray, feature: int) -> tuple[float, float] | None:
-    """The values of a feature that a picture of these rows should show; None if there is no room for one.
+    """The range of a feature that a picture of these rows should show; None if there is no room for one.
 
-    A little more than the rows have, inside the attacker's domain.
+    It is a little wider than that of the rows, but inside the attacker's domain.
     """
     values = X[:, feature][~np.isnan(X[:, feature])]
     if not len(values):

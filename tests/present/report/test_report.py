@@ -185,9 +185,9 @@ def test_large_results_stay_small_and_are_counted_honestly() -> None:
         left_out = count - kinds.count([k for k, _, _ in KINDS].index(key))
         if key not in ("robust", "resilient") and left_out:
             assert f"{left_out:,} {key}" in text
-    assert f"Computed on {curves.MOST_ROWS:,} of {len(large):,} rows, drawn at random" in text
+    assert f"Computed on {curves.MAX_ROWS:,} of {len(large):,} rows, drawn at random" in text
     assert "as verified" not in text and text.count("in the sample: ") == 2
-    assert f"400 of {len(large):,} rows, with more that are not safe than their share, are drawn" in text
+    assert f"400 of {len(large):,} rows, with unsafe ones over-represented, are drawn" in text
 
 
 def test_broken_rows_come_first_where_not_all_fit(result: tp.Verification, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,8 +252,8 @@ def test_exact_levels_lie_in_the_brackets_that_halving_found(monkeypatch: pytest
     ("attacker", "reason"),
     [
         (tp.Attacker.l0(1), "The reach of this attacker is infinite"),
-        (tp.Attacker((0.1, 0.2), budget=1), "Some interval of this attacker excludes 0"),
-        (tp.Attacker.linf(0.0), "infinite (or nothing)"),
+        (tp.Attacker((0.1, 0.2), budget=1), "An interval of this attacker excludes 0"),
+        (tp.Attacker.linf(0.0), "infinite, or 0"),
     ],
 )
 def test_curves_that_make_no_sense_are_left_out_with_a_reason(attacker: tp.Attacker, reason: str) -> None:
@@ -313,9 +313,9 @@ def test_the_table_is_the_same_with_and_without_names(page: str) -> None:
     assert data["names"] and all(names[int(f)] == name for f, name in data["names"].items())
 
 
-def test_a_result_of_something_else_is_refused(result: tp.Verification) -> None:
+def test_a_result_for_something_else_is_refused(result: tp.Verification) -> None:
     other = RandomForestClassifier(2, max_depth=1, random_state=1).fit(X, y)
-    with pytest.raises(tp.InvalidInput, match="the result is of another model"):
+    with pytest.raises(tp.InvalidInput, match="the result is for another model"):
         tp.report_html(other, result)
     with pytest.raises(tp.InvalidInput, match="does not name its attacker"):
         tp.report_html(FOREST, changed(result, attacker=None))
@@ -339,15 +339,18 @@ def test_packed_slices_unpack_to_what_was_cut(result: tp.Verification) -> None:
 @pytest.mark.parametrize(
     ("attacker", "sentence"),
     [
-        (tp.Attacker.linf(0.05), "may move any feature by up to 0.05 either way, as many of them at once as it likes."),
+        (tp.Attacker.linf(0.05), "may move any feature by up to 0.05 either way, any number of them at once."),
         (tp.Attacker((-0.03, 0), budget=1), "may move any feature down by at most 0.03, one of them at a time."),
         (tp.Attacker.l0(2), "may move any feature to any value, at most 2 of them at once."),
-        (tp.Attacker.lp(2, 0.1), "may move any feature, together by at most 0.1 in Euclidean (L2) distance."),
+        (
+            tp.Attacker.lp(2, 0.1),
+            "may move any feature; all moves together cover at most 0.1 in Euclidean (L2) distance.",
+        ),
         (tp.Attacker({1: (0, 3)}), "may move one feature up by at most 3."),
         (
             tp.Attacker({0: (0, 2), 2: (-1, 1)}, costs={2: 3}, budget=3, domain={0: (0, 9)}),
-            "may move 2 of the 4 features within an interval of its own, for costs of 1 to 3 each and a budget of 3 in "
-            "all. Values stay inside the domain given for them.",
+            "may move 2 of the 4 features within their own intervals, at a cost of 1 to 3 each, within a budget of 3. "
+            "Values stay inside their given domain.",
         ),
         (tp.Attacker.l0(0), "The attacker cannot change anything."),
     ],
@@ -356,11 +359,11 @@ def test_attackers_in_words(attacker: tp.Attacker, sentence: str) -> None:
     assert words.attacker_in_words(attacker, attacker.bind(tp.from_model(FOREST))).endswith(sentence)
 
 
-def test_reports_as_they_were_asked_for_once_still_work_with_a_warning(tmp_path: Path, result: tp.Verification) -> None:
+def test_old_report_calls_still_work_with_a_warning(tmp_path: Path, result: tp.Verification) -> None:
     with pytest.warns(FutureWarning, match=r"is now report_html\(model, result\)"):
         written = tp.report_html(FOREST, X, y, ATTACKER, result, max_seconds=0)
     assert text_of(written)[:200] == text_of(tp.report_html(FOREST, result, max_seconds=0))[:200]
     with pytest.warns(FutureWarning, match=r"is now write_report\(path, model, result\)"):
         assert tp.write_report(tmp_path / "r.html", FOREST, X, y, ATTACKER, result, max_seconds=0).exists()
-    with pytest.raises(tp.InvalidInput, match="got 3 arguments behind the model"):
+    with pytest.raises(tp.InvalidInput, match="got 3 arguments after the model"):
         tp.report_html(FOREST, X, y, result)

@@ -1,4 +1,4 @@
-"""One self-contained HTML file on what was verified: measures, curves, features, slices, every row's verdict."""
+"""One self-contained HTML file about a verification: measures, curves, features, slices, every row's verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["report_html", "write_report"]
 
 
 def write_report(path: str | os.PathLike[str], model: Any, result: Verification, *old: Any, **options: Any) -> Path:
-    """Write the report on a result of `verify(model, …)` as one HTML file, and return its path.
+    """Writes the report on a result of `verify(model, …)` as one HTML file, and returns its path.
 
     The options are those of `report_html`.
 
@@ -51,11 +51,11 @@ def report_html(
     n_jobs: int | None = None,
     voting: Any = None,
 ) -> str:
-    """The report as text. It needs no network, and opens from disk in any browser.
+    """The report as the text of an HTML file, which needs no network and opens from disk in any browser.
 
     `features` are those that slices show (up to five; by default those that counterexamples move most), and
-    `feature_names` name the columns where the model has no names. Curves and slices take at most about `max_seconds`;
-    what there was no time for is left out, and the page says so. One parameter per choice that users have.
+    `feature_names` names the columns if the model does not. Curves and slices take at most about `max_seconds`;
+    whatever there was no time for is left out, and the page says so. One parameter per choice that users have.
     """
     if old:
         result = _result_of((result, *old))
@@ -74,7 +74,7 @@ def report_html(
 
 
 def _result_of(old: tuple[Any, ...]) -> Any:
-    """The result among X, y, attacker and result: it holds the other three itself."""
+    """The result among X, y, attacker and result: it contains the other three."""
     if len(old) != 4:
-        raise InvalidInput(f"a report is made of a model and a result; got {len(old)} arguments behind the model")
+        raise InvalidInput(f"a report is made from a model and a result; got {len(old)} arguments after the model")
     return old[3]

@@ -1,4 +1,4 @@
-"""Curves as SVG, drawn in Python so that they are there without scripts; colours come from the page's style."""
+"""Curves as SVG, drawn in Python so that they need no scripts; colours come from the page's style."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Frame:
 
 
 def curve_svg(curve: Curve, name: str) -> str:
-    """The curve with axes, the level asked about, and the band of what is not known."""
+    """The curve with axes, the level that was verified, and the band of what is not known."""
     frame = _Frame(curve.end, _floor(float(curve.lower.min())))
     lower, upper = frame.steps(curve, curve.lower), frame.steps(curve, curve.upper)
     parts = [
@@ -51,7 +51,7 @@ def curve_svg(curve: Curve, name: str) -> str:
         parts.append(f'<path class="band" d="{_line([*upper, *reversed(lower)])}Z"/>')
         parts.append(f'<path class="edge" d="{_line(upper)}"/>')
     x, share = frame.x(curve.asked), curve.at(curve.asked)[0]
-    # Of a sample it is not the share that was verified on all rows.
+    # The share in a sample is not the one verified on all rows.
     said = "as verified" if curve.rows == curve.of_rows else "in the sample"
     parts.append(f'<path class="line" d="{_line(lower)}"/>')
     parts.append(f'<path class="asked" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/>')
@@ -76,7 +76,7 @@ def _line(points: list[tuple[float, float]]) -> str:
 
 
 def _floor(least: float) -> float:
-    """Where the share axis starts: 0, unless the whole curve is high up."""
+    """Where the share axis starts: at 0, unless the whole curve is high up."""
     return 0.0 if least < 0.55 else math.floor((least - 0.05) * 10) / 10
 
 

@@ -1,4 +1,4 @@
-"""What the report says: everything is computed here, before a line of HTML is written."""
+"""What the report says: everything is computed here, before any HTML is written."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from treeproof.threat.threat import Threat
 from treeproof.verification.request import Request
 
 SHARE_OF_CURVE = 0.3
-"""Of the time, for each of the two curves."""
+"""The share of the time for each of the two curves."""
 
 LIBRARIES = ("scikit-learn", "XGBoost", "LightGBM", "CatBoost", "ONNX")
-"""Whose versions are recorded, if the model came from them."""
+"""Libraries whose versions are recorded, if the model came from them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """All that the page shows."""
+    """Everything that the page shows."""
 
     title: str
     ensemble: Ensemble
@@ -61,7 +61,7 @@ def gather(
     n_jobs: int | None,
     voting: Any,
 ) -> Content:
-    """Computes what the result does not hold yet: curves and slices."""
+    """Computes what is not yet in the result: curves and slices."""
     began = time.monotonic()
     asked = _asked(model, result, voting)
     ensemble, attacker = asked.ensemble, asked.attacker
@@ -69,7 +69,7 @@ def gather(
     wanted = choose_features(ensemble, attacker, result, features, names)
 
     def left(share: float) -> float:
-        """Seconds for a part that may take this share; what earlier parts did not use is left for slices."""
+        """Seconds for a part that may take this share; what earlier parts did not use goes to the slices."""
         return min(share * max_seconds, max(0.0, began + max_seconds - time.monotonic()))
 
     if len(result):
@@ -88,14 +88,14 @@ def gather(
 
 
 def _asked(model: Any, result: Verification, voting: Any) -> Request:
-    """What the result answers; a report must not mix it with another model."""
+    """The question that the result answers; a report must not mix it with another model."""
     if not isinstance(result, Verification):
         raise InvalidInput(f"result must be what verify returned, got {type(result).__name__}")
     if result.attacker is None:
         raise InvalidInput("the result does not name its attacker")
     ensemble = as_ensemble(model, voting=voting).named(result.feature_names)
     if ensemble.fingerprint.hex() != result.fingerprint:
-        raise InvalidInput("the result is of another model; pass the one that was verified")
+        raise InvalidInput("the result is for another model; pass the one that was verified")
     return Request.of(ensemble, result.X, result.y, result.attacker)
 
 

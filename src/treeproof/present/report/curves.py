@@ -1,6 +1,6 @@
 """How robustness falls with the attacker's reach, and resilience with ε: exact steps, or the band they lie in.
 
-Per row two levels are known: it holds below `holds`, and is broken from `breaks` on. Halving the gap with `verify`
+Two levels are known for each row: it holds below `holds`, and is broken from `breaks` on. Halving the gap with `verify`
 is cheap; where time allows, the exact radius closes it. What stays between the two is drawn as a band.
 """
 
@@ -24,43 +24,43 @@ from treeproof.verification.radii.radii import resilience_radius, robustness_rad
 from treeproof.verification.verify import verify
 
 FARTHEST = 4.0
-"""How far curves go, as a multiple of what the user asked about."""
+"""How far curves go, as a multiple of what was verified."""
 
 STEPS = 256
-"""Into how many parts that is halved before exact radii are looked for: a power of 2."""
+"""The number of parts that halving divides this into before exact radii are sought: a power of 2."""
 
-MOST_ROWS = 1000
-"""More rows than that are sampled."""
+MAX_ROWS = 1000
+"""If there are more rows, this many are sampled."""
 
 ROW_TIMEOUT = (0.02, 0.5)
-"""Seconds for one question about one row, at least and at most; what is between depends on how many rows there are."""
+"""Seconds for one question about one row, at least and at most; in between, it depends on the number of rows."""
 
 RADII_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A share of rows over a level: `lower[i]` to `upper[i]` from `levels[i]` up to, not including, `levels[i + 1]`."""
+    """A share of rows over a level: `lower[i]` to `upper[i]` from `levels[i]` to below `levels[i + 1]`."""
 
     levels: FloatArray
     lower: FloatArray
     upper: FloatArray
     end: float
-    """Where the picture ends; nothing is claimed beyond."""
+    """Where the picture ends; nothing is claimed beyond it."""
     asked: float
     """The level of the verification."""
     axis: str
     rows: int
     of_rows: int
     exact_rows: int
-    """How many rows have their exact level, or hold until the end; the others' is known up to `gap`."""
+    """The number of rows whose exact level is known, or that hold to the end; the others' is known to within `gap`."""
     open_rows: int
-    """How many rows have a level that is not even known up to `gap`: time ran out."""
+    """The number of rows whose level is not even known to within `gap`: time ran out."""
     gap: float
     seconds: float
 
     def at(self, level: float) -> tuple[float, float]:
-        """The share there, from and to."""
+        """The lower and upper share there."""
         i = int(np.searchsorted(self.levels, level, side="right")) - 1
         return float(self.lower[i]), float(self.upper[i])
 
@@ -71,13 +71,13 @@ Ask: TypeAlias = Callable[[npt.NDArray[np.int64], float], npt.NDArray[np.int8]]
 
 @dataclass(eq=False)
 class _Brackets:
-    """Per row: it holds at every level below `holds` and is broken from `breaks` on."""
+    """Each row holds at every level below its `holds` and is broken from its `breaks` on."""
 
     holds: FloatArray
     breaks: FloatArray
 
     def halve(self, ask: Ask) -> None:
-        """Asks how far rows hold, in doubling steps, and then about the middle of where each of them breaks."""
+        """Asks how far rows hold, in doubling steps, and then halves the range in which each of them breaks."""
         rows, low = np.flatnonzero(self.holds < self.breaks), 0
         todo = []
         for high in (STEPS // 4, STEPS // 2, STEPS):
@@ -103,7 +103,7 @@ class _Brackets:
         return np.where(self.breaks[rows] <= level, Outcome.REFUTED, known).astype(np.int8)
 
     def learn(self, rows: npt.NDArray[np.int64], level: float, outcomes: npt.NDArray[np.int8]) -> None:
-        """Keeps what is known of rows at a level."""
+        """Records what is known about rows at a level."""
         proved, refuted = rows[outcomes == Outcome.PROVED], rows[outcomes == Outcome.REFUTED]
         self.holds[proved] = np.maximum(self.holds[proved], np.nextafter(level, np.inf))
         self.breaks[refuted] = np.minimum(self.breaks[refuted], level)
@@ -127,10 +127,12 @@ def measured_robustness(
     """Robustness against the scale of the attacker's reach, or why there is no such curve."""
     threat = attacker.bind(ensemble)
     if ((threat.low > 0) | (threat.high < 0)).any():
-        return "Some interval of this attacker excludes 0: scaled up it moves away, and more reach need not break more."
+        return (
+            "An interval of this attacker excludes 0: scaled up, it moves away, so more reach need not break more rows."
+        )
     finite = np.isfinite(threat.low) & np.isfinite(threat.high) & (threat.low != threat.high)
     if not finite.any():
-        return "The reach of this attacker is infinite (or nothing), so there is no scale to vary."
+        return "The reach of this attacker is infinite, or 0, so there is no scale to vary."
     sample = _sample(len(result))
     X, y = result.X[sample], result.y[sample]
     began, patience = time.monotonic(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
@@ -160,7 +162,7 @@ def measured_resilience(
 ) -> Curve | str:
     """Resilience against the scale of the neighbourhood asked for, or why there is no such curve."""
     if not result.epsilons:
-        return "No neighbourhood (ε) was asked for, so resilience was not looked at."
+        return "No neighbourhood (ε) was asked for, so resilience was not examined."
     numbers = [epsilon for epsilon in result.epsilons if isinstance(epsilon, float) and 0 < epsilon < np.inf]
     spec = PerFeature.of_numbers(max(numbers) if numbers else result.epsilons[0], "epsilon", as_number)
     if not any(0 < value < np.inf for value in spec.values):
@@ -184,7 +186,7 @@ def measured_resilience(
         )
         return found / spec.values[0]
 
-    # A row that is not robust is not resilient at any ε, and one whose robustness is open may be either.
+    # A row that is not robust is not resilient at any ε; one whose robustness is open may be either.
     robust = result.robustness_outcomes[sample]
     brackets = _Brackets(np.zeros(len(X)), np.where(robust == Outcome.REFUTED, 0.0, np.inf))
     for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
@@ -200,10 +202,10 @@ def measured_resilience(
 
 
 def _sample(n: int) -> npt.NDArray[np.int64]:
-    """All rows, or some drawn at random, the same ones each time."""
-    if n <= MOST_ROWS:
+    """All rows, or a random sample, the same each time."""
+    if n <= MAX_ROWS:
         return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n, MAX_ROWS, replace=False))
 
 
 def _scaled(attacker: Attacker, scale: float) -> Attacker:
@@ -216,7 +218,7 @@ def _scaled(attacker: Attacker, scale: float) -> Attacker:
 
 
 def _reach_axis(attacker: Attacker) -> tuple[str, float]:
-    """What to call the axis, and what scale 1 is on it."""
+    """What to call the axis, and what scale 1 means on it."""
     if attacker.power is not None:
         return f"radius of the attack (L{attacker.power} distance)", attacker.radius
     low, high = attacker.intervals.values[0]
@@ -233,7 +235,7 @@ def _plain(spec: PerFeature[float]) -> Any:
 
 
 def _curve(brackets: _Brackets, unit: float, axis: str, of_rows: int, seconds: float) -> Curve:
-    # From the far end on nothing is claimed.
+    # Nothing is claimed from the far end on.
     holds, breaks = np.minimum(brackets.holds, FARTHEST), np.minimum(brackets.breaks, FARTHEST)
     levels = np.unique(np.concatenate(([0.0], holds, breaks)))
     levels = levels[levels < FARTHEST]

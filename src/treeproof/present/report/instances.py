@@ -1,4 +1,4 @@
-"""The rows that the page's table and slices show: all that fit, broken ones first."""
+"""The rows that the page's table and slices show: as many as fit, broken ones first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treeproof.results.verification import Verification
 
 MAX_INSTANCES = 20_000
 MAX_CHARACTERS = 2_000_000
-"""Of the table's data in the page."""
+"""The most that the table's data may take in the page."""
 
 KINDS = (
     ("broken", "Broken", "correct, but an attack flips it"),
@@ -28,7 +28,7 @@ KINDS = (
 
 
 def kinds_of(result: Verification) -> npt.NDArray[np.int64]:
-    """Per row the index of its verdict in KINDS; resilience is that of the first neighbourhood."""
+    """The index of each row's verdict in KINDS; resilience is that of the first neighbourhood."""
     names = [key for key, _, _ in KINDS]
     robust = result.robustness_outcomes
     kind = np.full(len(result), names.index("open"))
@@ -38,7 +38,7 @@ def kinds_of(result: Verification) -> npt.NDArray[np.int64]:
         kind[resilience == Outcome.PROVED] = names.index("resilient")
         kind[(robust == Outcome.PROVED) & (resilience == Outcome.UNKNOWN)] = names.index("open")
         kind[(robust == Outcome.PROVED) & (resilience == Outcome.REFUTED)] = names.index("fragile")
-        # Not resilient for sure, while robustness itself is open.
+        # Certainly not resilient, while robustness itself is open.
         kind[(robust == Outcome.UNKNOWN) & (resilience == Outcome.REFUTED)] = names.index("open")
     kind[robust == Outcome.REFUTED] = names.index("broken")
     kind[~result.correct] = names.index("wrong")
@@ -49,19 +49,19 @@ def kinds_of(result: Verification) -> npt.NDArray[np.int64]:
 class Instances:
     """Rows for the table, each `[row, label, predicted, kind, label after, steps, moves]`.
 
-    Labels are indexes into `labels`; steps to the neighbour and moves of the attack are `[feature, before, after]`.
+    Labels are indices into `labels`; steps to the neighbour and moves of the attack are `[feature, before, after]`.
     """
 
     entries: list[list[Any]]
     labels: list[str]
     counts: list[int]
-    """How many rows of each kind there are in all."""
+    """The number of rows of each kind in all."""
     shown: list[int]
-    """How many of each kind are among the entries."""
+    """The number of each kind among the entries."""
 
 
 def choose(result: Verification) -> Instances:
-    """As many rows as the page can hold, by kind in the order of KINDS, then by number."""
+    """As many rows as fit in the page, by kind in the order of KINDS, then by number."""
     kind = kinds_of(result)
     counts = np.bincount(kind, minlength=len(KINDS))
     labels: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The page: the template filled with the pieces that Python writes, and the data that its script shows."""
+"""The page: the template filled with pieces written in Python, and with the data that its script shows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from treeproof.results.verdicts import Bounds
 from treeproof.results.verification import Verification
 from treeproof.verification.witnesses import moved_features
 
-SHOWN_FEATURES, MOST_FEATURES, MOST_REACHES = 12, 200, 500
-MOST_LETTERS = 100_000
-"""Of the attacker's file."""
+SHOWN_FEATURES, MAX_FEATURES, MAX_REACHES = 12, 200, 500
+MAX_CHARACTERS = 100_000
+"""The most that is shown of the attacker's file."""
 
 
 def page(content: Content) -> str:
@@ -57,7 +57,7 @@ def _resource(name: str) -> str:
 
 
 def _as_json(data: Any) -> str:
-    """JSON that cannot end the script element that holds it, whatever names and labels are like."""
+    """JSON that cannot end the script element around it, whatever names and labels contain."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -76,7 +76,7 @@ def _data(content: Content) -> dict[str, Any]:
 
 
 def _shown_features(content: Content) -> set[int]:
-    """The features that the table and the slices speak of: a model may have many more."""
+    """The features that the table and the slices mention: a model may have many more."""
     moved = {change[0] for entry in content.instances.entries for change in chain(*entry[5:])}
     return moved | set(content.planes.features if content.planes is not None else ())
 
@@ -95,7 +95,7 @@ def _slice_data(planes: Planes, result: Verification) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no missing number."""
+    """The value with null for NaN, which JSON does not have."""
     if isinstance(value, list):
         return [_finite(one) for one in value]
     return None if isinstance(value, float) and value != value else value
@@ -104,7 +104,7 @@ def _finite(value: Any) -> Any:
 def _interrupted(result: Verification) -> str:
     if not result.interrupted:
         return ""
-    return '<p class="warning">The verification was interrupted; what was not decided by then is undecided.</p>'
+    return '<p class="warning">The verification was interrupted; rows not decided by then are undecided.</p>'
 
 
 def _measures(result: Verification) -> list[str]:
@@ -118,8 +118,8 @@ def _measures(result: Verification) -> list[str]:
         bounds = Bounds.of(outcomes)
         cards.append(
             _card("resilient", f"Resilience, {name}", bounds, len(result),
-                  "rows are robust, and everything within ε of them is stable too: they would have passed had the "
-                  "test set been sampled a little differently.", words.decided(bounds))
+                  "rows are robust, and everything within ε of them is stable too: they would also have passed if the "
+                  "test set had been sampled a little differently.", words.decided(bounds))
         )  # fmt: skip
     return cards
 
@@ -140,15 +140,15 @@ def _card(kind: str, name: str, bounds: Bounds, n: int, meaning: str, proof: str
 
 
 def _claims(result: Verification) -> str:
-    """What is proved, item by item."""
+    """What is proved and what is not, item by item."""
     witnesses = int(result.has_witness.sum())
     items = [
         "<b>Proved</b> means for all of the attacker’s moves, not for a sample of them: every double-precision number "
-        "within reach was covered, on the model’s own arithmetic, to the last bit.",
+        "within reach was covered, in the model’s own arithmetic, to the last bit.",
         f"<b>Broken</b> means a counterexample was found. All {witnesses:,} of them were replayed on the model, and "
         "their moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
         "<b>Undecided</b> means that time ran out. Undecided rows count as neither: measures are then given as a range "
-        "that certainly holds the true value.",
+        "that certainly contains the true value.",
         "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more, or "
         "about what happens to the data before it reaches the model.",
     ]
@@ -172,27 +172,29 @@ def _how_exact(curve: Curve) -> str:
     if curve.rows < curve.of_rows:
         error = 0.98 / curve.rows**0.5
         parts.append(
-            f"Computed on {curve.rows:,} of {curve.of_rows:,} rows, drawn at random: shares of all rows may differ "
+            f"Computed on {curve.rows:,} of {curve.of_rows:,} rows, drawn at random: the shares of all rows may differ "
             f"by about {100 * error:.0f} percentage points."
         )
     near = curve.rows - curve.exact_rows - curve.open_rows
     if curve.exact_rows == curve.rows:
-        parts.append("Exact steps: where each row breaks is proved from both sides, or that it holds to the end.")
+        parts.append(
+            "Exact steps: the level at which each row breaks is proved from both sides, or that it holds to the end."
+        )
     else:
         parts.append(f"{curve.exact_rows:,} of {curve.rows:,} rows break at an exact level, or hold to the end")
         if near:
-            parts[-1] += f"; {near:,} at one known up to {number(curve.gap)}"
+            parts[-1] += f"; {near:,} at a level known to within {number(curve.gap)}"
         if curve.open_rows:
-            parts[-1] += f"; for {curve.open_rows:,} it was not found in time"
+            parts[-1] += f"; for {curve.open_rows:,} the level was not found in time"
         parts[-1] += ". The true curve lies in the band."
     return " ".join(parts)
 
 
 def _features(content: Content) -> str:
-    moved = moved_features(content.result)[:MOST_FEATURES]
+    moved = moved_features(content.result)[:MAX_FEATURES]
     n = int(content.result.has_witness.sum())
     if not moved:
-        return "<p>No counterexample was found, so no feature is moved.</p>"
+        return "<p>No counterexample was found, so there are no moves to show.</p>"
     rows = [_feature_row(content, one, n) for one in moved]
     head = (
         '<thead><tr><th scope="col">Feature</th><th scope="col">Counterexamples that move it</th>'
@@ -229,23 +231,23 @@ def _feature_row(content: Content, one: Any, n: int) -> str:
 def _slices_note(content: Content) -> str:
     planes = content.planes
     if planes is None or not planes.slices:
-        return "Left out: there was no time for them, or fewer than two features to show."
+        return "Left out: there was no time, or there were fewer than two features to show."
     note = (
         "Each picture is a plane through one row of the test set: two features vary, the others stay as in that row. "
-        f"It has {_range([cut.resolution for cut in planes.slices.values()])} squares a side. A plain square is proved "
-        "stable at every point in it; a hatched one holds a point where an attack (on any feature, not only these two) "
-        "flips the label. Colour is the label at the square’s centre. "
+        f"It has {_range([cut.resolution for cut in planes.slices.values()])} squares per side. A plain square is "
+        "proved stable at every point in it; a hatched one contains a point where an attack (on any feature, not only "
+        "these two) flips the label. The colour is the label at the square’s centre. "
     )
     n = len(content.result)
     shown = "All rows of the test set are"
     if len(planes.points) < n:
-        shown = f"{len(planes.points):,} of {n:,} rows, with more that are not safe than their share, are"
+        shown = f"{len(planes.points):,} of {n:,} rows, with unsafe ones over-represented, are"
     note += (
-        f"{shown} drawn where these two features are. Their other features differ, so their own "
+        f"{shown} drawn where their values of these two features are. Their other features differ, so their own "
         "verdict may differ from that of the square under them."
     )
     if planes.missing:
-        note += f" {planes.missing} more slices were left out because time was up."
+        note += f" {planes.missing} more slices were left out because time ran out."
     return note
 
 
@@ -264,14 +266,14 @@ def _instances_note(instances: Instances, n: int) -> str:
         for i in unsafe
         if instances.counts[i] > instances.shown[i]
     ]
-    note = f"{shown:,} of {n:,} rows, the broken ones first: this page holds no more, to stay small. "
+    note = f"{shown:,} of {n:,} rows, broken ones first: the page has no more, to stay small. "
     if missing:
-        return note + f"Not here, and not safe: {', '.join(missing)}. The result’s JSON or CSV file has them all."
-    return note + "Every row that is not safe is among them; the rest is in the result’s JSON or CSV file."
+        return note + f"Unsafe rows not shown: {', '.join(missing)}. The result’s JSON or CSV file has them all."
+    return note + "Every unsafe row is among them; the rest are in the result’s JSON or CSV file."
 
 
 def _legend(instances: Instances) -> str:
-    """The kinds of rows, with how many of each there are."""
+    """The kinds of rows, with the number of each."""
     return "".join(
         f'<div><dt><span class="badge {key}">{escape(name)}</span></dt>'
         f"<dd><b>{count:,}</b> {escape(meaning)}</dd></div>"
@@ -286,12 +288,12 @@ def _record(content: Content) -> str:
 
 
 def _reach(content: Content) -> str:
-    """The attacker feature by feature."""
+    """The attacker, feature by feature."""
     threat = content.threat
     touched = np.flatnonzero((threat.low != 0) | (threat.high != 0))
     rows = [
         (content.names[f], number(float(threat.low[f])), number(float(threat.high[f])), _cost(content, f))
-        for f in islice(touched.tolist(), MOST_REACHES)
+        for f in islice(touched.tolist(), MAX_REACHES)
     ]
     if not rows:
         return "<p>No feature can be touched.</p>"
@@ -301,7 +303,7 @@ def _reach(content: Content) -> str:
 
 def _attacker_file(content: Content) -> str:
     text = content.attacker.to_json()
-    return text if len(text) <= MOST_LETTERS else f"too long to show: {len(text):,} letters"
+    return text if len(text) <= MAX_CHARACTERS else f"too long to show: {len(text):,} characters"
 
 
 def _cost(content: Content, f: int) -> str:

@@ -1,4 +1,4 @@
-"""The slices of the page: which planes, cut as finely as time allows, and packed for the page's script."""
+"""The slices of the page: planes chosen, cut as finely as time allows, and packed for the page's script."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from treeproof.results.verification import Verification
 from treeproof.threat.attacker import Attacker
 from treeproof.verification.witnesses import moved_features
 
-MOST_FEATURES = 5
+MAX_FEATURES = 5
 RESOLUTIONS = (24, 64)
-"""Squares per side: all slices are cut with the fewest first, and then again while there is time."""
+"""Squares per side: all slices are first cut with the fewest, and then again while there is time."""
 SQUARE_TIMEOUT = 0.5
-MOST_POINTS = 400
+MAX_POINTS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +35,13 @@ class Planes:
     through: list[int]
     """The rows of the test set that slices go through."""
     slices: dict[tuple[int, int, int], Slice]
-    """By place in `through` and by both features, in the order of `features`."""
+    """By position in `through` and by both features, in the order of `features`."""
     points: list[list[Any]]
     """Rows to draw: `[row, label's index, kind, values of features…]`."""
     start: tuple[int, int, int] | None
-    """The slice to show first: the one with most to see."""
+    """The slice to show first: the one with the most to see."""
     missing: int
-    """How many slices were left out because time was up."""
+    """The number of slices that were left out because time ran out."""
 
 
 def choose_features(
@@ -55,7 +55,7 @@ def choose_features(
         by_use = np.argsort(-tested, kind="stable")
         features = [moved.feature for moved in moved_features(result)] + [int(f) for f in by_use if tested[f]]
     unique = list(dict.fromkeys(features))
-    return [f for f in unique if frame_of(ensemble, attacker, result.X, f) is not None][:MOST_FEATURES]
+    return [f for f in unique if frame_of(ensemble, attacker, result.X, f) is not None][:MAX_FEATURES]
 
 
 def cut_planes(
@@ -66,7 +66,7 @@ def cut_planes(
     seconds: float,
     n_jobs: int | None,
 ) -> Planes:
-    """All pairs of the features, through a broken row and through a safe one, until time is up."""
+    """All pairs of the features, through a broken row and through a safe one, until time runs out."""
     end = time.monotonic() + seconds
     frames = {f: frame_of(ensemble, attacker, result.X, f) for f in features}
     through = _through(result)
@@ -91,7 +91,7 @@ def cut_planes(
     for key in wanted:
         if time.monotonic() < end:
             slices[key] = cut(key, RESOLUTIONS[0], end - time.monotonic())
-    # Those with most to see first: where time ends, the others stay coarse.
+    # Those with the most to see come first: if time runs out, the others stay coarse.
     order = sorted(slices, key=lambda key: -_variety(slices[key]))
     for resolution in RESOLUTIONS[1:]:
         for key in order:
@@ -121,7 +121,7 @@ def pack(cut: Slice) -> dict[str, Any]:
 
 
 def _variety(cut: Slice) -> float:
-    """How even the shares of labels, and of stable and unstable squares, are."""
+    """How evenly labels, and stable and unstable squares, share the plane."""
     shares = [np.unique(values, return_counts=True)[1] / values.size for values in (cut.labels, cut.status)]
     return float(sum(1 - (share**2).sum() for share in shares))
 
@@ -146,19 +146,19 @@ def _through(result: Verification) -> list[int]:
 
 
 def _nan_safe(statistic: Any, X: FloatArray) -> npt.NDArray[np.float64]:
-    """Per feature, over the rows that have it; 0 for a feature that no row has."""
+    """The statistic of each feature over the rows that have it; 0 for a feature that no row has."""
     empty = np.isnan(X).all(axis=0)
     return np.asarray(statistic(np.where(empty, 0.0, X), axis=0))
 
 
 def _points(ensemble: Ensemble, result: Verification, features: list[int]) -> list[list[Any]]:
-    """Rows to draw: at most so many, drawn at random, but half of the places go to those that are not safe."""
+    """Rows to draw: at most MAX_POINTS, chosen at random, half of them unsafe if there are enough."""
     kind = kinds_of(result)
     safe = np.isin(kind, [i for i, (key, _, _) in enumerate(KINDS) if key in ("robust", "resilient")])
     rng = np.random.default_rng(0)
     unsafe_rows, safe_rows = rng.permutation(np.flatnonzero(~safe)), rng.permutation(np.flatnonzero(safe))
-    n_unsafe = min(len(unsafe_rows), max(MOST_POINTS // 2, MOST_POINTS - len(safe_rows)))
-    chosen = np.concatenate((safe_rows[: MOST_POINTS - n_unsafe], unsafe_rows[:n_unsafe]))
+    n_unsafe = min(len(unsafe_rows), max(MAX_POINTS // 2, MAX_POINTS - len(safe_rows)))
+    chosen = np.concatenate((safe_rows[: MAX_POINTS - n_unsafe], unsafe_rows[:n_unsafe]))
     labels = ensemble.class_index(result.y[chosen])
     return [
         [int(row), int(label), int(kind[row]), *(_short(value) for value in result.X[row, features])]

@@ -19,7 +19,7 @@
   const option = (value, text) => make("option", { value }, text);
   const short = (value) => (value === null ? "missing" : String(Number(value.toPrecision(6))));
   const whole = (value) => (value === null ? "missing" : String(value));
-  // Rounded up or down: moves often end right behind a threshold, and the nearest number could lie in front of it.
+  // Rounded up or down: moves often end just beyond a threshold, and the nearest number could fall short of it.
   const rounded = (value, up) => {
     const near = Number(value.toPrecision(6));
     if (near === value || near > value === up) return String(near);
@@ -82,7 +82,7 @@
       ` ${from} → ${to}`);
   };
 
-  // The first few, and a button for the rest.
+  // The first few parts, and a button for the rest.
   const folded = (parts, first) => {
     if (parts.length <= first + 1) return parts;
     const hidden = parts.splice(first);
@@ -307,7 +307,7 @@
     if (vx !== null && vy !== null) picture.append(make("circle", { class: "through", cx: px(vx), cy: py(vy), r: 9 }));
     const share = (part) => `${((100 * part) / (n * n)).toFixed(1)} %`;
     const undecided = n * n - cut.stable - cut.unstable;
-    const note = `${n} × ${n} squares: ${share(cut.stable)} are proved stable, ${share(cut.unstable)} hold an unstable point` +
+    const note = `${n} × ${n} squares: ${share(cut.stable)} are proved stable, ${share(cut.unstable)} contain an unstable point` +
       (undecided ? `, ${share(undecided)} were not decided.` : ".");
     byId("slice-note").textContent = note;
     picture.setAttribute("aria-label", `Plane of ${names[0]} and ${names[1]} through row ${slices.through[through]}. ${note}`);
@@ -322,12 +322,12 @@
         make("circle", { cx: 13, cy: 9, r: 3.8, fill: hue(k) })));
     const rest = [
       entry("proved stable throughout", frame()),
-      entry("holds an unstable point", frame(), make("path", { class: "hatch", d: "M1 8l7 -7M1 15l14 -14M6 17l16 -16M13 17l12 -12M20 17l5 -5" })),
+      entry("contains an unstable point", frame(), make("path", { class: "hatch", d: "M1 8l7 -7M1 15l14 -14M6 17l16 -16M13 17l12 -12M20 17l5 -5" })),
       ...(open ? [entry("not decided in time", frame(), make("path", { class: "speck", d: "M6 6h2v2h-2zM14 6h2v2h-2zM10 11h2v2h-2zM18 11h2v2h-2z" }))] : []),
       entry("decision boundary", make("path", { class: "boundary", d: "M1 9h24" })),
-      entry("test row, robust", make("circle", { cx: 13, cy: 9, r: 3.8, fill: "var(--soft)" })),
-      entry("test row, not robust or open", make("path", { d: "M9 5l8 8m0 -8l-8 8", stroke: "var(--soft)", "stroke-width": 2.2 })),
-      entry("the row it goes through", make("circle", { class: "through", cx: 13, cy: 9, r: 7 })),
+      entry("test row, robust or resilient", make("circle", { cx: 13, cy: 9, r: 3.8, fill: "var(--soft)" })),
+      entry("test row, any other verdict", make("path", { d: "M9 5l8 8m0 -8l-8 8", stroke: "var(--soft)", "stroke-width": 2.2 })),
+      entry("row that the plane goes through", make("circle", { class: "through", cx: 13, cy: 9, r: 7 })),
     ];
     byId("slice-legend").replaceChildren(make("ul", {}, ...kinds, ...rest));
   };

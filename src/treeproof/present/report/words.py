@@ -16,7 +16,7 @@ NORMS = {1: "L1 (sum of moves)", 2: "Euclidean (L2)"}
 
 
 def attacker_in_words(attacker: Attacker, threat: Threat) -> str:
-    """One or two sentences on what the attacker may do."""
+    """One or two sentences about what the attacker may do."""
     touchable = (threat.low != 0) | (threat.high != 0)
     n, of = int(touchable.sum()), len(touchable)
     if n == 0 or (threat.power is None and threat.budget == 0):
@@ -24,18 +24,20 @@ def attacker_in_words(attacker: Attacker, threat: Threat) -> str:
     who = "any feature" if n == of else f"{n} of the {of} features" if n > 1 else "one feature"
     if threat.power is not None:
         norm = NORMS.get(threat.power, f"L{threat.power}")
-        sentence = f"The attacker may move {who}, together by at most {number(threat.radius)} in {norm} distance."
+        sentence = (
+            f"The attacker may move {who}; all moves together cover at most {number(threat.radius)} in {norm} distance."
+        )
     else:
         sentence = f"The attacker may move {who} {_how_far(threat, touchable)}{_how_many(threat, touchable)}."
     if attacker.domain is not None:
-        sentence += " Values stay inside the domain given for them."
+        sentence += " Values stay inside their given domain."
     return sentence
 
 
 def _how_far(threat: Threat, touchable: np.ndarray) -> str:
     ends = {(float(low), float(high)) for low, high in zip(threat.low[touchable], threat.high[touchable], strict=True)}
     if len(ends) > 1:
-        return "within an interval of its own"
+        return "within its own interval" if touchable.all() else "within their own intervals"
     ((low, high),) = ends
     if math.isinf(low) and math.isinf(high):
         return "to any value"
@@ -51,10 +53,10 @@ def _how_far(threat: Threat, touchable: np.ndarray) -> str:
 def _how_many(threat: Threat, touchable: np.ndarray) -> str:
     costs = threat.cost[touchable]
     if threat.budget >= int(costs.sum()):
-        return ", as many of them at once as it likes" if touchable.sum() > 1 else ""
+        return ", any number of them at once" if touchable.sum() > 1 else ""
     if (costs == 1).all():
         return f", at most {threat.budget} of them at once" if threat.budget > 1 else ", one of them at a time"
-    return f", for costs of {costs.min()} to {costs.max()} each and a budget of {threat.budget} in all"
+    return f", at a cost of {costs.min()} to {costs.max()} each, within a budget of {threat.budget}"
 
 
 def summary(result: Verification) -> str:
@@ -64,16 +66,18 @@ def summary(result: Verification) -> str:
     broken = int(((robust == Outcome.REFUTED) & result.correct).sum())
     parts = [f"The model labels {correct:,} of {n:,} rows correctly."]
     if broken:
-        parts.append(f"The attacker can flip {broken:,} of these to a wrong label; each time the report shows how.")
+        parts.append(
+            f"The attacker can flip {broken:,} of these to a wrong label; the report shows how, for each of them."
+        )
     elif not (robust == Outcome.UNKNOWN).any():
         parts.append("The attacker can flip none of these: that is proved.")
     if result.epsilons:
         fragile = int(((robust == Outcome.PROVED) & (result.resilience_by_epsilon[0] == Outcome.REFUTED)).sum())
         if fragile:
             are = (
-                "is robust only by luck of the sample: it"
+                "is robust only by the luck of the sample: it"
                 if fragile == 1
-                else "are robust only by luck of the sample: each"
+                else "are robust only by the luck of the sample: each"
             )
             parts.append(f"{fragile:,} more {are} has a neighbour that the attacker can flip.")
     undecided = int((robust == Outcome.UNKNOWN).sum())
@@ -83,12 +87,12 @@ def summary(result: Verification) -> str:
 
 
 def decided(bounds: Bounds) -> str:
-    """Whether a measure is exact, and if not, how much is open."""
+    """Whether a measure is exact and, if not, how much is open."""
     if bounds.exact:
         return "Exact: every row was decided."
     return f"Bounds: {percent(bounds.upper - bounds.lower)} of the rows were not decided in time."
 
 
 def share(bounds: Bounds) -> str:
-    """A measure as people read it."""
+    """A measure in percent."""
     return percent(bounds.lower) if bounds.exact else f"{percent(bounds.lower)} to {percent(bounds.upper)}"
