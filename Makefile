@@ -21,9 +21,9 @@ quick: $(VENV)/.test
 coverage: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -q --cov
 
-# Every test with the oldest versions that pyproject.toml promises to work with.
+# Every test with the oldest versions that pyproject.toml promises; compiled code of two versions of numba needs two places.
 test-minimum: $(MINIMUM)/.test
-	$(MINIMUM)/bin/python -m pytest -n auto -q
+	NUMBA_CACHE_DIR=$(CURDIR)/$(MINIMUM)/numba $(MINIMUM)/bin/python -m pytest -n auto -q
 
 # The exact engine against brute force: a million random cases on all cores; CASES= and SEED= choose others.
 CASES ?= 1000000

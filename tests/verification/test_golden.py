@@ -30,7 +30,8 @@ def test_standard_models_of_the_paper(row: int) -> None:
 
 
 def treant_models() -> list:
-    return published("models/measured.json") if os.environ.get("TREEPROOF_GOLDEN") else []
+    # Without the folder there is one test, to be skipped with its reason.
+    return published("models/measured.json") if os.environ.get("TREEPROOF_GOLDEN") else [{"model": "every forest"}]
 
 
 @pytest.mark.parametrize("line", treant_models(), ids=lambda line: line["model"])
