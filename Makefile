@@ -2,15 +2,28 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+MINIMUM := .venv-minimum
+INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz lint bench docs clean
+.PHONY: demo test quick coverage test-minimum fuzz lint hooks bench docs dist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -q
+
+# All but the tests marked slow: a minute and a half on two cores, once the kernels are compiled.
+quick: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -q -m 'not slow'
+
+# Every test, and which lines and branches no test reaches; pyproject.toml holds the share that must be reached.
+coverage: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -q --cov
+
+# Every test with the oldest versions that pyproject.toml promises to work with.
+test-minimum: $(MINIMUM)/.test
+	$(MINIMUM)/bin/python -m pytest -n auto -q
 
 # The exact engine against brute force: a million random cases on all cores; CASES= and SEED= choose others.
 CASES ?= 1000000
@@ -22,6 +35,12 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+# Lint what is committed, before each commit.
+hooks: $(VENV)/.lint
+	$(BIN)/pre-commit install
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.predict
@@ -30,24 +49,31 @@ bench: $(VENV)/.test
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
-$(VENV)/bin/python:
+# Wheel and sdist in dist/, the wheel tried in an environment of its own.
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py dist
+
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(VENV)/bin/python pyproject.toml
-	$(INSTALL) -e .
+$(VENV)/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python $(INSTALL) -e .
 	touch $@
 
-$(VENV)/.test: $(VENV)/.installed
-	$(INSTALL) -e '.[test]'
+# .test, .lint, .docs and .dist: the extra of that name.
+$(VENV)/.%: $(VENV)/.installed
+	$(BIN)/python $(INSTALL) -e '.[$*]'
 	touch $@
 
-$(VENV)/.lint: $(VENV)/.installed
-	$(INSTALL) -e '.[lint]'
-	touch $@
-
-$(VENV)/.docs: $(VENV)/.installed
-	$(INSTALL) -e '.[docs]'
+$(MINIMUM)/.test: pyproject.toml tools/minimum.py
+	$(PYTHON) -m venv --clear $(MINIMUM)
+	$(MINIMUM)/bin/python $(INSTALL) --no-deps -e .
+	$(MINIMUM)/bin/python tools/minimum.py > $(MINIMUM)/requirements.txt
+	$(MINIMUM)/bin/python $(INSTALL) -r $(MINIMUM)/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) site
+	rm -rf $(VENV) $(MINIMUM) site dist htmlcov .coverage

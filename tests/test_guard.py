@@ -200,17 +200,17 @@ def test_the_label_of_abstention_is_of_the_labels_kind(labels: np.ndarray, given
 @pytest.mark.parametrize(
     ("labels", "given", "message"),
     [
-        ([0, 1], 1, r"abstain_label 1 is one of the model's labels \[0, 1\]; give another one"),
+        ([0, 1], 1, r"abstain_label 1 is one of the model's labels \[0, 1\]; choose another"),
         ([-1, 1], -1, "abstain_label -1 is one of the model's labels"),
         ([0.0, 1.0], 1, "abstain_label 1 is one of"),
         (["no", "abstain"], None, "abstain_label 'abstain' is one of the model's labels"),
-        ([0, 1], "none", r"abstain_label must be a whole number, as the labels \[0, 1\] are, got 'none'"),
+        ([0, 1], "none", r"abstain_label must be a whole number, like the labels \[0, 1\], got 'none'"),
         ([0, 1], 0.5, "must be a whole number"),
         ([0, 1], math.nan, "must be a whole number"),
         ([0, 1], True, "must be a whole number.* got True"),
         ([0, 1], np.True_, "must be a whole number"),
         ([2.0, 3.0], False, "must be a number"),
-        (["no", "yes"], -1, "abstain_label must be a string, as the labels .* are, got -1"),
+        (["no", "yes"], -1, "abstain_label must be a string, like the labels .*, got -1"),
         (np.array([0, 1], dtype=np.int8), 300, "abstain_label 300 does not fit the labels' dtype int8"),
         (np.array([0, 1], dtype=np.uint8), -1, "does not fit the labels' dtype uint8"),
         (np.array([0, 255], dtype=np.uint8), None, "abstain_label 256 does not fit the labels' dtype uint8"),
@@ -351,7 +351,7 @@ def test_a_map_of_something_else_is_refused() -> None:
         ({"voting": "hard"}, "stability_map was made for another model"),
         ({"attacker": tp.Attacker.linf(0.04)}, "stability_map was made for another attacker"),
         ({"estimator": swapped, "attacker": named, "stability_map": of_named}, "features of other names"),
-        ({"mode": "online"}, "stability_map is for mode='map', and mode is 'online'"),
+        ({"mode": "online"}, "stability_map needs mode='map', but mode is 'online'"),
         ({"stability_map": "m.tpm"}, "stability_map must be a StabilityMap, got str; StabilityMap.load reads files"),
     ]:
         guard = GuardedClassifier(forest(), ATTACKER, mode="map", stability_map=smap).set_params(**changed)
@@ -394,7 +394,7 @@ def test_the_score_is_the_accuracy_of_answers() -> None:
     assert guard.score(X, y, sample_weight=weight) == pytest.approx(expected)
     assert math.isnan(guard.score(X[~proved], y[~proved])) and math.isnan(guard.score(X, y, np.where(proved, 0, 1)))
     assert guard.score(X[proved], np.full(proved.sum(), 99)) == 0
-    with pytest.raises(tp.InvalidInput, match="X has 200 rows, y 3 labels and there are 200 weights"):
+    with pytest.raises(tp.InvalidInput, match="X has 200 rows, y has 3 labels and there are 200 weights"):
         guard.score(X, y[:3])
 
 
@@ -453,7 +453,7 @@ def test_a_second_fit_leaves_nothing_of_the_first() -> None:
     [
         ({"attacker": 0.1}, "attacker must be a treeproof.Attacker, got float"),
         ({"attacker": tp.Attacker([(0, 1)] * 3)}, "attacker has 3 features, model has 4"),
-        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give 'age' as an index"),
+        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give an index instead of 'age'"),
         ({"attacker": tp.Attacker.lp(2, 0.1), "mode": "map"}, "for an Lp attacker use treeproof.verify"),
         ({"mode": "offline"}, "mode must be one of 'online', 'map', got 'offline'"),
         ({"mode": None}, "mode must be one of"),
@@ -463,7 +463,7 @@ def test_a_second_fit_leaves_nothing_of_the_first() -> None:
         ({"max_boxes": 0, "mode": "map"}, "max_boxes must be a whole number of at least 1, got 0"),
         ({"n_jobs": 0}, "n_jobs must be a number of workers"),
         ({"voting": "firm"}, "voting must be 'soft' or 'hard', got 'firm'"),
-        ({"estimator": RandomForestClassifier}, "estimator is the class RandomForestClassifier; pass an object"),
+        ({"estimator": RandomForestClassifier}, "estimator is the class RandomForestClassifier; pass an instance"),
         ({"estimator": FrozenEstimator(forest())}, "this RandomForestClassifier is not fitted; call fit first"),
     ],
     ids=repr,
@@ -486,5 +486,5 @@ def test_models_that_are_no_trees_are_refused() -> None:
         GuardedClassifier(LogisticRegression(), ATTACKER).fit(X, y)
     with pytest.raises(tp.UnsupportedModel, match="no importer for NoneType"):
         GuardedClassifier(None, ATTACKER).fit(X, y)
-    with pytest.raises(tp.UnsupportedModel, match="GuardedClassifier is no tree model; pass the model inside it"):
+    with pytest.raises(tp.UnsupportedModel, match="GuardedClassifier is not a tree model; pass the model inside it"):
         tp.from_model(GuardedClassifier(forest(), ATTACKER).fit(X, y))

@@ -188,5 +188,5 @@ def test_data_is_refused_as_in_scikit_learn() -> None:
         guard.predict(X[:, :3])
     with pytest.raises(ValueError, match="Input X contains NaN"):
         guard.coverage(broken)
-    with pytest.raises(tp.InvalidInput, match="row 0, column 0: 1e\\+39 is outside the numbers that the model takes"):
+    with pytest.raises(tp.InvalidInput, match="row 0, column 0: 1e\\+39 is outside the range that the model accepts"):
         GuardedClassifier(FrozenEstimator(forest().fit(X, y)), ATTACKER).fit().predict([[1e39, 0, 0, 0]])

@@ -1,4 +1,4 @@
-"""The three ways treeproof refuses to go on, and how it says that a name has changed."""
+"""The three errors that treeproof raises, and its warning about a renamed public name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import warnings
 class InvalidInput(ValueError):
     """What was passed in is malformed; the message names the value and the way out.
 
-    `argument` is the argument at fault, if there is one, and a message about it begins with its name; `way_out` is what
-    to do instead in Python. So a command line can call both by other names.
+    `argument` names the argument at fault, if there is one; a message about it begins with that name. `way_out` says
+    what to do instead in Python. The command line can put its own words in place of both.
 
     >>> error = InvalidInput("timeout must be at least 0, got -1", argument="timeout", way_out="None means no limit")
     >>> str(error), error.of("--timeout", "")
@@ -21,7 +21,7 @@ class InvalidInput(ValueError):
         self.message, self.argument, self.way_out = message, argument, way_out
 
     def of(self, name: str, way_out: str) -> str:
-        """The same message with another name for the argument, and another way out."""
+        """The same message with another name for the argument and another way out."""
         begins = self.argument and self.message.startswith(self.argument)
         message = name + self.message[len(self.argument) :] if begins else self.message
         return f"{message}; {way_out}" if way_out else message
@@ -36,5 +36,5 @@ class SoundnessError(RuntimeError):
 
 
 def warn_renamed(old: str, new: str) -> None:
-    """Says, at the line that used it, that a public spelling has changed and goes with the next version."""
-    warnings.warn(f"{old} is now {new}; the old spelling goes with the next version", FutureWarning, stacklevel=3)
+    """Warns, at the line that used it, that a public name has changed and that the old one is about to go."""
+    warnings.warn(f"{old} is now {new}; the next version removes the old spelling", FutureWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Paths that users pass in, and files that are written whole or not at all."""
+"""Paths given by users, and files written whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from treeproof.errors import InvalidInput
 
 
 def as_path(path: Any) -> Path:
-    """A path that the user gave, or InvalidInput."""
+    """The path that a user gave, or InvalidInput."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in str(path) or not str(path):
-        raise InvalidInput(f"a path is expected, got {path!r}")
+        raise InvalidInput(f"expected a path, got {path!r}")
     return Path(path)
 
 
@@ -29,12 +29,12 @@ def read_text(file: Path) -> str:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Replaces the file by one with this text; an error on the way leaves the old one as it was."""
+    """Replaces the file with one that holds this text; if anything fails, the old file stays as it was."""
     write_parts(file, [text.encode("utf-8")])
 
 
 def write_parts(file: Path, parts: Iterable[bytes | memoryview]) -> None:
-    """The same with bytes, written one part after the other."""
+    """Does the same with bytes, written one part after another."""
     name = None
     try:
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -49,4 +49,4 @@ def write_parts(file: Path, parts: Iterable[bytes | memoryview]) -> None:
         raise InvalidInput(f"cannot write {file}: {error.strerror}") from None
     finally:
         if name is not None:
-            Path(name).unlink(missing_ok=True)  # gone already where it took the file's place
+            Path(name).unlink(missing_ok=True)  # already gone if it took the file's place

@@ -1,6 +1,6 @@
 """GuardedClassifier: the model's label where no attack can change it, and no label elsewhere.
 
-The globally robust classifier of the paper's Section III-C. See docs/guard.md.
+This is the globally robust classifier of the paper's Section III-C. See docs/guard.md.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ BoolArray = npt.NDArray[np.bool_]
 
 MODES = ("online", "map")
 MAX_ROWS = 4096
-"""Rows that one task decides at most."""
+"""The largest number of rows in one task."""
 
 
 def _offers_probabilities(guard: Any) -> bool:
-    """Whether the guarded model has probabilities; AttributeError as for the model itself if not."""
+    """Whether the guarded model has probabilities; without them, `predict_proba` is not an attribute here either."""
     model = _plain(guard.estimator)
     if not isinstance(model, Ensemble):
         return hasattr(getattr(guard, "estimator_", model), "predict_proba")
@@ -54,12 +54,13 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
     If it answers for x, then no attack on x makes it give another class: it gives the same one, or abstains.
 
-    `fit` trains a clone of `estimator`. A fitted model is kept as it is inside `sklearn.frozen.FrozenEstimator`; so is
-    an `Ensemble` and whatever else has no `fit`, and then `fit()` needs no data. `mode="online"` decides each row when
-    it is asked for, by the exact local search; `mode="map"` builds a `StabilityMap` in `fit` (or takes the one given
-    as `stability_map`) and looks rows up. A row that is still open then is not proved: after `timeout` seconds for the
-    row or `max_seconds` for one call (online), or after a build limited by `max_seconds` or `max_boxes` (map).
-    `abstain_label` must be of the labels' kind and none of them; None chooses one, see `abstain_label_`.
+    `fit` trains a clone of `estimator`. To keep a fitted model as it is, wrap it in `sklearn.frozen.FrozenEstimator`;
+    an `Ensemble`, or anything else without `fit`, is kept anyway. `fit()` then needs no data. `mode="online"` decides
+    each row on demand, by the exact local search; `mode="map"` builds a `StabilityMap` in `fit` (or takes the one given
+    as `stability_map`) and looks rows up in it. A row counts as not proved if it is still open after `timeout` seconds
+    for the row or `max_seconds` for one call (online), or if a build limited by `max_seconds` or `max_boxes` left it
+    open (map). `abstain_label` must be of the same kind as the labels but not one of them; for None, one is chosen (see
+    `abstain_label_`).
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -76,12 +77,12 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     """The fitted model that is guarded."""
     ensemble_: Ensemble
     classes_: npt.NDArray[Any]
-    """The model's classes; the label of abstention is none of them."""
+    """The model's classes; `abstain_label_` is not one of them."""
     abstain_label_: Any
-    """Chosen for `abstain_label=None`: "abstain" among strings; among numbers -1, or beyond all classes if some are
-    negative (one below) or cannot be (one above)."""
+    """`abstain_label`, or the choice for None: "abstain" for strings; for numbers -1, or one below all classes if some
+    are negative, or one above all classes if they are unsigned."""
     map_: StabilityMap
-    """With mode="map" only."""
+    """Only with mode="map"."""
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
 
@@ -113,9 +114,9 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         self.progress = progress
 
     def fit(self, X: Any = None, y: Any = None, **fit_params: Any) -> GuardedClassifier:
-        """Train the model on rows X with labels y, unless it is fitted already; with mode="map", map it.
+        """Trains the model on rows X with labels y, unless it is already fitted; with mode="map", also maps it.
 
-        `fit_params`, such as sample_weight, go to the model. Rows guide the map if limits may stop it early.
+        `fit_params`, such as sample_weight, go to the model. If limits may stop the map early, X guides it.
         """
         self._check_settings()
         trained = not _is_fitted_already(self.estimator)
@@ -135,14 +136,14 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Per row the model's label if it is proved, else `abstain_label_`."""
+        """The model's label for each row where it is proved, `abstain_label_` elsewhere."""
         rows = self._rows(X)
         index = self.ensemble_.predict_index(rows)
-        # The label of abstention stands behind the classes.
+        # The abstention label comes after the classes.
         return self._labels[np.where(self._proved(rows), index, len(self.classes_))]
 
     def is_proved(self, X: Any) -> BoolArray:
-        """Per row whether the model's label is proved to withstand every attack on the row."""
+        """Whether the model's label of each row is proved to withstand every attack on the row."""
         return self._proved(self._rows(X))
 
     def coverage(self, X: Any) -> float:
@@ -152,9 +153,9 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
     @available_if(_offers_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[Any]:
-        """Per row and class the model's own probability, also where the guard abstains.
+        """The model's own probability of each class for each row, even where the guard abstains.
 
-        No promise is made about it: an attack can move probabilities even where it cannot change the label. With
+        Nothing is promised about it: an attack can move probabilities even where it cannot change the label. With
         voting="hard" it is the share of trees that vote for the class.
         """
         rows = self._rows(X)
@@ -174,14 +175,15 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         weight = np.ones(len(rows)) if sample_weight is None else column_or_1d(sample_weight).astype(np.float64)
         if not len(rows) == len(labels) == len(weight):
             raise InvalidInput(
-                f"X has {len(rows)} rows, y {len(labels)} labels and there are {len(weight)} weights; one per row each"
+                f"X has {len(rows)} rows, y has {len(labels)} labels and there are {len(weight)} weights; "
+                "give one label and one weight per row"
             )
         weight = np.where(self._proved(rows), weight, 0.0)
         right = self.classes_[self.ensemble_.predict_index(rows)] == labels
         return float(np.average(right, weights=weight)) if weight.sum() > 0 else math.nan
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Where scikit-learn's metadata routing sends what `fit` gets: to the estimator's fit."""
+        """Where scikit-learn's metadata routing sends what `fit` is given: to the estimator's fit."""
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=to_fit)
@@ -203,7 +205,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             raise InvalidInput(f"mode must be one of {', '.join(map(repr, MODES))}, got {self.mode!r}")
         ready: Any = self.stability_map
         if ready is not None and self.mode != "map":
-            raise InvalidInput(f"stability_map is for mode='map', and mode is {self.mode!r}")
+            raise InvalidInput(f"stability_map needs mode='map', but mode is {self.mode!r}")
         if ready is not None and not isinstance(ready, StabilityMap):
             given = type(ready).__name__
             raise InvalidInput(f"stability_map must be a StabilityMap, got {given}; StabilityMap.load reads files")
@@ -211,9 +213,9 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         check_jobs(self.n_jobs)
 
     def _train(self, X: Any, y: Any, fit_params: dict[str, Any]) -> Any:
-        """A clone of the estimator, trained."""
+        """A trained clone of the estimator."""
         if isinstance(self.estimator, type):
-            raise InvalidInput(f"estimator is the class {self.estimator.__qualname__}; pass an object of it")
+            raise InvalidInput(f"estimator is the class {self.estimator.__qualname__}; pass an instance of it")
         if X is None:
             name = type(self.estimator).__name__
             raise InvalidInput(f"fit needs X and y to train {name}; if it is fitted, wrap it in FrozenEstimator")
@@ -230,7 +232,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             delattr(self, name)
 
     def _take_columns(self, ensemble: Ensemble) -> None:
-        """What training would have learned about the columns."""
+        """Sets what training would have learned about the columns."""
         self.n_features_in_ = ensemble.n_features
         self._forget("feature_names_in_")
         if ensemble.feature_names is not None:
@@ -252,7 +254,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         )
 
     def _rows(self, X: Any) -> FloatArray:
-        """X as doubles, checked by scikit-learn's rules for what was trained here, by the model's own for the rest."""
+        """X as doubles, checked by the model's own rules and, if it was trained here, by scikit-learn's."""
         check_is_fitted(self, "ensemble_")
         if self._trained:
             finite = "allow-nan" if self.ensemble_.handles_missing else True
@@ -260,7 +262,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         return self.ensemble_.check_rows(X)
 
     def _proved(self, rows: FloatArray) -> BoolArray:
-        """Rows outside the attacker's domain are not proved: nothing is said about attacks on them."""
+        """Whether each row is proved; one outside the attacker's domain is not: nothing is said of attacks on it."""
         threat: Threat = self._threat
         inside = np.flatnonzero(~((rows < threat.domain_low) | (rows > threat.domain_high)).any(axis=1))
         proved = np.zeros(len(rows), dtype=bool)
@@ -268,7 +270,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         return proved
 
     def _search(self, rows: FloatArray) -> BoolArray:
-        """Per row whether the local search proves it stable within the limits."""
+        """Whether the local search proves each row stable within the limits."""
         limits = Limits.of(timeout=self.timeout, max_seconds=self.max_seconds)
         proved = np.zeros(len(rows), dtype=bool)
         if limits.timeout == 0:
@@ -290,7 +292,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A few rows to decide; travels to other processes, so it carries no model."""
+    """A few rows to decide; it travels to other processes, so it carries no model."""
 
     threat: Threat
     rows: npt.NDArray[np.int64]
@@ -299,13 +301,13 @@ class _Task:
 
 
 def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], BoolArray]:
-    """The numbers of a task's rows, and whether each is proved stable; runs wherever joblib put it."""
+    """The numbers of a task's rows, and whether each is proved stable; runs in whichever worker joblib chose."""
     decided = Local(ensemble, task.threat, task.limits).decide(task.X, np.zeros(ensemble.n_features))
     return task.rows, decided.outcome == Outcome.PROVED
 
 
 def _plain(estimator: Any) -> Any:
-    """What was frozen, or the estimator itself."""
+    """The model inside a FrozenEstimator, or the estimator itself."""
     return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
@@ -322,24 +324,24 @@ def _casts_votes(ensemble: Ensemble) -> bool:
 
 
 def _classes_of(model: Any, ensemble: Ensemble) -> npt.NDArray[Any]:
-    """The classes as the library spells them, which may be another dtype for the same labels."""
+    """The classes as the library has them: the same labels, perhaps in another dtype."""
     own = np.asarray(getattr(model, "classes_", ensemble.classes))
     return own if own.tolist() == ensemble.classes.tolist() else ensemble.classes
 
 
 def _as_label(label: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The label of abstention as an array of one entry that joins the classes without changing what they are."""
+    """The abstention label as an array of one entry that can join the classes without changing their type."""
     known = classes.tolist()
     kind, name = _kind_of(known)
     if label is None:
         label = _chosen_label(known, kind, classes.dtype)
-    truth = isinstance(label, bool)  # a whole number to Python, but not to people
+    truth = isinstance(label, bool)  # a whole number to Python, but not to users
     if truth or not isinstance(label, kind):
-        raise InvalidInput(f"abstain_label must be {name}, as the labels {known} are, got {label!r}")
+        raise InvalidInput(f"abstain_label must be {name}, like the labels {known}, got {label!r}")
     if label in known:
-        raise InvalidInput(f"abstain_label {label!r} is one of the model's labels {known}; give another one")
+        raise InvalidInput(f"abstain_label {label!r} is one of the model's labels {known}; choose another")
     if classes.dtype.kind == "U":
-        return np.array([str(label)])  # as long as it takes: it must not be cut to the length of the classes
+        return np.array([str(label)])  # in its own length: it must not be cut to that of the classes
     entry = np.empty(1, dtype=classes.dtype)
     try:
         with np.errstate(over="ignore"):
@@ -353,7 +355,7 @@ def _as_label(label: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _kind_of(known: list[Any]) -> tuple[type, str]:
-    """What the labels are, and how to say it."""
+    """The type of the labels, and what messages call it."""
     if any(isinstance(one, bool) for one in known):
         raise InvalidInput("the labels are True and False, and there is no third value to abstain with; use 0 and 1")
     for kind, name in ((str, "a string"), (numbers.Integral, "a whole number"), (numbers.Real, "a number")):
@@ -366,5 +368,5 @@ def _chosen_label(known: list[Any], kind: type, dtype: np.dtype[Any]) -> Any:
     if kind is str:
         return "abstain"
     if kind not in (numbers.Integral, numbers.Real):
-        raise InvalidInput(f"abstain_label cannot be chosen for labels like {known[0]!r}; give one")
+        raise InvalidInput(f"no abstain_label can be chosen for labels like {known[0]!r}; give one")
     return max(known) + 1 if dtype.kind == "u" else min(-1, min(known) - 1)

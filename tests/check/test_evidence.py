@@ -186,7 +186,7 @@ def test_an_attacker_of_another_width_is_refused() -> None:
     true = witness([0.375, 0, 0], [0.375, 0, 0], [0.625, 0, 0])
     with pytest.raises(tp.InvalidInput, match="attacker has 4 features, model has 3"):
         is_witness(model(), tp.Attacker([(-1, 1)] * 4), None, true)
-    with pytest.raises(tp.InvalidInput, match="epsilon has 2 entries, the model has 3 features"):
+    with pytest.raises(tp.InvalidInput, match="epsilon has 2 entries, but the model has 3 features"):
         is_witness(model(), tp.Attacker.linf(1), [0.1, 0.1], true)
 
 

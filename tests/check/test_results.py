@@ -57,7 +57,7 @@ def test_a_damaged_result_does_not_hold() -> None:
     claimed = result.resilience_by_epsilon[0].copy()
     claimed[fragile] = P
     for damaged, message in (
-        (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "predicted otherwise"),
+        (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "gets another label from the model"),
         (with_entry(result, "stability", unstable, P), "not stable within ε = 0.0|no counterexample"),
         (with_entry(result, "stability", stable, R), "no counterexample"),
         (with_entry(result, "has_witness", broken, False), "no counterexample"),

@@ -189,7 +189,7 @@ def test_guard_labels_rows_or_abstains(
     assert f"{int(stable.sum())} of {len(stable)} rows" in out
     if mode == "map":
         code, _, err = run(capsys, *question, *attack, "--delta", "1")
-        assert code == 2 and "a map holds its attacker" in err
+        assert code == 2 and "a map comes with its attacker" in err
 
 
 def test_train_writes_a_model_that_verify_reads(
@@ -238,10 +238,10 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("corrupt model", ["verify", "corrupt.json", "test.csv", "--delta", "1"], "corrupt.json"),
     ("epsilon", [*VERIFY, "--delta", "1", "--epsilon", "-1"], "--epsilon must be at least 0, got -1"),
     ("epsilon by an unknown name", [*VERIFY, "--delta", "1", "--epsilon", "age=1"], "no feature 'age'"),
-    ("empty", ["verify", "model.json", "empty.csv", "--label", "y", "--delta", "1"], "empty.csv holds no rows"),
+    ("empty", ["verify", "model.json", "empty.csv", "--label", "y", "--delta", "1"], "empty.csv has no rows"),
     ("unknown option", [*VERIFY, "--detla", "1"], "--detla"),
-    ("a folder", ["verify", "model.json", ".", "--delta", "1"], "none of the data files"),
-    ("no attacker", VERIFY, "--delta, --attacker, --l0, --norm; none was given"),
+    ("a folder", ["verify", "model.json", ".", "--delta", "1"], "is not a data file that treeproof reads"),
+    ("no attacker", VERIFY, "--delta, --attacker, --l0, --norm to say what the attacker can do; got none"),
     ("two attackers", [*VERIFY, "--delta", "1", "--l0", "1"], "got --delta and --l0"),
     ("delta", [*VERIFY, "--delta", "much"], "--delta must be a number.*'much'"),
     ("negative delta", [*VERIFY, "--delta", "-1"], "--delta must be at least 0"),
@@ -252,10 +252,10 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("classes", [*VERIFY, "--delta", "1", "--classes", "a,b,c"], "must name the model's 2 classes"),
     ("unknown command", ["verfy"], "verfy"),
     ("attacker file", [*VERIFY, "--attacker", "test.csv"], "test.csv is not JSON"),
-    ("unwritable", [*VERIFY, "--delta", "1", "--json", "no/r.json"], "cannot write no/r.json: no is no folder"),
+    ("unwritable", [*VERIFY, "--delta", "1", "--json", "no/r.json"], "cannot write no/r.json: no is not a folder"),
     ("a folder to write", [*VERIFY, "--delta", "1", "--csv", "."], "cannot write .: it is a folder"),
     ("jobs", [*VERIFY, "--delta", "1", "--jobs", "0"], "--jobs must be a number of workers, or -1 for all, got 0"),
-    ("ranges alone", [*VERIFY, "--delta", "1", "--ranges", "test.csv"], "--ranges goes with --relative"),
+    ("ranges alone", [*VERIFY, "--delta", "1", "--ranges", "test.csv"], "--ranges needs --relative"),
     ("map of a ball", ["map", "model.json", "--norm", "2", "--radius", "1", "--out", "m.tpm"], "interval"),
     (
         "train on text",
@@ -333,7 +333,7 @@ def test_check_refuses_the_result_of_another_model(
         capsys, "train", folder / "train.csv", "--label", "y", "--delta", "0.5", "--trees", "1", "--out", tmp_path / "o"
     )
     code, _, err = run(capsys, "check", tmp_path / "o", tmp_path / "r.json", "--sample", "1")
-    assert code == 2 and "is about another model" in err
+    assert code == 2 and "was made for another model" in err
 
 
 def test_resume_says_what_it_takes_over(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_columns_are_found_by_name_in_any_order_among_others(tmp_path: Path) -> 
     frame.to_csv(tmp_path / "d.csv", index=False)
     table = read_table(tmp_path / "d.csv")
     np.testing.assert_array_equal(table.rows(model(["age", "income"]), ("label",)), X)
-    with pytest.raises(tp.InvalidInput, match="3 feature columns and the model takes 2.*--drop"):
+    with pytest.raises(tp.InvalidInput, match="3 feature columns, but the model takes 2.*--drop"):
         table.rows(model(), ("label",))
     np.testing.assert_array_equal(table.rows(model(), ("label", "id")), X[:, ::-1])
 
@@ -76,7 +76,7 @@ def test_labels_are_those_of_the_model_however_they_are_written(tmp_path: Path) 
 
 def test_a_row_without_a_label(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a,b,y\n0,0,1\n0,0,\n")
-    with pytest.raises(tp.InvalidInput, match=r"row 1, column 'y': there is no label"):
+    with pytest.raises(tp.InvalidInput, match=r"row 1, column 'y': the label is missing"):
         read_table(tmp_path / "d.csv").labels("y", model())
 
 
@@ -100,12 +100,12 @@ def test_long_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     ("name", "content", "message"),
     [
         ("missing.csv", None, "cannot read .*missing.csv: No such file"),
-        ("data.xls", b"a", "none of the data files treeproof reads: .csv"),
-        ("empty.csv", b"", "holds no rows"),
-        ("head.csv", b"a,b\n", "holds no rows"),
+        ("data.xls", b"a", "not a data file that treeproof reads: .csv"),
+        ("empty.csv", b"", "has no rows"),
+        ("head.csv", b"a,b\n", "has no rows"),
         ("ragged.csv", b"a,b\n1,2\n3\n", "line 3: 1 values in a table of 2 columns"),
         ("semicolons.csv", b"a;b\n1;2\n", "separated by semicolons or tabs; save it with commas"),
-        ("twice.csv", b"a,a\n1,2\n", "two columns 'a'"),
+        ("twice.csv", b"a,a\n1,2\n", "two columns named 'a'; rename one"),
         ("binary.csv", b"\xff\xfe\x00\x01", "not a text file in UTF-8"),
         ("nul.csv", b"a,b\n1,\0\n", "CSV|not a number"),
         ("bad.npz", b"PK\x03\x04", "not an .npz file"),

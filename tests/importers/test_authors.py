@@ -63,7 +63,7 @@ def test_all_forests_of_the_authors_vote_as_read_plainly() -> None:
         ([2, [-1, 1], [[[0], [0], [0], [0], [7]]]], r"leaf label 7 is not among \[-1, 1\]"),
         ([2, [-1, 1], [[[-3], [0], [0], [0], [1]]]], "feature number -3"),
         ([1, [-1, 1], [[[2, 0, 0], *STUMP[2][0][1:]]]], "feature 1 is out of range"),
-        ([2, [-1, 1], []], "the model holds no tree"),
+        ([2, [-1, 1], []], "the model has no trees"),
         ([2, [-1, 1], 5], "is not a valid model in the paper authors' JSON"),
         ([2, [-1, 1], [[[1, 0, 0], [0.5, -1, -1], [2, 0, 0], [2, 0, 0], [0, -1, 1]]]], "two parents"),
     ],

@@ -74,14 +74,14 @@ def test_untrained_model_is_refused() -> None:
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(UnsupportedModel, match="Pool is no model"):
+    with pytest.raises(UnsupportedModel, match="Pool is not a model"):
         importer.import_model(catboost.Pool([[1.0]], [0]), voting=None)
 
 
 @pytest.mark.parametrize("loss", ["RMSE", "Quantile", "Poisson"])
 def test_regression_is_refused(loss: str) -> None:
     model = zoo.fit(catboost.CatBoostRegressor, iterations=2, loss_function=loss)(*data(2))
-    with pytest.raises(UnsupportedModel, match=f"trained on {loss} predicts no class"):
+    with pytest.raises(UnsupportedModel, match=f"trained on {loss} does not predict classes"):
         tp.from_model(model)
 
 
@@ -89,7 +89,7 @@ def test_ranking_is_refused() -> None:
     X, y = data(2)
     model = catboost.CatBoostRanker(iterations=2, depth=2, thread_count=1, verbose=False, allow_writing_files=False)
     model.fit(catboost.Pool(X, y, group_id=np.arange(len(y)) // 10))
-    with pytest.raises(UnsupportedModel, match="YetiRank predicts no class"):
+    with pytest.raises(UnsupportedModel, match="YetiRank does not predict classes"):
         tp.from_model(model)
 
 
@@ -170,7 +170,7 @@ def test_frame_columns_become_feature_names() -> None:
     frame = pandas.DataFrame(X, columns=list("abcde"))
     ensemble = tp.from_model(zoo.fit(iterations=2)(frame, y))
     assert ensemble.feature_names == tuple("abcde")
-    with pytest.raises(InvalidInput, match="another order"):
+    with pytest.raises(InvalidInput, match="not in the model's order"):
         ensemble.predict(frame[list("edcba")])
 
 
@@ -215,7 +215,7 @@ def test_unknown_shapes_of_a_json_file_are_named(content: dict[str, Any]) -> Non
         read(changed(("model_info", "class_params", "class_label_type"), "String"))
     with pytest.raises(UnsupportedModel, match="does not name its loss"):
         read(changed(("model_info",), {}))
-    with pytest.raises(InvalidInput, match="holds no tree"):
+    with pytest.raises(InvalidInput, match="has no trees"):
         read(changed(("oblivious_trees",), []))
 
 

@@ -200,14 +200,14 @@ def _own_objective(y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 REFUSED = {
-    "regressor": (lambda: lgb.LGBMRegressor(**SMALL).fit(X2, Y2), "LGBMRegressor is no classifier"),
-    "ranker": (lambda: lgb.LGBMRanker(**SMALL).fit(X2, Y2, group=[240]), "LGBMRanker is no classifier"),
-    "data set": (lambda: lgb.Dataset(X2, Y2), "Dataset is no classifier"),
+    "regressor": (lambda: lgb.LGBMRegressor(**SMALL).fit(X2, Y2), "LGBMRegressor is not a classifier"),
+    "ranker": (lambda: lgb.LGBMRanker(**SMALL).fit(X2, Y2, group=[240]), "LGBMRanker is not a classifier"),
+    "data set": (lambda: lgb.Dataset(X2, Y2), "Dataset is not a classifier"),
     "regression": (lambda: _train(objective="regression"), "objective 'regression'"),
     "cross entropy": (lambda: _train(objective="cross_entropy"), "objective 'cross_entropy'"),
     "classifier with cross entropy": (lambda: small(objective="cross_entropy"), "objective 'cross_entropy'"),
     "poisson": (lambda: _train(objective="poisson"), "objective 'poisson'"),
-    "own objective": (lambda: small(objective=_own_objective), "an objective of your own"),
+    "own objective": (lambda: small(objective=_own_objective), "with a custom objective"),
     "own objective of a booster": (
         lambda: _train(objective=lambda score, train: _own_objective(train.get_label(), score)), "objective 'none'",
     ),
@@ -240,7 +240,7 @@ def test_voting_is_refused() -> None:
 def test_untrained_models_are_refused() -> None:
     with pytest.raises(tp.InvalidInput, match="not trained"):
         tp.from_model(lgb.LGBMClassifier())
-    with pytest.raises(tp.InvalidInput, match="holds no tree"):
+    with pytest.raises(tp.InvalidInput, match="has no trees"):
         tp.from_model(lgb.Booster({"objective": "binary", "verbose": -1}, lgb.Dataset(X2, Y2)))
 
 
@@ -263,20 +263,20 @@ CATEGORY = file_text([SETS], "binary sigmoid:1")
 
 DAMAGED = [
     (GOOD, "end of trees", "end of tre", "the line 'end of tre' has no '='"),
-    (GOOD, "num_class=3\n", "num_class=4\n", "num_class is 4, the objective says 3"),
+    (GOOD, "num_class=3\n", "num_class=4\n", "num_class is 4, but the objective says 3"),
     (GOOD, "num_class=3\n", "num_class=x\n", "num_class must be a whole number"),
     (GOOD, "num_class=3\n", "", "a line 'num_class=…' is missing"),
-    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'_' is no part of a number"),
+    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'_' is not part of a number"),
     (ONE, "decision_type", "decision_tipe", "a line 'decision_type=…' is missing"),
     (ONE, "split_feature=0", "split_feature=0.5", "split_feature: invalid literal"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=0", "num_tree_per_iteration must be"),
-    (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=7", "15 trees cannot be shared among 7"),
+    (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=7", "15 trees cannot be shared equally among 7"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=5", "5 trees per iteration and num_class=3"),
     (GOOD, "max_feature_idx=4", "max_feature_idx=5", "names 5 features"),
     (GOOD, "max_feature_idx=4", "max_feature_idx=99999999999", "max_feature_idx must be"),
-    (GOOD, "Tree=2\n", "Tree=3\n", "tree 2 is expected"),
+    (GOOD, "Tree=2\n", "Tree=3\n", "expected tree 2"),
     (GOOD, "Tree=0\n", "Tree=0\nnum_leaves=1\n", "'num_leaves' occurs twice"),
-    (GOOD, "tree_sizes=", "tree_sizes=7 ", "tree_sizes lists 16 trees, 15 follow"),
+    (GOOD, "tree_sizes=", "tree_sizes=7 ", "tree_sizes lists 16 trees, but 15 follow"),
     (ONE, "sigmoid:1", "sigmoid:0", "sigmoid must be above 0"),
     (ONE, "sigmoid:1", "sigmoid:nan", "sigmoid must be above 0"),
     (ONE, "num_leaves=3", "num_leaves=999999999", "UNSUPPORTED|leaf_value has 3 entries"),
@@ -309,7 +309,7 @@ def test_a_damaged_file_ends_in_one_clear_refusal(text: str, old: str, new: str,
     file = tmp_path / "damaged.txt"
     file.write_text(text.replace(old, new, 1))
     kind = tp.UnsupportedModel if message.startswith("UNSUPPORTED") else tp.InvalidInput
-    with pytest.raises(kind, match=message if kind is tp.InvalidInput else "numbers that are supported"):
+    with pytest.raises(kind, match=message if kind is tp.InvalidInput else "scores are supported"):
         tp.load_model(file)
 
 

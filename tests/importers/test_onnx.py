@@ -312,7 +312,7 @@ def test_missing_onnx_says_what_to_install(small: Any, monkeypatch: pytest.Monke
 
 
 def test_part_of_a_model_is_refused(small: Any) -> None:
-    with pytest.raises(UnsupportedModel, match="GraphProto is no whole model"):
+    with pytest.raises(UnsupportedModel, match="GraphProto is not a whole model"):
         tp.from_model(small.graph)
 
 
@@ -394,7 +394,7 @@ def test_class_without_weights_or_base_value_is_refused() -> None:
 
 
 def test_single_class_is_refused() -> None:
-    with pytest.raises(UnsupportedModel, match="nothing to verify"):
+    with pytest.raises(UnsupportedModel, match="at least 2 are needed"):
         tp.from_model(classifier(random_trees(np.random.default_rng(0), class_ids=[0]), labels=[4]))
 
 
@@ -405,7 +405,7 @@ def test_numbers_in_another_file_are_refused() -> None:
         if one.name == "nodes_values_as_tensor":
             one.t.data_location = TensorProto.EXTERNAL
             one.t.external_data.add(key="location", value="/etc/passwd")
-    with pytest.raises(UnsupportedModel, match="file beside it"):
+    with pytest.raises(UnsupportedModel, match="numbers in a separate file"):
         tp.from_model(model)
 
 
@@ -414,18 +414,18 @@ def test_malformed_trees_are_named(small: Any) -> None:
     ids = attribute(small, "class_nodeids")
     trees = attribute(small, "nodes_treeids")
     for name, value, message in (
-        ("nodes_values", values[:-1], "one per node each"),
-        ("class_ids", attribute(small, "class_ids")[:-1], "as many each"),
+        ("nodes_values", values[:-1], "each needs one per node"),
+        ("class_ids", attribute(small, "class_ids")[:-1], "must be equally long"),
         ("class_ids", [7, *attribute(small, "class_ids")[1:]], "classes 0 to 7"),
         ("class_nodeids", [999, *ids[1:]], "names node 999"),
         ("class_treeids", [999, *attribute(small, "class_treeids")[1:]], "tree 999, which has no nodes"),
         ("nodes_truenodeids", [999, *attribute(small, "nodes_truenodeids")[1:]], "names node 999"),
         ("nodes_nodeids", [attribute(small, "nodes_nodeids")[1], *attribute(small, "nodes_nodeids")[1:]], "same id"),
-        ("nodes_treeids", [trees[-1], *trees[1:]], "stand together"),
+        ("nodes_treeids", [trees[-1], *trees[1:]], "not contiguous"),
         ("nodes_featureids", [-1, *attribute(small, "nodes_featureids")[1:]], "tests feature -1"),
         ("nodes_featureids", [77, *attribute(small, "nodes_featureids")[1:]], "feature 77 is out of range"),
         ("base_values", [0.5], "1 base values for 3 classes"),
-        ("classlabels_int64s", [0, 1, 1], "labels must differ"),
+        ("classlabels_int64s", [0, 1, 1], "labels must be distinct"),
         ("nodes_values", [float("nan"), *values[1:]], "not a finite number"),
     ):
         with pytest.raises(InvalidInput, match=message):

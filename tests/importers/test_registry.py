@@ -45,7 +45,7 @@ def test_a_path_given_as_a_model_is_told_the_way() -> None:
 
 
 def test_classes_and_ensembles_given_as_models() -> None:
-    with pytest.raises(tp.InvalidInput, match="RandomForestClassifier is a class; pass a trained model of it"):
+    with pytest.raises(tp.InvalidInput, match="RandomForestClassifier is a class; pass a trained instance of it"):
         tp.from_model(RandomForestClassifier)
     ensemble = tp.from_model(FOREST)
     assert tp.from_model(ensemble) is ensemble
@@ -70,10 +70,10 @@ def test_from_model_imports_no_library_that_the_model_does_not_need() -> None:
     [
         (b"", "is empty"),
         (b"{", "is not a valid JSON file"),
-        (b"{}", "is JSON, but no model treeproof knows"),
-        (b"3.5 apples", "is none of the model files treeproof reads"),
+        (b"{}", "is JSON, but not a model that treeproof knows"),
+        (b"3.5 apples", "is not a model file that treeproof reads"),
         (b"[" * 100_000, "is not a valid JSON file"),
-        (bytes(range(256)), "is none of the model files treeproof reads"),
+        (bytes(range(256)), "is not a model file that treeproof reads"),
         (b"PK\x03\x04schema.json", "is not a valid skops file"),
         (b"tree\nversion=v4\n", "is not a valid LightGBM text file"),
         (b"CBM1" + bytes(40), "is not a valid CatBoost model"),
@@ -184,16 +184,16 @@ def own_format() -> dict:
         ({"n_features": "four"}, "n_features must be a whole number"),
         ({"handles_missing": 1}, "handles_missing must be true or false"),
         ({"class_dtype": "complex"}, "class_dtype must be one of"),
-        ({"classes": [0, 1, "2"]}, "class label '2' is not of the type int64"),
-        ({"trees": []}, "the model holds no tree"),
+        ({"classes": [0, 1, "2"]}, "class label '2' is not of type int64"),
+        ({"trees": []}, "the model has no trees"),
         ({"trees": [7]}, "tree 0 must be an object, got int"),
-        ({"value_low": "big"}, "the range of values: holds .* not numbers"),
-        ({"value_high": [1.0, 2.0]}, "must have 4 finite ends"),
+        ({"value_low": "big"}, "the value range: holds .* not numbers"),
+        ({"value_high": [1.0, 2.0]}, "must be 1 or 4 finite numbers"),
         ({"version": True}, "its version is True"),
         ({"origin": 3}, "origin must be a string, got 3"),
         ({"feature_names": "abcd"}, "feature_names must be a list or null"),
         ({"rule": {"decision": "argmax"}}, "the rule lacks the field 'precision'"),
-        ({"feature_names": ["a"]}, "names 1 features and takes 4"),
+        ({"feature_names": ["a"]}, "names 1 features but takes 4"),
     ],
 )
 def test_own_format_refuses_what_it_does_not_know(change: dict, message: str, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_own_format_refuses_what_it_does_not_know(change: dict, message: str, tm
     ("text", "message"),
     [
         ('{"format": "treeproof-ensemble", "format": "treeproof-ensemble"}', "the field 'format' occurs twice"),
-        ('{"format": "treeproof-ensemble", "version": NaN}', "NaN is no JSON number"),
+        ('{"format": "treeproof-ensemble", "version": NaN}', "NaN is not a JSON number"),
     ],
 )
 def test_own_format_is_strict_json(text: str, message: str, tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_own_format_is_strict_json(text: str, message: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("path", [None, 123, b"model", ["a"], "a\0b", ""])
 def test_what_is_no_path_is_refused(path: object) -> None:
     for call in (tp.load_model, lambda given: tp.save_model(FOREST, given)):
-        with pytest.raises(tp.InvalidInput, match="a path is expected"):
+        with pytest.raises(tp.InvalidInput, match="expected a path"):
             call(path)
 
 

@@ -34,8 +34,14 @@ X, y = data(2)
         (LogisticRegression().fit(X / 1e6, y), "no importer for scikit-learn's LogisticRegression"),
         (RandomForestClassifier(3).fit(X, np.column_stack((y, y))), "RandomForestClassifier has 2 outputs"),
         (DecisionTreeClassifier().fit(X, np.column_stack((y, y, y))), "DecisionTreeClassifier has 3 outputs"),
-        (BaggingClassifier(LogisticRegression(), 2).fit(X / 1e6, y), "BaggingClassifier of LogisticRegression"),
-        (AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(X / 1e6, y), "AdaBoostClassifier of Logistic"),
+        (
+            BaggingClassifier(LogisticRegression(), 2).fit(X / 1e6, y),
+            "BaggingClassifier has a member of type LogisticRegression",
+        ),
+        (
+            AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(X / 1e6, y),
+            "AdaBoostClassifier has a member of type Logistic",
+        ),
         (
             GradientBoostingClassifier(n_estimators=2, init=LogisticRegression()).fit(X / 1e6, y),
             r"starts from init=LogisticRegression\(\), whose scores vary from row to row",

@@ -248,16 +248,16 @@ def _train(X: np.ndarray, y: np.ndarray, **params: Any) -> Any:
 X2, Y2 = data(2)
 REFUSED = {
     "gblinear": (lambda: small(booster="gblinear"), "booster 'gblinear'"),
-    "regressor": (lambda: xgb.XGBRegressor(**SMALL).fit(X2, Y2), "XGBRegressor is no classifier"),
-    "ranker": (lambda: xgb.XGBRanker(**SMALL).fit(X2, Y2, qid=np.arange(240) // 24), "XGBRanker is no classifier"),
-    "forest regressor": (lambda: xgb.XGBRFRegressor(**SMALL).fit(X2, Y2), "XGBRFRegressor is no classifier"),
-    "matrix": (lambda: xgb.DMatrix(X2), "DMatrix is no classifier"),
+    "regressor": (lambda: xgb.XGBRegressor(**SMALL).fit(X2, Y2), "XGBRegressor is not a classifier"),
+    "ranker": (lambda: xgb.XGBRanker(**SMALL).fit(X2, Y2, qid=np.arange(240) // 24), "XGBRanker is not a classifier"),
+    "forest regressor": (lambda: xgb.XGBRFRegressor(**SMALL).fit(X2, Y2), "XGBRFRegressor is not a classifier"),
+    "matrix": (lambda: xgb.DMatrix(X2), "DMatrix is not a classifier"),
     "regression": (lambda: _train(X2, Y2, objective="reg:squarederror"), "objective 'reg:squarederror'"),
     "logistic regression": (lambda: _train(X2, Y2, objective="reg:logistic"), "objective 'reg:logistic'"),
     "poisson": (lambda: _train(X2, Y2, objective="count:poisson"), "objective 'count:poisson'"),
     "survival": (lambda: _train(X2, Y2 + 1, objective="survival:cox"), "objective 'survival:cox'"),
     "missing": (lambda: small(missing=-1.0), r"missing=-1\.0"),
-    "two columns": (lambda: small(objective="multi:softprob", num_class=2), "two columns and no label"),
+    "two columns": (lambda: small(objective="multi:softprob", num_class=2), "two columns instead of labels"),
     "several labels": (
         lambda: xgb.XGBClassifier(**SMALL).fit(X2, np.column_stack((Y2, 1 - Y2))), "num_target=2",
     ),
@@ -327,7 +327,7 @@ DAMAGED = [
     (L + "attributes/best_iteration", "6", "best_iteration is 6, but the model has only 6 boosting rounds"),
     (L + "attributes/best_iteration", "-1", "best_iteration must be a whole number"),
     (L + "attributes/best_iteration", "²", "best_iteration must be a whole number"),
-    (L + "feature_names", ["a"], "names 1 features and takes 5"),
+    (L + "feature_names", ["a"], "names 1 features but takes 5"),
     (L + "feature_names", [1, 2, 3, 4, 5], "list of strings"),
     (M + "tree_info/0", 3, "tree_info names score 3"),
     (M + "tree_info/0", -1, "tree_info names score -1"),
@@ -449,12 +449,12 @@ def test_ubjson_values(data: bytes, value: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "0 are left"), (b"X", "starts no UBJSON value"), (b"[", "0 are left"), (b"TT", "1 bytes follow"),
+        (b"", "0 are left"), (b"X", "does not start a UBJSON value"), (b"[", "0 are left"), (b"TT", "1 bytes follow"),
         (b"[$U#L\x7f\xff\xff\xff\xff\xff\xff\xff", "length 9223372036854775807"), (b"[#i\xff", "length -1"),
         (b"[$Z#L\x00\x00\x00\xff\xff\xff\xff\xff", "items without content"), (b"[$U\x01", "must have a count"),
-        (b"[$D#U\x02" + bytes(15), "16 bytes are announced, 15 are left"), (b"SD" + bytes(8), "a length must be"),
+        (b"[$D#U\x02" + bytes(15), "16 bytes are announced, but 15 are left"), (b"SD" + bytes(8), "a length must be"),
         (b"{U\x01aTU\x01aT}", "occurs twice"), (b"[" * 100, "nested deeper"), (b"[$[#U\x01" * 100, "nested deeper"),
-        (b"{" + b"U\x01a{" * 100, "nested deeper"), (b"d\x00", "4 bytes are announced, 1 are left"),
+        (b"{" + b"U\x01a{" * 100, "nested deeper"), (b"d\x00", "4 bytes are announced, but 1 are left"),
     ],
 )  # fmt: skip
 def test_damaged_ubjson_is_refused_with_the_place(data: bytes, message: str) -> None:

@@ -42,7 +42,7 @@ def builder(**options: object) -> EnsembleBuilder:
         ({"scores": [[0.0], [1.0], [0.0]]}, "leaves have 1 scores, expected 2"),
         ({"scores": [0.0, 1.0, 0.0]}, r"scores must be \(n_nodes, n_scores\)"),
         ({"scores": [[0.0, 0.0], [1.0, 0.0]]}, "scores has 2 entries"),
-        ({"feature": [], "threshold": [], "left": [], "right": [], "scores": np.empty((0, 2))}, "tree 0 has no node"),
+        ({"feature": [], "threshold": [], "left": [], "right": [], "scores": np.empty((0, 2))}, "tree 0 has no nodes"),
         ({"feature": [-1, -1, -1]}, "node 1 is an orphan"),
     ],
 )
@@ -75,19 +75,19 @@ def test_a_cycle_through_the_root_is_refused() -> None:
         ({"n_features": 0}, "n_features must be a whole number of at least 1, got 0"),
         ({"n_features": 2.5}, "n_features must be a whole number"),
         ({"classes": []}, "classes must be a list of labels"),
-        ({"classes": [1, 1]}, "class labels must differ"),
+        ({"classes": [1, 1]}, "class labels must be distinct"),
         ({"classes": [0, 1, 2], "rule": ScoreRule(decision=Decision.CUT)}, "one score decides between 2 classes"),
         ({"base": [0.0]}, "1 base scores, expected 2"),
         ({"base": [np.inf, 0.0]}, "base scores: inf is not a finite number"),
         ({"base": [0.1, 0.0], "rule": ScoreRule(precision="float32")}, "0.1.* is not a float32 number"),
-        ({"rule": ScoreRule(divisor=0)}, "the score rule's divisor is 0; it must be finite, and above 0"),
+        ({"rule": ScoreRule(divisor=0)}, "the score rule's divisor is 0; it must be finite and above 0"),
         ({"rule": ScoreRule(divisor=-2.0)}, "divisor is -2.0"),
         ({"rule": ScoreRule(cut=np.nan)}, "cut is nan"),
         ({"classes": [0.5, np.nan]}, "class labels must be finite"),
-        ({"feature_names": ["a"]}, "names 1 features and takes 2"),
+        ({"feature_names": ["a"]}, "names 1 features but takes 2"),
         ({"feature_names": ["a", "a"]}, "two features are named 'a'"),
         ({"value_limit": 0}, "feature 0 takes no values: its range is 0.0 to 0.0"),
-        ({"value_limit": np.inf}, "must have 2 finite ends"),
+        ({"value_limit": np.inf}, "must be 1 or 2 finite numbers"),
         ({"value_range": ([0, 3], [1, 2])}, "feature 1 takes no values: its range is 3.0 to 2.0"),
     ],
 )
@@ -97,7 +97,7 @@ def test_malformed_models_are_refused(options: dict, message: str) -> None:
 
 
 def test_an_empty_ensemble_is_refused() -> None:
-    with pytest.raises(tp.InvalidInput, match="the model holds no tree"):
+    with pytest.raises(tp.InvalidInput, match="the model has no trees"):
         builder().build()
 
 

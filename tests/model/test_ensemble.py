@@ -23,18 +23,21 @@ MODEL = DecisionTreeClassifier().fit(FRAME, [0, 1, 0, 1])
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[1.0]], r"X has shape \(1, 1\), the model takes rows of 2 features; pass an array of shape \(n_rows, 2\)"),
+        (
+            [[1.0]],
+            r"X has shape \(1, 1\), but the model takes rows of 2 features; pass an array of shape \(n_rows, 2\)",
+        ),
         ([1.0, 2.0], r"X has shape \(2,\)"),
-        ([["a", 1.0]], "X must hold numbers only"),
-        ([[1.0, 2.0], [1.0]], "X must hold numbers only"),
+        ([["a", 1.0]], "X must contain only numbers"),
+        ([[1.0, 2.0], [1.0]], "X must contain only numbers"),
         (
             [[0.0, 0.0], [0.0, 1e39]],
-            "row 1, column 'income': 1e\\+39 is outside the numbers that the model takes, -3.4",
+            "row 1, column 'income': 1e\\+39 is outside the range that the model accepts, -3.4",
         ),
-        ([[10**400, 0.0]], "X must hold numbers only"),
+        ([[10**400, 0.0]], "X must contain only numbers"),
         (np.array([[1j, 0.0]]), "complex numbers have no order"),
         ([[np.inf, 0.0]], "row 0, column 'age': inf is outside"),
-        (FRAME[["income", "age"]], r"in another order than the model's; use X\[\['age', 'income'\]\]"),
+        (FRAME[["income", "age"]], r"not in the model's order; use X\[\['age', 'income'\]\]"),
         (FRAME.rename(columns={"age": "Age"}), "X has no column 'age'"),
         (FRAME.assign(age=pd.Categorical(["a", "b", "a", "b"])), "column 'age' is categorical; pass its numeric codes"),
         (FRAME.assign(extra=1.0), "X has a column 'extra' that the model was not trained with"),
@@ -48,7 +51,7 @@ def test_bad_rows_are_refused_by_row_and_column(rows: object, message: str) -> N
 def test_nan_is_refused_where_the_model_takes_none() -> None:
     builder = EnsembleBuilder(n_features=1, classes=[0, 1])
     builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[[0, 1]])
-    with pytest.raises(tp.InvalidInput, match="row 1, column 0 is NaN and the model does not take missing values"):
+    with pytest.raises(tp.InvalidInput, match="row 1, column 0 is NaN, but the model does not accept missing values"):
         builder.build().predict([[0.0], [np.nan]])
 
 
@@ -60,13 +63,13 @@ def test_frames_and_empty_batches_predict() -> None:
 
 @pytest.mark.parametrize("labels", [[[0, 1]], 3, None, [[0], [1, 2]]])
 def test_labels_are_a_list(labels: object) -> None:
-    with pytest.raises(tp.InvalidInput, match="labels must be a list of one label a row"):
+    with pytest.raises(tp.InvalidInput, match="labels must be a list with one label per row"):
         tp.from_model(MODEL).class_index(labels)
 
 
 @pytest.mark.parametrize("feature", [1.5, True, None])
 def test_features_are_named_by_string_or_index(feature: object) -> None:
-    with pytest.raises(tp.InvalidInput, match="features are named by a string or an index"):
+    with pytest.raises(tp.InvalidInput, match="features are given by name or index"):
         tp.from_model(MODEL).feature_index(feature)
 
 

@@ -69,7 +69,7 @@ def test_open_rows_may_go_either_way(outcomes: list[Outcome], lower: float, uppe
     if bounds.exact:
         assert float(bounds) == lower
     else:
-        with pytest.raises(ValueError, match=f"not decided: between {lower} and {upper}; use .lower or .upper"):
+        with pytest.raises(ValueError, match=f"undecided: between {lower} and {upper}; use .lower or .upper"):
             float(bounds)
 
 
@@ -188,7 +188,7 @@ def test_results_survive_json_exactly(kind: str, tmp_path: Path) -> None:
 
 def test_json_is_strict_and_missing_values_are_null() -> None:
     def refuse(token: str) -> Any:
-        raise AssertionError(f"{token} is no JSON")
+        raise AssertionError(f"{token} is not JSON")
 
     content = json.loads(RESULTS["sweep"]().to_json(), parse_constant=refuse)
     assert content["X"][1] == [0.3, None] and content["attacked"][2][0] is None
@@ -211,7 +211,7 @@ def test_labels_that_json_has_no_words_for_are_refused() -> None:
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(tp.InvalidInput, match="cannot write .*: No such file"):
         result().to_json(tmp_path / "none" / "result.json")
-    with pytest.raises(tp.InvalidInput, match="a path is expected, got 3"):
+    with pytest.raises(tp.InvalidInput, match="expected a path, got 3"):
         result().to_json(3)  # type: ignore[arg-type]
 
 
@@ -221,53 +221,53 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"extra": 1}, "unknown or missing fields: extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
-    ({"y": [0, 0, 0, None]}, "y holds None"),
-    ({"y": [0, 0, 0, "a"]}, "y holds 'a'"),
-    ({"y": [0, 0, 0, True]}, "y holds True"),
+    ({"y": [0, 0, 0, None]}, "y must not contain None"),
+    ({"y": [0, 0, 0, "a"]}, "y must not contain 'a'"),
+    ({"y": [0, 0, 0, True]}, "y must not contain True"),
     ({"y": [0, 0, 0, 2**70]}, "is not a valid verification"),
     ({"predicted": [0, 0]}, "predicted has 2 entries instead of 4"),
-    ({"attacked_label": [[0], [0], [0], [0]]}, r"attacked_label holds \[0\]"),
-    ({"label_dtype": "V8"}, "label_dtype .* is none of labels"),
-    ({"label_dtype": "<U1"}, "holds 0"),
+    ({"attacked_label": [[0], [0], [0], [0]]}, r"attacked_label must not contain \[0\]"),
+    ({"label_dtype": "V8"}, "label_dtype .* is not a dtype of labels"),
+    ({"label_dtype": "<U1"}, "must not contain 0"),
     ({"label_dtype": "|i1", "y": [0, 0, 0, 300]}, "is not a valid verification"),
     ({"label_dtype": "nonsense"}, "is not a valid verification"),
-    ({"label_dtype": 7}, "label_dtype is 7"),
+    ({"label_dtype": 7}, "label_dtype has the wrong type: 7"),
     ({"stability": [0, 1, 2]}, "stability has 3 entries instead of 4"),
     ({"stability": [0, 1, 2, 3]}, "3 is not a valid Outcome"),
     ({"stability": [0, 1, 2, 300]}, "300 is not a valid Outcome"),
-    ({"stability": [0, 1, 2, 1.5]}, "stability holds 1.5"),
-    ({"stability": [0, 1, 2, True]}, "stability holds True"),
+    ({"stability": [0, 1, 2, 1.5]}, "stability must not contain 1.5"),
+    ({"stability": [0, 1, 2, True]}, "stability must not contain True"),
     ({"resilience": []}, "resilience has 0 entries instead of 1"),
     ({"resilience": [[0, 0, 0]]}, "resilience has 3 entries instead of 4"),
-    ({"resilience": [3]}, "resilience holds 3"),
+    ({"resilience": [3]}, "resilience must not contain 3"),
     ({"epsilons": []}, "resilience has 1 entries instead of 0"),
-    ({"epsilons": [0.1]}, "epsilons holds 0.1"),
+    ({"epsilons": [0.1]}, "epsilons must not contain 0.1"),
     ({"epsilons": [{"all": -1}]}, "epsilon must be at least 0, got -1"),
     ({"epsilons": [{"all": "a"}]}, "epsilon must be a number, got 'a'"),
     ({"epsilons": [{"some": 1}]}, "epsilon must be one of"),
-    ({"refuted": ["stability", 1, None, None]}, 'refuted holds 1; it is null, "stability" or the number of a neigh'),
-    ({"refuted": ["stability", -2, None, None]}, "refuted holds -2"),
-    ({"refuted": ["resilience", 0, None, None]}, "refuted holds 'resilience'"),
-    ({"refuted": [True, 0, None, None]}, "refuted holds True"),
+    ({"refuted": ["stability", 1, None, None]}, 'refuted must not contain 1; an entry is null, "stability" or the num'),
+    ({"refuted": ["stability", -2, None, None]}, "refuted must not contain -2"),
+    ({"refuted": ["resilience", 0, None, None]}, "refuted must not contain 'resilience'"),
+    ({"refuted": [True, 0, None, None]}, "refuted must not contain True"),
     ({"refuted": ["stability"]}, "refuted has 1 entries instead of 4"),
     ({"X": [[0.0, 0.0]] * 3}, "X has 3 entries instead of 4"),
     ({"X": [[0.0, 0.0]] * 3 + [[0.0]]}, "X has 1 entries instead of 2"),
-    ({"X": [[0.0, "1.5"]] * 4}, "X holds '1.5'"),
-    ({"X": [[0.0, True]] * 4}, "X holds True"),
-    ({"X": [0.0] * 4}, "X holds 0.0"),
+    ({"X": [[0.0, "1.5"]] * 4}, "X must not contain '1.5'"),
+    ({"X": [[0.0, True]] * 4}, "X must not contain True"),
+    ({"X": [0.0] * 4}, "X must not contain 0.0"),
     ({"neighbour": None}, "neighbour is not a list"),
     ({"attacked": [[0.0, 10**400]] * 4}, "is not a valid verification"),
     ({"n_features": 3}, "for 3 features"),
     ({"n_features": -1, "feature_names": None}, "entries instead of -1"),
     ({"n_features": 10**12, "feature_names": None}, "X has 2 entries instead of 1000000000000"),
-    ({"n_features": True}, "n_features is True"),
+    ({"n_features": True}, "n_features has the wrong type: True"),
     ({"feature_names": ["a"]}, "it has 1 feature names for 2 features"),
     ({"feature_names": "ab"}, "feature_names is not a list"),
-    ({"feature_names": [1, 2]}, "feature_names holds 1"),
-    ({"seconds": "1"}, "seconds is '1'"),
-    ({"interrupted": 0}, "interrupted is 0"),
-    ({"boxes": 1.5}, "boxes is 1.5"),
-    ({"model": None}, "model is None"),
+    ({"feature_names": [1, 2]}, "feature_names must not contain 1"),
+    ({"seconds": "1"}, "seconds has the wrong type: '1'"),
+    ({"interrupted": 0}, "interrupted has the wrong type: 0"),
+    ({"boxes": 1.5}, "boxes has the wrong type: 1.5"),
+    ({"model": None}, "model has the wrong type: None"),
 ]
 
 
@@ -288,7 +288,10 @@ def test_files_of_version_1_are_still_read() -> None:
     assert again.rows.refuted.tolist() == found.rows.refuted.tolist()
     assert again.rows.epsilon_index.tolist() == [-1, -1, -1, -1], "which neighbourhood was not written down"
     assert repr(again) == repr(found)
-    for wrong, message in (([True, 1, False, False], "has_witness holds 1"), ([True], "has 1 entries instead of 4")):
+    for wrong, message in (
+        ([True, 1, False, False], "has_witness must not contain 1"),
+        ([True], "has 1 entries instead of 4"),
+    ):
         with pytest.raises(tp.InvalidInput, match=message):
             Verification.from_json(json.dumps(old | {"has_witness": wrong}))
 
@@ -307,8 +310,8 @@ def test_a_missing_field_is_named() -> None:
         ("{", "the text is not a valid verification"),
         ("{}", 'it lacks "format"'),
         ('{"a": ' * 100_000, "the text is not a valid verification"),
-        ('{"format": NaN}', "NaN is no JSON"),
-        ('{"format": -Infinity}', "-Infinity is no JSON"),
+        ('{"format": NaN}', "NaN is not JSON"),
+        ('{"format": -Infinity}', "-Infinity is not JSON"),
     ],
 )
 def test_text_that_is_no_result_is_refused(text: str, message: str) -> None:
@@ -326,7 +329,7 @@ def test_truncated_text_is_refused_wherever_it_ends() -> None:
 def test_numbers_too_large_for_a_double_are_refused() -> None:
     text = result().to_json()
     assert "0.45" in text
-    with pytest.raises(tp.InvalidInput, match="X holds a number that is too large for a double"):
+    with pytest.raises(tp.InvalidInput, match="X contains a number that is too large for a double"):
         Verification.from_json(text.replace("0.45", "1e999", 1))
 
 
@@ -342,7 +345,7 @@ def test_sources_that_are_no_result_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tp.InvalidInput, match='list is not a valid verification: it lacks "format"'):
         Verification.from_json(tmp_path / "list")
     for source in (5, None, "", b"{}", "a\0b"):
-        with pytest.raises(tp.InvalidInput, match="a path is expected, got"):
+        with pytest.raises(tp.InvalidInput, match="expected a path, got"):
             Verification.from_json(source)  # type: ignore[arg-type]
 
 
@@ -360,10 +363,10 @@ def test_notebooks_show_measures_and_first_witnesses() -> None:
 
 def test_notebooks_say_what_is_undecided_and_how_many_witnesses_there_are() -> None:
     open_rows = result(timeout=0, max_seconds=0)._repr_html_()
-    assert "0 % to 75.0 %" in open_rows and "75.0 % undecided" in open_rows and "broken" not in open_rows
+    assert "0 % to 75.0 %" in open_rows and "75.0 % undecided" in open_rows and "Attacks break" not in open_rows
     rows = [[0.45, 0.1]] * 7
     seven = tp.verify(stump(), rows, [0] * 7, tp.Attacker.linf(0.1))._repr_html_()
-    assert "7 rows are broken, the first:" in seven and seven.count('<th scope="row">') == 2 + 5
+    assert "Attacks break 7 rows; the first 5:" in seven and seven.count('<th scope="row">') == 2 + 5
 
 
 def test_notebooks_run_no_name_as_code() -> None:

@@ -175,9 +175,9 @@ def test_scorers_refuse_what_they_cannot_use() -> None:
         robust_accuracy_scorer(0.1)  # type: ignore[arg-type]
     with pytest.raises(tp.InvalidInput, match="epsilon is None; give the size"):
         resilience_scorer(ATTACKER, None)
-    with pytest.raises(tp.InvalidInput, match="X has 120 rows, y 3 labels and there are 3 weights"):
+    with pytest.raises(tp.InvalidInput, match="X has 120 rows, y has 3 labels and there are 3 weights"):
         robust_accuracy_scorer(ATTACKER)(tree, X, y[:3])
-    with pytest.raises(tp.InvalidInput, match="there is no row to score"):
+    with pytest.raises(tp.InvalidInput, match="X has no rows to score"):
         robust_accuracy_scorer(ATTACKER)(tree, X[:0], y[:0])
 
 
@@ -190,11 +190,11 @@ def test_scorers_refuse_what_they_cannot_use() -> None:
     [
         ({"attacker": 0.1}, "attacker must be a treeproof.Attacker, got float"),
         ({"attacker": tp.Attacker([(0, 1), (0, 1)])}, "attacker has 2 features, model has 4"),
-        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give 'age' as an index"),
+        ({"attacker": tp.Attacker({"age": (0, 1)})}, "the model has no feature names; give an index instead of 'age'"),
         ({"attacker": tp.Attacker({9: (0, 1)})}, "feature 9 is out of range"),
         ({"attacker": tp.Attacker.lp(2, 0.1)}, r"not Attacker.lp\(2, 0.1\); Attacker.linf\(0.1\) is the nearest"),
         ({"epsilon": -0.1}, "epsilon must be at least 0, got -0.1"),
-        ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries, the model has 4 features"),
+        ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries, but the model has 4 features"),
         ({"criterion": "gini"}, "criterion must be one of 'treant', 'groot', got 'gini'"),
         ({"max_depth": 0}, "max_depth must be a whole number of at least 1, or None for no limit, got 0"),
         ({"max_depth": 2.5}, "max_depth must be a whole number"),
@@ -236,7 +236,7 @@ def test_data_is_refused_as_in_scikit_learn(model: Any) -> None:
     broken[3, 1] = math.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.fit(broken, y)
-    with pytest.raises(ValueError, match="y has one class only, 1; training needs at least two classes"):
+    with pytest.raises(ValueError, match="y has only one class, 1; training needs at least two"):
         model.fit(X, np.ones(len(X), dtype=int))
     with pytest.raises(ValueError, match="sample_weight of row 0 is -1.0; weights must be at least 0"):
         model.fit(X, y, sample_weight=-np.ones(len(X)))
@@ -270,5 +270,5 @@ def test_a_subclass_with_a_predict_of_its_own_is_refused() -> None:
 
 
 def test_other_classes_of_treeproof_are_no_models() -> None:
-    with pytest.raises(tp.UnsupportedModel, match="Attacker is no tree model"):
+    with pytest.raises(tp.UnsupportedModel, match="Attacker is not a tree model"):
         tp.from_model(ATTACKER)

@@ -417,11 +417,11 @@ def test_an_earlier_result_is_taken_over_and_the_rest_is_searched(tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"attacker": tp.Attacker.linf(0.06)}, "another attacker"),
-        ({"epsilon": 0.02}, "another epsilon"),
-        ({"X": np.zeros((40, 30))}, "another set of rows"),
-        ({"y": np.zeros(40, dtype=int)}, "another set of labels"),
-        ({"model": "gradient boosting"}, "another model"),
+        ({"attacker": tp.Attacker.linf(0.06)}, "has a different attacker; start again"),
+        ({"epsilon": 0.02}, "has a different epsilon"),
+        ({"X": np.zeros((40, 30))}, "has a different set of rows"),
+        ({"y": np.zeros(40, dtype=int)}, "has a different set of labels"),
+        ({"model": "gradient boosting"}, "has a different model"),
     ],
 )
 def test_a_result_about_something_else_is_not_resumed(change: dict, message: str) -> None:
@@ -485,21 +485,24 @@ GOOD = {"X": [[0.1, 0.2], [0.6, 0.3]], "y": [0, 1], "attacker": tp.Attacker.linf
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": [0.1, 0.2]}, r"X has shape \(2,\), the model takes rows of 2 features"),
+        ({"X": [0.1, 0.2]}, r"X has shape \(2,\), but the model takes rows of 2 features"),
         ({"X": [[0.1], [0.2]]}, r"X has shape \(2, 1\)"),
-        ({"X": [[0.1, 0.2], [0.1]]}, "X must hold numbers only"),
-        ({"X": [["a", "b"], ["c", "d"]]}, "X must hold numbers only"),
+        ({"X": [[0.1, 0.2], [0.1]]}, "X must contain only numbers"),
+        ({"X": [["a", "b"], ["c", "d"]]}, "X must contain only numbers"),
         ({"X": 0.5}, r"X has shape"),
-        ({"X": [[0.1, 0.2], [math.nan, 0.3]]}, "row 1, column 'age' is NaN and the model does not take missing values"),
-        ({"X": [[0.1, 2e9], [0.6, 0.3]]}, r"row 0, column 'income': 2000000000.0 is outside the numbers .* -1e\+09 to"),
-        ({"X": [[0.1, math.inf], [0.6, 0.3]]}, "row 0, column 'income': inf is outside the numbers"),
+        (
+            {"X": [[0.1, 0.2], [math.nan, 0.3]]},
+            "row 1, column 'age' is NaN, but the model does not accept missing values",
+        ),
+        ({"X": [[0.1, 2e9], [0.6, 0.3]]}, r"row 0, column 'income': 2000000000.0 is outside the range .* -1e\+09 to"),
+        ({"X": [[0.1, math.inf], [0.6, 0.3]]}, "row 0, column 'income': inf is outside the range"),
         ({"X": pd.DataFrame({"age": [1.0], "size": [2.0]})}, "X has no column 'income'"),
         ({"y": [0, 2]}, r"row 1: the model does not know the label 2; it predicts \[0, 1\]"),
         ({"y": [0, math.nan]}, "row 1: the model does not know the label nan"),
         ({"y": ["0", "1"]}, "row 0: the model does not know the label '0'"),
-        ({"y": [0]}, "X has 2 rows and y has 1 labels; one per row each"),
-        ({"y": [[0], [1]]}, r"labels must be a list of one label a row, got shape \(2, 1\)"),
-        ({"y": None}, "labels must be a list of one label a row"),
+        ({"y": [0]}, "X has 2 rows and y has 1 labels; give one label per row"),
+        ({"y": [[0], [1]]}, r"labels must be a list with one label per row, got shape \(2, 1\)"),
+        ({"y": None}, "labels must be a list with one label per row"),
         ({"attacker": 0.1}, "attacker must be a treeproof.Attacker, got float"),
         ({"attacker": tp.Attacker([(0, 1)] * 3)}, "attacker has 3 features, model has 2; give one interval"),
         ({"attacker": tp.Attacker({"size": (0, 1)})}, "the model has no feature 'size'; it has age, income"),
@@ -508,7 +511,7 @@ GOOD = {"X": [[0.1, 0.2], [0.6, 0.3]], "y": [0, 1], "attacker": tp.Attacker.linf
         ({"epsilon": math.nan}, "epsilon is NaN"),
         ({"epsilon": "wide"}, "epsilon must be a number, got 'wide'"),
         ({"epsilon": [0.1, math.nan]}, "epsilon of feature 1 is NaN"),
-        ({"epsilon": [0.1] * 3}, "epsilon has 3 entries, the model has 2 features"),
+        ({"epsilon": [0.1] * 3}, "epsilon has 3 entries, but the model has 2 features"),
         ({"epsilon": {"size": 1}}, "the model has no feature 'size'"),
         ({"epsilon": []}, "epsilon: the list is empty"),
         ({"epsilon": 0.1, "epsilons": [0.1]}, "give epsilon or epsilons, not both"),
@@ -653,7 +656,7 @@ def test_attackers_by_name_work_where_only_the_rows_have_names() -> None:
     assert moved <= {"c23", "c27"} and moved
     radii = tp.robustness_radius(clf, X, y, tp.Attacker({"c3": (-1.0, 1.0)}))
     assert np.array_equal(radii, tp.robustness_radius(clf, X.to_numpy(), y, tp.Attacker({3: (-1.0, 1.0)})))
-    with pytest.raises(tp.InvalidInput, match="the model has no feature names; give 'c3' as an index"):
+    with pytest.raises(tp.InvalidInput, match="the model has no feature names; give an index instead of 'c3'"):
         tp.verify(clf, X.to_numpy(), y, tp.Attacker({"c3": (-0.2, 0.2)}))
 
 

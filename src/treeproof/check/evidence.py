@@ -1,4 +1,4 @@
-"""Is a counterexample one? Membership by the definitions, with rational numbers; labels by a plain walk."""
+"""Checks counterexamples: membership by the definitions, with rational numbers; labels by a plain walk."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def is_within_reach(ensemble: Ensemble, attacker: Attacker, epsilon: Any, witnes
     """Whether the neighbour is in N(x) and the attack in A(neighbour), whatever their labels."""
     threat = attacker.bind(ensemble)
     rows = [np.asarray(row, dtype=np.float64) for row in (witness.x, witness.neighbour, witness.attacked)]
-    if not all(row.shape == (ensemble.n_features,) and _is_taken(ensemble, threat, row) for row in rows):
+    if not all(row.shape == (ensemble.n_features,) and _is_accepted(ensemble, threat, row) for row in rows):
         return False
     x, near, attacked = rows
     reach = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble)
     return _in_neighbourhood(reach, x, near) and _in_attack(ensemble, attacker, near, attacked)
 
 
-def _is_taken(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
-    """Whether the model takes every value, and the domain holds it."""
+def _is_accepted(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
+    """Whether the model accepts every value and the domain contains it."""
     missing = np.isnan(row)
     if missing.any() and not ensemble.handles_missing:
         return False
@@ -50,7 +50,8 @@ def _is_taken(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
 
 def _differing(a: FloatArray, b: FloatArray) -> list[int]:
     """The features whose values differ; a NaN equals a NaN."""
-    return np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b))).tolist()
+    features: list[int] = np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b))).tolist()
+    return features
 
 
 def _in_neighbourhood(reach: FloatArray, x: FloatArray, near: FloatArray) -> bool:

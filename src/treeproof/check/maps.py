@@ -1,4 +1,4 @@
-"""Every box of a stability map, proved again."""
+"""Proves every box of a stability map again."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from treeproof.threat.attacker import Attacker
 
 
 def check_map(model: Any, attacker: Attacker, smap: Any, sample: int | None = None, seed: int = 0) -> int:
-    """Proves every box of a stability map again (or `sample` of them, at random), and that boxes tile the space.
+    """Proves every box of a stability map again (or a random `sample` of them), and that the boxes tile the space.
 
-    Works on doubles and plain walks of the trees alone. Raises SoundnessError with the first box that does not hold;
-    returns how many boxes were proved. Nothing is claimed of OPEN boxes, so nothing is checked.
+    Uses only doubles and plain walks of the trees. Raises SoundnessError with the first box that does not hold;
+    returns how many boxes were proved. Nothing is claimed about OPEN boxes, so nothing is checked.
     """
     ensemble = as_ensemble(model)
     prover = _Prover(ensemble, attacker)

@@ -22,7 +22,7 @@ Range: TypeAlias = tuple[float, float]
 
 
 class _TooManyBoxes(Exception):
-    """A proof would take longer than it may."""
+    """A proof would take more boxes than allowed."""
 
 
 class _Prover:
@@ -53,7 +53,7 @@ class _Prover:
         return [0.0, base[0] - rule.cut * rule.divisor] if rule.decision == Decision.CUT else base
 
     def _margin(self, rows: FloatArray) -> float:
-        """A lead that no rounding can undo; 0 where scores are whole numbers, infinite where only exact scores tell."""
+        """A lead that no rounding can undo; 0 where scores are whole numbers, infinite where only exact scores can."""
         rule = self.ensemble.rule
         largest = float(np.abs(rows).max()) * self.ensemble.n_trees + max(map(abs, self.base))
         plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
@@ -76,7 +76,7 @@ class _Prover:
         return None if other is None else (start, other)
 
     def another_label(self, box: list[Range], label: Any) -> list[float] | None:
-        """A row of the box with another label than this one; None if there is none."""
+        """A row of the box with a label other than this one; None if there is none."""
         own = self.ensemble.classes.tolist().index(label)
         waiting = [box]
         for n_boxes in itertools.count():
@@ -97,7 +97,7 @@ class _Prover:
         return None
 
     def _surely(self, box: list[Range], own: int) -> bool:
-        """Whether the best that each tree could do for any other class is not enough."""
+        """Whether the best that each tree can do for any other class is not enough."""
         if math.isinf(self.margin):
             return False
         leads = [b - self.base[own] for b in self.base]
@@ -144,7 +144,7 @@ class _Prover:
     # --- attacks on a box --------------------------------------------------------------------------------------------
 
     def _attacks(self) -> Iterator[tuple[int, ...]]:
-        """The sets of features that can be paid for and are as large as that allows; with moves that exclude 0, all."""
+        """Affordable sets of features: any of those whose moves exclude 0, with each maximal choice of the others."""
         movable = [f for f, i in enumerate(self.intervals) if i != (0.0, 0.0) and self.costs[f] <= self.budget]
         near = [f for f in movable if self.intervals[f][0] <= 0 <= self.intervals[f][1]]
         far = [f for f in movable if f not in near]
@@ -153,11 +153,11 @@ class _Prover:
                 left = self.budget - sum(self.costs[f] for f in some_far)
                 if left < 0:
                     continue
-                # No set of more features than the cheapest ones can be paid for, and to one of fewer than the dearest
-                # ones, if those can, another feature can be added.
+                # No more features are affordable than if they were the cheapest; and to fewer than are affordable
+                # even as the costliest, another can always be added.
                 cheapest = list(itertools.accumulate(sorted(self.costs[f] for f in near)))
-                dearest = list(itertools.accumulate(sorted((self.costs[f] for f in near), reverse=True)))
-                most, least = (sum(cost <= left for cost in costs) for costs in (cheapest, dearest))
+                costliest = list(itertools.accumulate(sorted((self.costs[f] for f in near), reverse=True)))
+                most, least = (sum(cost <= left for cost in costs) for costs in (cheapest, costliest))
                 for n_near in range(most, least - 1, -1):
                     for some in itertools.combinations(near, n_near):
                         spare = left - sum(self.costs[f] for f in some)
@@ -172,12 +172,12 @@ class _Prover:
         if low <= 0 <= high:
             return [(start, end)]
         ranges, below = [], start
-        # From so far out that doubles are more than twice the largest move apart, no move leads to another double.
+        # So far out that doubles are more than twice the largest move apart, no move leads to another double.
         far = 2.0**55 * max(abs(low), abs(high))
         box = (max(box[0], -far), min(box[1], far))
         if box[0] > box[1]:
             return []
-        # An interval as wide as the steps between the box's doubles holds one of them, counted back from any target.
+        # Counted back from any target, an interval as wide as the steps between the box's doubles contains one of them.
         wide = math.isinf(high - low) or Fraction(high) - Fraction(low) >= math.ulp(max(abs(box[0]), abs(box[1])))
         for cut in [*[c for c in self.cuts[f] if start <= c < end], end]:
             if below <= cut and (wide or some_move(box, (below, cut), (low, high)) is not None):
@@ -233,7 +233,7 @@ class _Prover:
                 if attacked is None:
                     continue
                 for f in moved:
-                    # What need not be moved is not: the same move then breaks a larger part of the box.
+                    # What need not move is left alone: the same move then breaks a larger part of the box.
                     without = [*attacked[:f], row[f], *attacked[f + 1 :]]
                     if predict_row(self.ensemble, np.array(without)) != label:
                         attacked = without
@@ -243,11 +243,11 @@ class _Prover:
     def _beyond(
         self, box: list[Range], row: list[float], moved: tuple[int, ...], attacked: list[float]
     ) -> list[list[Range]]:
-        """What is left of a box of one label without the part that the same move breaks, which holds `row`."""
+        """What is left of a box of one label without the part around `row` that the same move breaks."""
         left_over = []
         here = box.copy()
         for f in moved:
-            # Those doubles of the box from which the move leads to the same value.
+            # Keep the doubles of the box from which a move leads to the same value.
             high = self.intervals[f][1]
             first = here[f][0] if math.isinf(high) else _at_least(Fraction(attacked[f]) - Fraction(high))
             if first > here[f][0]:

@@ -1,4 +1,4 @@
-"""Every row of a verification, proved again."""
+"""Checks every row of a verification again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from treeproof.threat.epsilon import bind_epsilon
 def check_verification(
     model: Any, result: Verification, sample: int | None = None, seed: int = 0, most_boxes: int = 500
 ) -> dict[str, int]:
-    """Checks every row of a result (or `sample` of them, at random) again: labels, counterexamples and proofs.
+    """Checks every row of a result (or a random `sample` of them) again: labels, counterexamples and proofs.
 
     Raises SoundnessError with the first row that does not hold. Returns how many labels, counterexamples and proofs
     were checked, and how many proofs were not: those that take more than `most_boxes` boxes, those for Lp attackers,
@@ -26,7 +26,7 @@ def check_verification(
     """
     ensemble, attacker = as_ensemble(model), result.attacker
     if attacker is None:
-        raise InvalidInput("the result does not say which attacker it is about")
+        raise InvalidInput("the result does not name its attacker")
     rows = np.arange(len(result))
     if sample is not None and sample < len(rows):
         rows = np.sort(np.random.default_rng(seed).choice(rows, size=sample, replace=False))
@@ -35,7 +35,11 @@ def check_verification(
     counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
     for row in rows.tolist():
         x = result.X[row]
-        _hold(predict_row(ensemble, x) == result.predicted[row], row, "is predicted otherwise")
+        _hold(
+            predict_row(ensemble, x) == result.predicted[row],
+            row,
+            "gets another label from the model than the result says",
+        )
         counts["labels"] += 1
         refuted, proved = _claims(result, row)
         if result.has_witness[row] or refuted:
@@ -60,7 +64,7 @@ def check_verification(
 
 
 def _claims(result: Verification, row: int) -> tuple[list[Any], list[Any]]:
-    """The neighbourhoods of a row, 0 for itself, in which a result says that it is unstable, and stable."""
+    """The neighbourhoods (0 for the row alone) in which a result calls a row unstable, and those in which stable."""
     refuted, proved = [], []
     if result.stability[row] == Outcome.REFUTED:
         refuted.append(0.0)
@@ -68,7 +72,7 @@ def _claims(result: Verification, row: int) -> tuple[list[Any], list[Any]]:
         proved.append(0.0)
     for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
         if outcomes[row] == Outcome.PROVED:
-            _hold(bool(result.correct[row]), row, "is resilient and wrong at once")
+            _hold(bool(result.correct[row]), row, "is called resilient, but its label is wrong")
             proved.append(epsilon)
         elif outcomes[row] == Outcome.REFUTED and result.correct[row]:
             refuted.append(epsilon)

@@ -1,4 +1,4 @@
-"""The command line: finds the command, turns errors into one line and an exit code."""
+"""The command line: finds the command, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ COMMANDS = {
     "check": "check",
     "reproduce": "reproduce",
 }
-"""Per command its module in `cli/commands/`, and its name there if it is another."""
+"""The module of each command in `cli/commands/`, and its name there if that differs."""
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are asked for."""
+    """Commands that are imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The commands, the first to try first."""
+        """The commands, in the order in which to try them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of this name."""
+        """The command with this name."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing must be written to it at exit.
+        # Whoever reads the output has seen enough; nothing more must be written to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
@@ -84,15 +84,15 @@ OPTIONS = {
 """What the library's arguments are called here."""
 
 WAYS_OUT = {
-    "allow_pickle": "or say --allow-pickle if you trust the file",
+    "allow_pickle": "or use --allow-pickle if you trust the file",
     "attacker": "use treeproof verify, or --delta",
     "p": "for L0 use --l0",
 }
-"""What to do instead, where that is not what it is in Python."""
+"""What to do instead, where that differs from Python."""
 
 
 def _in_options(error: InvalidInput) -> str:
-    """The library's message as somebody at the command line needs it."""
+    """The library's message in terms of the command line."""
     if error.argument not in OPTIONS and error.argument not in WAYS_OUT:
         return str(error)
     return error.of(OPTIONS.get(error.argument, error.argument), WAYS_OUT.get(error.argument, ""))

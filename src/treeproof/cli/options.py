@@ -1,4 +1,4 @@
-"""What several commands ask for: a model, data, an attacker and neighbourhoods, as options and as objects."""
+"""What several commands need: a model, data, an attacker and neighbourhoods, as options and as objects."""
 
 from __future__ import annotations
 
@@ -32,19 +32,21 @@ def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def model_options(command: F) -> F:
-    """MODEL and how to read it."""
+    """Adds MODEL, and how to read it."""
     return _chain(
         click.argument("model"),
         click.option(
             "--voting", type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's."
         ),
         click.option("--classes", metavar="A,B,…", help="Names for the model's classes, in its order."),
-        click.option("--allow-pickle", is_flag=True, help="Read a pickle. It can run any code: only if you trust it."),
+        click.option(
+            "--allow-pickle", is_flag=True, help="Read a pickle; it can run any code, so only if you trust it."
+        ),
     )(command)
 
 
 def data_options(command: F) -> F:
-    """DATA and which of its columns are what."""
+    """Adds DATA, and which of its columns are what."""
     return _chain(
         click.argument("data"),
         click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
@@ -53,28 +55,28 @@ def data_options(command: F) -> F:
 
 
 def attacker_options(command: F) -> F:
-    """Who may change the input: one of --delta, --attacker, --l0 or --norm."""
+    """Adds who may change the input: one of --delta, --attacker, --l0 or --norm."""
     return _chain(
         click.option("--delta", metavar="D", help="Moves features by up to D: one number, or name=D,name=D,…"),
         click.option("--one-sided", is_flag=True, help="With --delta: may only lower values, as in the paper."),
         click.option("--budget", type=int, metavar="N", help="With --delta: moves at most N features at a time."),
         click.option("--attacker", "attacker_file", metavar="FILE", help="An attacker as JSON (Attacker.to_json)."),
-        click.option("--l0", type=int, metavar="K", help="Rewrites at most K features to anything."),
+        click.option("--l0", type=int, metavar="K", help="Sets at most K features to any values."),
         click.option("--norm", type=float, metavar="P", help="Moves within --radius in the Lp norm: 1, 2, … or inf."),
         click.option("--radius", type=float, metavar="R", help="The radius of --norm."),
         click.option("--only", default="", metavar="COL,…", help="The only features that the attacker can touch."),
         click.option("--relative", is_flag=True, help="D and ε are fractions of each feature's range in the data."),
-        click.option("--ranges", metavar="FILE", help="With --relative: the data whose ranges are meant, if not DATA."),
+        click.option("--ranges", metavar="FILE", help="With --relative: the data to take ranges from, if not DATA."),
     )(command)
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The entries of a list with commas."""
+    """The entries of a comma-separated list."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def load(model: str, voting: Any, classes: str | None, allow_pickle: bool) -> Ensemble:
-    """The model of a file, with its classes renamed if wanted."""
+    """The model in a file, with its classes renamed if wanted."""
     import treeproof as tp
 
     names = None if classes is None else listed(classes)
@@ -99,13 +101,13 @@ class AttackerChoice:
     def reference(
         self, label: str, drop: str, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
     ) -> npt.NDArray[np.float64] | None:
-        """The rows whose ranges --relative means: those of --ranges, else X."""
+        """The rows whose ranges --relative refers to: those of --ranges, else X."""
         if self.ranges is not None and not self.relative:
-            raise InvalidInput("--ranges goes with --relative")
+            raise InvalidInput("--ranges needs --relative")
         return X if self.ranges is None else read_rows(self.ranges, label, drop, ensemble)[1]
 
     def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
-        """The attacker on this model; with --relative, of these rows' ranges."""
+        """The attacker on this model; with --relative, scaled by the ranges of these rows."""
         import treeproof as tp
 
         ways = {
@@ -116,12 +118,12 @@ class AttackerChoice:
         }
         given = [name for name, value in ways.items() if value is not None]
         if len(given) != 1:
-            said = f"got {' and '.join(given)}" if given else "none was given"
-            raise InvalidInput(f"say what the attacker can do with one of {', '.join(ways)}; {said}")
+            said = f"got {' and '.join(given)}" if given else "got none"
+            raise InvalidInput(f"give exactly one of {', '.join(ways)} to say what the attacker can do; {said}")
         if self.delta is None and (self.one_sided or self.budget is not None):
             raise InvalidInput(f"--one-sided and --budget go with --delta, not with {given[0]}")
         if (self.norm is None) != (self.radius is None):
-            raise InvalidInput("--norm and --radius go together, for instance --norm 2 --radius 0.1")
+            raise InvalidInput("--norm and --radius go together, as in --norm 2 --radius 0.1")
         features = listed(self.only) or None
         if self.attacker_file is not None:
             if features is not None:
@@ -137,8 +139,8 @@ class AttackerChoice:
             attacker = self._interval_attacker(features)
         return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
 
-    def by_place(self, names: list[str], X: npt.NDArray[np.float64]) -> Attacker:
-        """The attacker on columns of these names that are no model yet: features by place, not by name."""
+    def by_position(self, names: list[str], X: npt.NDArray[np.float64]) -> Attacker:
+        """The attacker on columns with these names, before there is a model: features by position, not by name."""
         import numpy as np
 
         from treeproof.model.builder import blank_ensemble
@@ -154,7 +156,7 @@ class AttackerChoice:
         reach = number_or_by_name(self.delta, "--delta")
         if features is not None:
             if isinstance(reach, dict):
-                raise InvalidInput("--delta by name says which features can be touched; leave out --only")
+                raise InvalidInput("--delta by name already says which features can be touched; leave --only out")
             reach = dict.fromkeys(features, reach)
 
         def interval(size: float) -> tuple[float, float]:
@@ -183,7 +185,7 @@ def _number(text: str, option: str) -> float:
 
 
 def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
-    """Per feature the highest value less the lowest."""
+    """The highest value minus the lowest, for each feature."""
     import numpy as np
 
     if X is None:
@@ -191,16 +193,18 @@ def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     known = np.where(np.isnan(X), -np.inf, X).max(axis=0), np.where(np.isnan(X), np.inf, X).min(axis=0)
     size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
     if not (size > 0).any():
-        raise InvalidInput("no feature varies in the data, so fractions of ranges are 0; give more rows with --ranges")
+        raise InvalidInput(
+            "no feature varies in the data, so fractions of its ranges are 0; give more rows with --ranges"
+        )
     return size
 
 
 def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64]) -> Attacker:
-    """The attacker with every interval multiplied by its feature's range."""
+    """The attacker by position, with every interval multiplied by its feature's factor."""
     import treeproof as tp
 
     if attacker.power is not None:
-        raise InvalidInput("--relative needs a reach per feature, and the attacker in the file has a radius")
+        raise InvalidInput("--relative needs a reach per feature, but the attacker in the file has a radius")
     threat = attacker.bind(ensemble)
     intervals = [(float(low * r), float(high * r)) for low, high, r in zip(threat.low, threat.high, by, strict=True)]
     domain = list(zip(threat.domain_low.tolist(), threat.domain_high.tolist(), strict=True))
@@ -214,7 +218,7 @@ def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64])
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """One ε as the user wrote it, and as `verify` takes it."""
+    """One ε as the user wrote it, and as `verify` accepts it."""
 
     text: str
     value: Any
@@ -223,14 +227,14 @@ class Neighbourhood:
 def neighbourhoods(
     text: str | None, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble
 ) -> list[Neighbourhood]:
-    """The ε of --epsilon: numbers with commas in between, or one neighbourhood as name=number,…"""
+    """The ε of --epsilon: comma-separated numbers, or one neighbourhood as name=number,…"""
     if text is None:
         return []
     parts = [text] if "=" in text else list(listed(text))
     if not parts:
-        raise InvalidInput(f"--epsilon must be a number, or several with commas in between; got {text!r}")
+        raise InvalidInput(f"--epsilon must be a number, or several separated by commas; got {text!r}")
     if len(set(parts)) != len(parts):
-        raise InvalidInput(f"--epsilon names a number twice: {text}")
+        raise InvalidInput(f"--epsilon has a number twice: {text}")
     return [Neighbourhood(part, _neighbourhood(part, relative, X, ensemble)) for part in parts]
 
 
@@ -252,19 +256,22 @@ def check_writable(*paths: str | None) -> None:
     for path in paths:
         if path is None:
             continue
-        folder = Path(path).parent
-        if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise InvalidInput(f"cannot write {path}: {'it is' if Path(path).is_dir() else folder} {_why_not(path)}")
+        obstacle = _obstacle(Path(path))
+        if obstacle:
+            raise InvalidInput(f"cannot write {path}: {obstacle}")
 
 
-def _why_not(path: str) -> str:
-    if Path(path).is_dir():
-        return "a folder"
-    return "cannot be written to" if Path(path).parent.is_dir() else "is no folder"
+def _obstacle(file: Path) -> str:
+    """Why the file cannot be written; nothing if it can."""
+    if file.is_dir():
+        return "it is a folder"
+    if not file.parent.is_dir():
+        return f"{file.parent} is not a folder"
+    return "" if os.access(file.parent, os.W_OK) else f"{file.parent} cannot be written to"
 
 
 def read_rows(data: str, label: str, drop: str, ensemble: Ensemble) -> tuple[Table, npt.NDArray[Any]]:
-    """The table, and the model's features of it."""
+    """The table, and the model's features in it."""
     from treeproof.cli.tables import read_table
 
     table = read_table(data)

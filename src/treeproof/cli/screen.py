@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 WIDE = 160
-"""Columns of output that goes into a file or to another program."""
+"""Columns of output to a file or another program."""
 
 
 @cache
 def console() -> Console:
-    """Where results go. Nothing is wrapped in a pipe or a file."""
+    """Where results go; in a pipe or a file, lines are not wrapped."""
     from rich.console import Console
 
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, soft_wrap=True, width=WIDE)
 
 
 def say(text: str = "") -> None:
-    """One line, without markup."""
+    """Prints one line, without markup."""
     console().print(text, markup=False)
 
 
 def announce_compilation() -> None:
-    """Says that the first use takes longer, if compiled code is not found where numba keeps it."""
+    """Says that the first use takes longer, if there is no compiled code where numba keeps it."""
     from treeproof import _kernels
 
     folders = [Path(folder, "__pycache__") for folder in _kernels.__path__]
@@ -44,7 +44,7 @@ def announce_compilation() -> None:
 
 
 def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
-    """A table; numbers are set to the right."""
+    """Prints a table with numbers aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -60,7 +60,7 @@ def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> No
 
 
 def feature_names(result: Verification) -> list[str]:
-    """Names of features, or their numbers."""
+    """The names of the features, or their numbers."""
     return list(result.feature_names or (f"feature {f}" for f in range(result.X.shape[1])))
 
 
@@ -68,5 +68,5 @@ def in_words(result: Verification, row: int) -> str:
     """The counterexample of a row: what changes, and into what."""
     witness = result.witness(row)
     assert witness is not None
-    where = " near it" if witness.is_nearby else ""
-    return f"row {row}{where}: {witness.in_words()} turns {witness.label} into {witness.attacked_label}"
+    where = "near row" if witness.is_nearby else "row"
+    return f"{where} {row}: {witness.in_words()} turns {witness.label} into {witness.attacked_label}"

@@ -20,42 +20,42 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
 NUMBERED = re.compile(r"(f|x|column_?|feature_?)?\d+", re.IGNORECASE)
-"""Names that libraries make up for features without one."""
+"""Names that libraries make up for features without names."""
 
 BLOCK = 4096
-"""Lines of text that are held as such at a time."""
+"""The number of lines that are kept as text at a time."""
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""What stands for a missing value in a text file, in small letters."""
+"""What stands for a missing value in a text file, in lower case."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of a file: numbers where all values of a column are, else as the file has them."""
+    """The columns of a file: as numbers if all values of a column are numbers, else as the file has them."""
 
     source: str
     columns: dict[str, npt.NDArray[Any]]
     named: bool
-    """Whether the file names its columns; else they are "0", "1", … and a label is called "label"."""
+    """Whether the file names its columns; if not, they are "0", "1", …, and the label is "label"."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
     def features(self, leave_out: tuple[str, ...] = ()) -> tuple[FloatArray, list[str]]:
-        """All columns but those to leave out, as doubles, and their names."""
+        """All columns except those to leave out, as doubles, and their names."""
         names = self._all_but(leave_out)
         if not names:
             raise InvalidInput(f"{self.source} has no feature columns besides {_listed(list(leave_out))}")
         return np.column_stack([self._numbers(name) for name in names]), names
 
     def rows(self, ensemble: Ensemble, leave_out: tuple[str, ...] = ()) -> FloatArray:
-        """The model's features as doubles: by name where both have names, else all columns but those to leave out."""
+        """The model's features as doubles: by name if both have names, else all columns except those to leave out."""
         free = self._all_but(leave_out)
         wanted = self._by_name(ensemble, free) if ensemble.feature_names is not None and self.named else free
         if len(wanted) != ensemble.n_features:
             raise InvalidInput(
-                f"{self.source} has {len(wanted)} feature columns and the model takes {ensemble.n_features}; "
-                "name the label with --label and columns that are no features with --drop"
+                f"{self.source} has {len(wanted)} feature columns, but the model takes {ensemble.n_features}; "
+                "name the label with --label and columns that are not features with --drop"
             )
         return np.column_stack([self._numbers(name) for name in wanted]) if wanted else np.empty((len(self), 0))
 
@@ -66,7 +66,7 @@ class Table:
 
     def _by_name(self, ensemble: Ensemble, free: list[str]) -> list[str]:
         spelled = {name: name for name in free}
-        if ensemble.origin.startswith("LightGBM"):  # which keeps an underscore for each blank
+        if ensemble.origin.startswith("LightGBM"):  # which puts an underscore for each space
             spelled |= {name.replace(" ", "_"): name for name in free}
         names = ensemble.feature_names or ()
         missing = [name for name in names if name not in spelled]
@@ -88,7 +88,7 @@ class Table:
         for row, value in enumerate(values.tolist()):
             label = known.get(value, known.get(_as_written(value)))
             if label is None and (value is None or str(value).strip().lower() in MISSING):
-                raise InvalidInput(f"{self.source}, row {row}, column {column!r}: there is no label")
+                raise InvalidInput(f"{self.source}, row {row}, column {column!r}: the label is missing")
             if label is None:
                 raise InvalidInput(
                     f"{self.source}, row {row}, column {column!r}: the model does not know the label {value!r}; "
@@ -126,7 +126,7 @@ class Table:
 def read_table(path: Any) -> Table:
     """The table in a .csv, .tsv, .parquet, .libsvm (.svm, .svmlight, .txt) or .npz file.
 
-    An .npz file holds the array `X`, perhaps `y` and `feature_names`.
+    An .npz file holds the array `X`, and optionally `y` and `feature_names`.
     """
     file = as_path(path)
     readers = {
@@ -138,7 +138,7 @@ def read_table(path: Any) -> Table:
     }
     reader = readers.get(file.suffix.lower())
     if reader is None:
-        raise InvalidInput(f"{file} is none of the data files treeproof reads: {', '.join(readers)}")
+        raise InvalidInput(f"{file} is not a data file that treeproof reads: {', '.join(readers)}")
     try:
         with open(file, "rb"):
             pass
@@ -146,7 +146,7 @@ def read_table(path: Any) -> Table:
     except OSError as error:
         raise InvalidInput(f"cannot read {file}: {error.strerror or error}") from None
     if len(table) == 0:
-        raise InvalidInput(f"{file} holds no rows")
+        raise InvalidInput(f"{file} has no rows")
     return table
 
 
@@ -176,12 +176,12 @@ def _read_csv(file: Path) -> Table:
         raise InvalidInput(f"{file} seems to be separated by semicolons or tabs; save it with commas, or tabs as .tsv")
     if len(set(header)) != len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        raise InvalidInput(f"{file} has two columns {twice!r}")
+        raise InvalidInput(f"{file} has two columns named {twice!r}; rename one")
     return Table(str(file), {name: _joined(parts) for name, parts in zip(header, blocks, strict=True)}, True)
 
 
 def _add_block(blocks: list[list[npt.NDArray[Any]]], lines: list[list[str]]) -> None:
-    """Adds lines to the columns, as numbers where they are such: text takes ten times the memory."""
+    """Adds lines to the columns, as numbers where possible: text takes ten times the memory."""
     for parts, values in zip(blocks, zip(*lines, strict=True), strict=False):
         try:
             parts.append(np.array(values, dtype=np.float64))
@@ -202,7 +202,7 @@ def _read_parquet(file: Path) -> Table:
         raise InvalidInput(f"{file}: Parquet files need pandas and pyarrow: pip install 'treeproof[parquet]'") from None
     except OSError:
         raise
-    except Exception as error:  # pyarrow has its own kinds
+    except Exception as error:  # pyarrow has exceptions of its own
         raise InvalidInput(f"{file} is not a Parquet file: {str(error).splitlines()[0]}") from None
     return Table(str(file), {str(name): frame[name].to_numpy() for name in frame.columns}, True)
 
@@ -229,7 +229,7 @@ def _read_npz(file: Path) -> Table:
         raise InvalidInput(f"{file} is not an .npz file of plain arrays: {error}") from None
     X = content.get("X")
     if X is None or X.ndim != 2:
-        raise InvalidInput(f"{file} must hold a two-dimensional array X; it has {_listed(list(content))}")
+        raise InvalidInput(f"{file} must contain a two-dimensional array X; it has {_listed(list(content))}")
     names = content.get("feature_names")
     keys = [str(name) for name in names.tolist()] if names is not None else [str(f) for f in range(X.shape[1])]
     if len(keys) != X.shape[1]:
@@ -243,7 +243,7 @@ def _read_npz(file: Path) -> Table:
 
 
 def _plain_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Whole numbers as such, whatever they are written as."""
+    """Labels that are whole numbers as integers, however they are written."""
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError):
@@ -253,7 +253,7 @@ def _plain_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _as_written(label: Any) -> Any:
-    """A label in the one form in which 1, 1.0 and "1" are the same."""
+    """A label in a form in which 1, 1.0 and "1" are the same."""
     text = str(label).strip()
     if isinstance(label, bool) or text in ("True", "False"):
         return text

@@ -5,22 +5,22 @@ from __future__ import annotations
 from treeproof.errors import InvalidInput, UnsupportedModel
 
 MAX_SCORES = 2**28
-"""Nodes times scores: beyond real models, and what a short damaged file can claim to hold."""
+"""The largest number of nodes times scores: no real model has more, but a short damaged file can claim to."""
 
 
 class WrongVoting(InvalidInput):
-    """The model is fine, but does not vote as it was asked to."""
+    """The model is fine, but cannot vote as asked."""
 
 
 def refuse_voting(voting: object, library: str) -> None:
-    """`voting` chooses how a forest votes; where scores are added up there is nothing to choose."""
+    """Refuses `voting`, which chooses how a forest votes: where scores are added up, there is nothing to choose."""
     if voting is not None:
         raise WrongVoting(f"voting={voting!r} is for forests that vote; {library} adds scores up, so leave voting out")
 
 
 def check_size(n_nodes: int, n_scores: int) -> None:
-    """Refuses models whose score table would not fit into memory, before any of it is made."""
+    """Refuses models whose score table would not fit in memory, before any of it is made."""
     if n_nodes * n_scores > MAX_SCORES:
         raise UnsupportedModel(
-            f"{n_nodes} nodes with {n_scores} scores each are more than the {MAX_SCORES} numbers that are supported"
+            f"{n_nodes} nodes with {n_scores} scores each are too many; at most {MAX_SCORES} scores are supported"
         )

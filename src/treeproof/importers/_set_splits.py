@@ -1,4 +1,4 @@
-"""Splits that are no single threshold (category sets, "zero is missing"), rewritten as threshold splits."""
+"""Splits that are not a single threshold (category sets, "zero is missing"), rewritten as threshold splits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_NODES = 100_000
 
 
 class TreeArrays(NamedTuple):
-    """One tree, an entry per node: left iff `x[feature] <= threshold`; a leaf has feature -1."""
+    """One tree, one entry per node: left iff `x[feature] <= threshold`; a leaf has feature -1."""
 
     feature: npt.NDArray[np.int64]
     threshold: FloatArray
@@ -43,7 +43,7 @@ class Pieces:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, bool]], *, last: bool) -> Pieces:
-        """Parts (upper end, goes left) in rising order, `last` for the rest; empty and equal neighbours merge."""
+        """From parts (upper end, goes left) in rising order; `last` for the rest. Merges empty and equal neighbours."""
         cuts: list[float] = []
         lefts: list[bool] = []
         for cut, left in parts:
@@ -62,17 +62,17 @@ class Pieces:
 
     @property
     def threshold(self) -> float | None:
-        """The e of an equal split `x <= e`, if there is one."""
+        """The e of an equivalent split `x <= e`, if there is one."""
         return self.cuts[0] if self.lefts == (True, False) else None
 
     def within(self, lo: float, hi: float) -> Pieces:
-        """The same split for the numbers of (lo, hi] only."""
+        """The same split of the numbers in (lo, hi] only."""
         first, end = bisect.bisect_right(self.cuts, lo), bisect.bisect_left(self.cuts, hi)
         return Pieces(self.cuts[first:end], self.lefts[first : end + 1])
 
 
 class _Reach(NamedTuple):
-    """What can arrive at a node in one feature: numbers of (lo, hi], and NaN or not."""
+    """What can arrive at a node in one feature: numbers in (lo, hi], and NaN or not."""
 
     lo: float = -math.inf
     hi: float = math.inf
@@ -85,8 +85,8 @@ _ANYTHING = _Reach()
 def rewritten(tree: TreeArrays, special: Mapping[int, Pieces], *, number: int, what: str) -> TreeArrays:
     """The tree whose `special` nodes split by pieces, as a tree of thresholds that sends every row to an equal leaf.
 
-    Subtrees are copied, one per piece; branches that no row can reach are left out. The direction of NaN
-    at a special node must be that of one of its pieces. `number` and `what` name the tree and the kind of
+    Subtrees are copied, one for each piece; branches that no row can reach are left out. The direction of NaN
+    at a special node must be the direction of one of its pieces. `number` and `what` name the tree and the kind of
     split in refusals.
     """
     if not special:

@@ -10,7 +10,7 @@ from treeproof.errors import InvalidInput
 
 MAX_DEPTH = 64
 
-# The fixed-size numbers: marker -> dtype, big-endian as the format wants it.
+# The fixed-size numbers: marker -> dtype, big-endian as the format demands.
 _NUMBERS: dict[bytes, np.dtype[Any]] = {
     b"i": np.dtype(">i1"),
     b"U": np.dtype(">u1"),
@@ -46,7 +46,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         left = len(self.data) - self.at
         if not 0 <= count <= left:
-            raise InvalidInput(f"byte {self.at}: {count} bytes are announced, {left} are left")
+            raise InvalidInput(f"byte {self.at}: {count} bytes are announced, but {left} are left")
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -75,7 +75,7 @@ class _Reader:
             return self.array(depth)
         if marker == b"{":
             return self.object(depth)
-        raise InvalidInput(f"byte {self.at - 1}: {marker!r} starts no UBJSON value")
+        raise InvalidInput(f"byte {self.at - 1}: {marker!r} does not start a UBJSON value")
 
     def number(self, marker: bytes) -> int | float:
         dtype = _NUMBERS[marker]

@@ -2,7 +2,7 @@
 
 CatBoost casts each value to float32 and goes right where it is above a border. It adds the leaf values in
 double, tree after tree, and the bias last. One score is cut at the logit of the probability threshold; of
-several the largest wins, the first one on a tie. A NaN goes left, unless the feature saw NaN in training
+several, the largest wins, or the first on a tie. A NaN goes left, unless the feature saw NaN in training
 under `nan_mode="Max"`.
 
 Every model is read through CatBoost's JSON export, which holds each number to the last bit. A `.json` file
@@ -36,10 +36,10 @@ from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
 _ONE_SCORE = ("Logloss", "CrossEntropy", "Focal")
 _SCORE_PER_CLASS = ("MultiClass", "MultiClassOneVsAll")
 
-# Seconds a .cbm file may take to be read, beside one per megabyte.
+# Seconds that reading a .cbm file may take, plus one per megabyte.
 _PATIENCE = 60.0
 
-# CatBoost trains no deeper; a damaged file must not ask for 2**60 leaves.
+# CatBoost trains no deeper trees; a damaged file must not ask for 2**60 leaves.
 _DEEPEST = 16
 
 _KINDS_OF_FEATURES = {
@@ -71,7 +71,7 @@ except (catboost.CatBoostError, ValueError, MemoryError) as error:
 
 
 class _Features(NamedTuple):
-    """Per feature its name and where NaN goes; `splits[i]` is (feature, border) of split i of the whole model."""
+    """Names, where NaN goes in each feature, and the (feature, border) of every split of the whole model."""
 
     names: list[str] | None
     nan_right: npt.NDArray[np.bool_]
@@ -86,7 +86,9 @@ def import_model(model: Any, *, voting: object) -> Ensemble:
     refuse_voting(voting, "CatBoost")
     catboost = _library()
     if not isinstance(model, catboost.CatBoost):
-        raise UnsupportedModel(f"a catboost {type(model).__qualname__} is no model; pass a trained CatBoostClassifier")
+        raise UnsupportedModel(
+            f"a catboost {type(model).__qualname__} is not a model; pass a trained CatBoostClassifier"
+        )
     if not model.is_fitted():
         raise InvalidInput(f"the {type(model).__qualname__} is not trained; call fit first")
     with tempfile.TemporaryDirectory() as folder:
@@ -144,7 +146,7 @@ def _json_of_cbm(data: bytes) -> bytes:
             raise InvalidInput(f"CatBoost crashes on it (signal {-done.returncode}); the file is damaged")
         if done.returncode != 0 or not target.exists():
             said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise InvalidInput(said[-1] if said else f"CatBoost left with exit code {done.returncode}")
+            raise InvalidInput(said[-1] if said else f"CatBoost failed with exit code {done.returncode}")
         return target.read_bytes()
 
 
@@ -156,7 +158,7 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
     one_score = loss in _ONE_SCORE
     classes = _classes(info)
     if one_score and len(classes) != 2:
-        raise InvalidInput(f"a {loss} model decides between 2 classes, this one names {len(classes)}")
+        raise InvalidInput(f"a {loss} model decides between 2 classes, but this one names {len(classes)}")
     n_scores = 1 if one_score else len(classes)
     if one_score:
         rule = ScoreRule(decision=Decision.CUT, base_last=True, cut=_cut(info))
@@ -181,7 +183,7 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
 
 
 def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The training parameters; some versions of CatBoost write them as JSON inside a string."""
+    """The training parameters, which some versions of CatBoost write as JSON inside a string."""
     params: Mapping[str, Any] = _unwrapped(info.get("params", {}))
     return params
 
@@ -202,7 +204,8 @@ def _check_loss(loss: str) -> None:
         raise UnsupportedModel(f"a {loss} model gives a row several labels at once; treeproof verifies one per row")
     if loss not in _ONE_SCORE + _SCORE_PER_CLASS:
         raise UnsupportedModel(
-            f"a model trained on {loss} predicts no class; known losses: {', '.join(_ONE_SCORE + _SCORE_PER_CLASS)}"
+            f"a model trained on {loss} does not predict classes; "
+            f"known losses: {', '.join(_ONE_SCORE + _SCORE_PER_CLASS)}"
         )
 
 
@@ -212,7 +215,7 @@ def _classes(info: Mapping[str, Any]) -> npt.NDArray[Any]:
     if not params:
         names = _params(info).get("data_processing_options", {}).get("class_names") or [0, 1]
         params = {"class_names": names, "class_to_label": range(len(names))}
-    # A class that was declared but never seen in training has a name and no score.
+    # A class that was declared but never seen in training has a name but no score.
     seen = [_whole(label, "class_to_label") for label in params["class_to_label"]]
     names = params.get("class_names")
     if names:
@@ -225,7 +228,7 @@ def _classes(info: Mapping[str, Any]) -> npt.NDArray[Any]:
     if kind is None:
         return np.asarray(names)
     if kind not in _DTYPES:
-        raise UnsupportedModel(f"class labels of type {kind!r} are unknown; known: {', '.join(_DTYPES)}")
+        raise UnsupportedModel(f"class label type {kind!r} is unknown; known: {', '.join(_DTYPES)}")
     labels: npt.NDArray[Any] = np.asarray(names, dtype=_DTYPES[kind])
     if labels.tolist() != list(names):
         raise InvalidInput(f"class names {names} are not of type {kind}")
@@ -270,7 +273,7 @@ def _features(info: Mapping[str, Any]) -> _Features:
 def _nan_right(feature: Mapping[str, Any]) -> bool:
     treatment = feature.get("nan_value_treatment", "AsIs")
     if treatment not in ("AsIs", "AsFalse", "AsTrue"):
-        raise UnsupportedModel(f"treatment {treatment!r} of missing values is unknown; known: AsIs, AsFalse, AsTrue")
+        raise UnsupportedModel(f"missing value treatment {treatment!r} is unknown; known: AsIs, AsFalse, AsTrue")
     # CatBoost replaces NaN only where training saw one; otherwise `NaN > border` is false.
     return treatment == "AsTrue" and bool(feature["has_nans"])
 

@@ -1,7 +1,7 @@
 """LightGBM classifiers: objects, and the text files of `save_model`.
 
-LightGBM adds float64 leaf values, tree after tree, and compares `x <= threshold` on doubles, after it has
-turned numbers of magnitude up to 1e-35 into 0. An object that stopped early predicts with its best iteration,
+LightGBM adds float64 leaf values, tree after tree, and compares `x <= threshold` on doubles, after
+turning numbers of magnitude up to 1e-35 into 0. An object that stopped early predicts with its best iteration,
 and `save_model` writes no more than that; a file is used whole. Files are read without LightGBM; their
 classes are 0, 1, 2…, since a file does not hold the labels of an LGBMClassifier.
 """
@@ -25,7 +25,7 @@ from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, ordinal
 
 ZERO = float(np.float32(1e-35))
-"""LightGBM takes numbers of at most this magnitude for 0."""
+"""LightGBM treats numbers of at most this magnitude as 0."""
 _BELOW_ZERO = float(next_down(-ZERO))
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the two above them are the missing type
@@ -52,11 +52,11 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
     if isinstance(model, lightgbm.Booster):
         return _ensemble(model.model_to_string(), classes=None, origin=f"LightGBM {name}", source=BoosterLabels(model))
     if not isinstance(model, lightgbm.LGBMClassifier):
-        raise UnsupportedModel(f"LightGBM's {name} is no classifier; treeproof reads LGBMClassifier and Booster")
+        raise UnsupportedModel(f"LightGBM's {name} is not a classifier; treeproof reads LGBMClassifier and Booster")
     if not model.__sklearn_is_fitted__():
         raise InvalidInput(f"this {name} is not trained; call fit first")
     if callable(model.objective_):
-        raise UnsupportedModel(f"with an objective of your own, {name}.predict returns scores and no label")
+        raise UnsupportedModel(f"with a custom objective, {name}.predict returns scores instead of labels")
     params = model.get_params()
     for setting in _PREDICTION_SETTINGS:
         if params.get(setting):
@@ -72,7 +72,7 @@ class BoosterLabels:
         self.booster = booster
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the label."""
+        """The label of each row."""
         p = np.asarray(self.booster.predict(np.asarray(X, dtype=np.float64)))
         return np.argmax(p, axis=1) if p.ndim == 2 else (p > 0.5).astype(np.int64)
 
@@ -84,7 +84,7 @@ def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
 
 
 class _Section(dict[str, str]):
-    """The `key=value` lines of the header or of one tree; asking for a line that is not there is a refusal."""
+    """The `key=value` lines of the header or of one tree; asking for a missing line raises InvalidInput."""
 
     def __missing__(self, key: str) -> str:
         raise InvalidInput(f"a line '{key}=…' is missing")
@@ -108,13 +108,13 @@ def _read(text: str) -> _File:
     file = _File()
     section = file.header
     for line in lines:
-        # "end of trees" is what files of LightGBM 2.3 and later have; before, the importances come next.
+        # Files of LightGBM 2.3 and later say "end of trees"; in older ones the importances come next.
         if line in ("end of trees", "feature importances:", "feature_importances:"):
             break
         key, equals, value = line.partition("=")
         if key == "Tree" and equals:
             if value != str(len(file.trees)):
-                raise InvalidInput(f"tree {len(file.trees)} is expected, got 'Tree={value}'")
+                raise InvalidInput(f"expected tree {len(file.trees)}, got 'Tree={value}'")
             section = _Section()
             file.trees.append(section)
         elif equals:
@@ -146,15 +146,15 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
         raise UnsupportedModel("the model recodes categorical columns of pandas; train it on category codes")
     n_scores = _whole(header["num_tree_per_iteration"], "num_tree_per_iteration", 1)
     if not file.trees:
-        raise InvalidInput("the model holds no tree; train it with at least one")
+        raise InvalidInput("the model has no trees; train it with at least one")
     if len(file.trees) % n_scores:
-        raise InvalidInput(f"{len(file.trees)} trees cannot be shared among {n_scores} scores")
+        raise InvalidInput(f"{len(file.trees)} trees cannot be shared equally among {n_scores} scores")
     if "tree_sizes" in header and len(header["tree_sizes"].split()) != len(file.trees):
-        raise InvalidInput(f"tree_sizes lists {len(header['tree_sizes'].split())} trees, {len(file.trees)} follow")
+        raise InvalidInput(f"tree_sizes lists {len(header['tree_sizes'].split())} trees, but {len(file.trees)} follow")
     n_features = _whole(header["max_feature_idx"], "max_feature_idx", 0) + 1
     names = header["feature_names"].split(" ")
     if len(names) != n_features:
-        raise InvalidInput(f"the file names {len(names)} features and max_feature_idx is {n_features - 1}")
+        raise InvalidInput(f"the file names {len(names)} features, but max_feature_idx is {n_features - 1}")
     n_rounds = len(file.trees) // n_scores
     rule = _rule(header, n_scores, divisor=float(n_rounds) if "average_output" in file.flags else 1.0)
     check_size(sum(2 * _whole(tree["num_leaves"], "num_leaves", 1) for tree in file.trees), n_scores)
@@ -162,7 +162,7 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
         n_features=n_features,
         classes=np.arange(max(2, n_scores)) if classes is None else classes,
         rule=rule,
-        # The names that LightGBM makes up for an array are no names to hold a data frame to.
+        # A data frame must not be asked for the names that LightGBM made up for an array.
         feature_names=None if names == [f"Column_{i}" for i in range(n_features)] else names,
         handles_missing=True,
         origin=origin,
@@ -178,12 +178,16 @@ def _rule(header: _Section, n_scores: int, divisor: float) -> ScoreRule:
     objective = words[0] if words else "none"
     settings = _Section(word.partition(":")[::2] for word in words[1:])
     if objective not in _OBJECTIVES:
-        raise UnsupportedModel(f"objective {objective!r} predicts no class; treeproof reads {', '.join(_OBJECTIVES)}")
+        raise UnsupportedModel(
+            f"objective {objective!r} does not predict classes; treeproof reads {', '.join(_OBJECTIVES)}"
+        )
     n_classes = _whole(header["num_class"], "num_class", 1)
     if objective != "binary" and _whole(settings["num_class"], "the objective's num_class", 2) != n_classes:
-        raise InvalidInput(f"num_class is {n_classes}, the objective says {settings['num_class']}")
+        raise InvalidInput(f"num_class is {n_classes}, but the objective says {settings['num_class']}")
     if n_classes != n_scores or (objective == "binary") != (n_scores == 1):
-        raise InvalidInput(f"objective {objective} with {n_scores} trees per iteration and num_class={n_classes}")
+        raise InvalidInput(
+            f"objective {objective} does not fit {n_scores} trees per iteration and num_class={n_classes}"
+        )
     if objective == "multiclass":
         return ScoreRule(decision=Decision.SOFTMAX, divisor=divisor)
     steepness = float(settings["sigmoid"])
@@ -214,7 +218,7 @@ def _add_tree(builder: EnsembleBuilder, tree: _Section, number: int, group: int,
     n_leaves = _whole(tree["num_leaves"], where + "num_leaves", 1)
     values = _floats(tree["leaf_value"], where + "leaf_value", n_leaves)
     n_inner = n_leaves - 1
-    # A tree that never split may leave the entries of its splits out.
+    # A tree that never split may leave out the entries of its splits.
     split, left, right, kind = (
         _wholes(tree.get(name, "") if n_inner == 0 else tree[name], where + name, n_inner)
         for name in ("split_feature", "left_child", "right_child", "decision_type")
@@ -244,7 +248,7 @@ def _add_tree(builder: EnsembleBuilder, tree: _Section, number: int, group: int,
 def _splits(
     tree: _Section, raw: FloatArray, kind: npt.NDArray[np.int64], where: str
 ) -> tuple[FloatArray, npt.NDArray[np.bool_], dict[int, Pieces]]:
-    """Effective thresholds, directions of NaN, and the splits that are no single threshold."""
+    """Effective thresholds, directions of NaN, and the splits that are not a single threshold."""
     missing = kind >> 2
     default_left = (kind & _DEFAULT_LEFT) != 0
     # A split of all numbers from NaN is written as inf; no number that treeproof lets in is above LARGEST.
@@ -269,14 +273,14 @@ def _splits(
 
 
 def _zero_pieces(threshold: float, default_left: bool) -> Pieces:
-    """Left iff `x <= threshold`, but zeros in the default direction (zero_as_missing)."""
+    """Left iff `x <= threshold`, except that zeros go in the default direction (zero_as_missing)."""
     if threshold < -ZERO:
         return Pieces.of([(threshold, True), (_BELOW_ZERO, False), (ZERO, default_left)], last=False)
     return Pieces.of([(_BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
 
 
 def _category_pieces(tree: _Section, threshold: float, where: str) -> Pieces:
-    """Left iff x, its fraction cut off, is in the set; negative and unknown numbers go right."""
+    """Left iff x, with its fraction cut off, is in the set; negative and unknown numbers go right."""
     starts = _wholes(tree["cat_boundaries"], where + "cat_boundaries", None)
     words = _wholes(tree["cat_threshold"], where + "cat_threshold", None)
     index = int(threshold) if math.isfinite(threshold) else -1
@@ -305,7 +309,7 @@ def _whole(text: str, name: str, least: int) -> int:
 def _parsed(text: str, name: str, kind: type[int] | type[float], dtype: type) -> npt.NDArray[Any]:
     try:
         if "_" in text:
-            raise ValueError("'_' is no part of a number")  # to Python it is: 1_000
+            raise ValueError("'_' is not part of a number")  # to Python it is: 1_000
         return np.array([kind(word) for word in text.split()], dtype=dtype)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(f"{name}: {error}") from None

@@ -1,4 +1,4 @@
-"""treeproof's own JSON format, version 1; written down in docs/format.md. Round-trips exactly."""
+"""treeproof's own JSON format, version 1, described in docs/format.md; it round-trips exactly."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "
 
 
 def save_model(model: Any, path: str | os.PathLike[str], *, voting: Voting | None = None) -> None:
-    """Write a model in treeproof's own format, whole or not at all; `load_model` reads it back exactly.
+    """Writes a model in treeproof's own format, whole or not at all; `load_model` reads it back exactly.
 
     >>> import tempfile, treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -57,7 +57,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, voting: Voting | Non
 
 
 def as_text(ensemble: Ensemble) -> str:
-    """The ensemble as the text of such a file."""
+    """The text of such a file for an ensemble."""
     return json.dumps(_content(ensemble), allow_nan=False)
 
 
@@ -162,7 +162,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> float:
-    raise InvalidInput(f"{text} is no JSON number")
+    raise InvalidInput(f"{text} is not a JSON number")
 
 
 def _number(value: Any, where: str) -> float:
@@ -198,7 +198,7 @@ def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
         raise InvalidInput(f"class_dtype must be one of {', '.join(kinds)}, got {dtype!r}")
     for label in content["classes"]:
         if not isinstance(label, kinds[dtype]) or (isinstance(label, bool) and dtype != "bool"):
-            raise InvalidInput(f"class label {label!r} is not of the type {dtype}")
+            raise InvalidInput(f"class label {label!r} is not of type {dtype}")
     return np.array(content["classes"], dtype=dtype)
 
 
@@ -223,9 +223,7 @@ def _scores_per_node(tree: dict[str, Any], n_scores: int, number: int) -> np.nda
     leaves = np.asarray(tree["feature"]) < 0
     rows = np.asarray(tree["scores"], dtype=np.float64)
     if rows.shape != (int(leaves.sum()), n_scores):
-        raise InvalidInput(
-            f"tree {number} has scores of shape {rows.shape}, expected {(int(leaves.sum()), n_scores)}: a row per leaf"
-        )
+        raise InvalidInput(f"tree {number} has scores of shape {rows.shape}, expected {(int(leaves.sum()), n_scores)}")
     scores = np.zeros((len(leaves), n_scores))
     scores[leaves] = rows
     return scores

@@ -22,17 +22,17 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
+from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
 
-# The numbers that ONNX gives to types of elements (TensorProto.DataType).
+# ONNX's numbers for element types (TensorProto.DataType).
 _FLOAT, _INT32, _INT64, _STRING, _BOOL, _DOUBLE = 1, 6, 7, 8, 9, 11
 _LABEL_TYPES: dict[int, Any] = {_INT32: np.int32, _INT64: np.int64, _STRING: np.str_, _BOOL: np.bool_}
 _NUMBER_TYPES = {_FLOAT: "float32", _DOUBLE: "float64"}
 
-# Per comparison: does the lower side go to the true child, and does the value itself belong to the lower side?
+# For each comparison: does the lower side go to the true child, and does the value itself belong to the lower side?
 _MODES = {
     b"BRANCH_LEQ": (True, True),
     b"BRANCH_LT": (True, False),
@@ -42,12 +42,12 @@ _MODES = {
 
 
 class _Input(NamedTuple):
-    """The rows the graph takes, and in which dtype they reach the trees."""
+    """The rows that the graph takes, and the dtype in which they reach the trees."""
 
     name: str
     n_features: int
     narrowed: bool
-    """Somewhere on the way to the trees values pass through float32."""
+    """Whether values pass through float32 on their way to the trees."""
     dtype: str
 
 
@@ -78,7 +78,7 @@ def import_model(model: Any, *, voting: object) -> Ensemble:
     refuse_voting(voting, "an ONNX graph")
     onnx = _library()
     if not isinstance(model, onnx.ModelProto):
-        raise UnsupportedModel(f"an onnx {type(model).__qualname__} is no whole model; pass the ModelProto")
+        raise UnsupportedModel(f"an onnx {type(model).__qualname__} is not a whole model; pass the ModelProto")
     return _ensemble(model, OnnxSource.of(model))
 
 
@@ -91,12 +91,12 @@ def load_bytes(data: bytes, *, voting: object) -> Ensemble:
     try:
         model = onnx.ModelProto.FromString(data)
     except DecodeError as error:
-        raise InvalidInput(f"the bytes are no ONNX model: {error}") from None
+        raise InvalidInput(f"the bytes are not an ONNX model: {error}") from None
     return _ensemble(model, None)
 
 
 class OnnxSource:
-    """Asks onnxruntime for labels, in the one way whose sums are reproducible; survives pickling."""
+    """Asks onnxruntime for labels, in the one way whose sums are reproducible; can be pickled."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -104,7 +104,7 @@ class OnnxSource:
 
     @classmethod
     def of(cls, model: Any) -> OnnxSource | None:
-        """The source of a ModelProto, or None where onnxruntime is not installed."""
+        """The source of a ModelProto, or None if onnxruntime is not installed."""
         try:
             import onnxruntime  # noqa: F401
         except ImportError:
@@ -112,7 +112,7 @@ class OnnxSource:
         return cls(model.SerializeToString())
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the label onnxruntime gives it."""
+        """The label that onnxruntime gives each row."""
         if self._session is None:
             import onnxruntime
 
@@ -121,7 +121,7 @@ class OnnxSource:
             self._session = onnxruntime.InferenceSession(self._data, options, providers=["CPUExecutionProvider"])
         taken = self._session.get_inputs()[0]
         rows = np.asarray(X, dtype=np.float64)
-        # A lone row may be summed in another order than a batch.
+        # The scores of a single row may be summed in another order than those of a batch.
         batch = np.repeat(rows, 2, axis=0) if len(rows) == 1 else rows
         narrow = np.float32 if taken.type == "tensor(float)" else np.float64
         labels = self._session.run([self._label_name()], {taken.name: batch.astype(narrow)})[0]
@@ -174,7 +174,7 @@ def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
         scored_everywhere |= present.all(axis=0)
         builder.add_tree(**tree, scores=scores)
     if not scored_everywhere.all() and (columns is not None or not len(base)):
-        # onnxruntime leaves a class without any weight on the way out of the comparison; 0 would not be the same.
+        # onnxruntime leaves a class out of the comparison if its path gives it no weight; 0 would not be the same.
         raise UnsupportedModel(
             f"class {int(np.argmin(scored_everywhere))} gets no score on some paths, and onnxruntime then does not "
             "consider it; export the model with a weight for it in every leaf of one tree"
@@ -225,7 +225,7 @@ def _input(graph: Any, name: str) -> _Input:
         name = node.input[0]
     taken = [value for value in graph.input if value.name == name]
     if len(taken) != 1:
-        raise InvalidInput(f"the trees read {name!r}, which is no input of the graph")
+        raise InvalidInput(f"the trees read {name!r}, which is not an input of the graph")
     tensor = taken[0].type.tensor_type
     types = [tensor.elem_type, *casts[::-1]]
     for kind in types:
@@ -233,7 +233,7 @@ def _input(graph: Any, name: str) -> _Input:
             raise UnsupportedModel(f"the input has element type {kind}; treeproof verifies float and double inputs")
     dims = tensor.shape.dim
     n_features = dims[1].dim_value if len(dims) == 2 else 0
-    if not 0 < n_features <= MOST_FEATURES:
+    if not 0 < n_features <= MAX_FEATURES:
         raise UnsupportedModel("the input does not say how many columns it has; export with shape [None, n_features]")
     return _Input(name, n_features, _FLOAT in types, _NUMBER_TYPES[types[-1]])
 
@@ -243,7 +243,7 @@ def _cast_target(node: Any) -> int:
 
 
 def _after_lookup(labels: npt.NDArray[Any], after: list[Any], graph: Any) -> npt.NDArray[Any]:
-    """The labels as they leave the graph, after the plain nodes behind the trees."""
+    """The labels as they leave the graph, after the plain nodes that follow the trees."""
     for node in after:
         if node.op_type == "Cast":
             target = _LABEL_TYPES.get(_cast_target(node))
@@ -269,14 +269,14 @@ def _constant(graph: Any, name: str) -> npt.NDArray[Any]:
     for node in graph.node:
         if node.op_type == "Constant" and name in node.output:
             return _array(next(attribute.t for attribute in node.attribute if attribute.name == "value"))
-    raise UnsupportedModel(f"the labels are looked up in {name!r}, which is no constant")
+    raise UnsupportedModel(f"the labels are looked up in {name!r}, which is not a constant")
 
 
 def _array(tensor: Any) -> npt.NDArray[Any]:
     from onnx import numpy_helper
 
     if tensor.data_location or tensor.external_data:
-        raise UnsupportedModel("the model keeps numbers in a file beside it; save it with all data in one file")
+        raise UnsupportedModel("the model keeps numbers in a separate file; save it with all data in one file")
     values = np.asarray(numpy_helper.to_array(tensor))
     return values.astype(str) if values.dtype == object else values
 
@@ -300,7 +300,7 @@ def _floats(attributes: dict[str, Any], name: str, dtype: str) -> FloatArray:
             return np.asarray(plain, dtype=np.float64)
     tensor = _array(attributes[f"{name}_as_tensor"].t)
     if len(plain) or tensor.ndim != 1 or tensor.dtype != dtype:
-        raise InvalidInput(f"{name}_as_tensor must be a list of {dtype} numbers that stands in for {name}")
+        raise InvalidInput(f"{name}_as_tensor must be a list of {dtype} numbers that replaces {name}")
     return tensor.astype(np.float64)
 
 
@@ -310,7 +310,7 @@ def _labels(attributes: dict[str, Any]) -> npt.NDArray[Any]:
         raise InvalidInput("the trees have class labels of two types")
     labels = np.asarray([label.decode() for label in strings]) if strings else numbers
     if len(labels) < 2:
-        raise UnsupportedModel(f"the trees name {len(labels)} classes; there is nothing to verify below 2")
+        raise UnsupportedModel(f"the trees name {len(labels)} classes; at least 2 are needed")
     return labels
 
 
@@ -330,12 +330,14 @@ def _nodes(attributes: dict[str, Any], dtype: str) -> _Nodes:
     )
     for name, values in nodes._asdict().items():
         if len(values) != n:
-            raise InvalidInput(f"the trees have {n} modes and {len(values)} entries for {name!r}; one per node each")
+            raise InvalidInput(
+                f"the trees have {n} modes and {len(values)} entries for {name!r}; each needs one per node"
+            )
     if np.isnan(nodes.value[[mode != b"LEAF" for mode in modes]]).any():
         raise InvalidInput("a node compares with NaN, which is not a finite number")
     unknown = sorted(set(modes) - set(_MODES) - {b"LEAF"})
     if unknown:
-        raise UnsupportedModel(f"nodes of mode {unknown[0].decode(errors='replace')} are no threshold tests")
+        raise UnsupportedModel(f"nodes of mode {unknown[0].decode(errors='replace')} are not threshold tests")
     return nodes
 
 
@@ -348,7 +350,7 @@ def _weights(attributes: dict[str, Any], dtype: str) -> _Weights:
     )
     if len({len(values) for values in weights}) != 1:
         lengths = [len(values) for values in weights]
-        raise InvalidInput(f"the lists of class weights have {lengths} entries; expected as many each")
+        raise InvalidInput(f"the lists of class weights have {lengths} entries; they must be equally long")
     return weights
 
 
@@ -356,11 +358,11 @@ def _weights(attributes: dict[str, Any], dtype: str) -> _Weights:
 
 
 def _rule(labels: npt.NDArray[Any], weights: _Weights, base: FloatArray, dtype: str) -> tuple[ScoreRule, int | None]:
-    """The score rule, and the one class whose weights decide (None: each class has its score)."""
+    """The score rule, and the one class whose weights decide (None: each class has a score)."""
     precision: Any = dtype
     classes = np.unique(weights.klass)
     if len(classes) and not 0 <= classes[0] <= classes[-1] < len(labels):
-        raise InvalidInput(f"weights are for classes {classes[0]} to {classes[-1]}, the trees name {len(labels)}")
+        raise InvalidInput(f"weights are for classes {classes[0]} to {classes[-1]}, but the trees name {len(labels)}")
     if len(labels) > 2:
         if len(base) not in (0, len(labels)):
             raise InvalidInput(f"the trees have {len(base)} base values for {len(labels)} classes")
@@ -377,8 +379,8 @@ def _rule(labels: npt.NDArray[Any], weights: _Weights, base: FloatArray, dtype: 
         return ScoreRule(Decision.CUT, precision, base_last=True, cut=0.0), 1
     column = int(classes[0]) if len(classes) else 0
     if column == 1 and len(base):
-        raise UnsupportedModel("base values beside weights for the second class only: onnxruntime does not add them up")
-    # A forest's votes add up to a probability, a boosted margin does not; onnxruntime tells them by the signs.
+        raise UnsupportedModel("base values with weights for the second class only: onnxruntime does not add them up")
+    # A forest's votes add up to a probability, a boosted margin does not; onnxruntime goes by the signs.
     cut = 0.0 if (weights.value < 0).any() else 0.5
     return ScoreRule(Decision.CUT, precision, base_last=True, cut=cut), column
 
@@ -393,19 +395,19 @@ def _base_of(base: FloatArray, column: int | None, n_scores: int) -> FloatArray:
 
 
 def _runs(nodes: _Nodes) -> list[slice]:
-    """The nodes of each tree; they stand together, and trees are added up in this order."""
+    """The nodes of each tree, which are contiguous; trees are added up in this order."""
     if not len(nodes.tree):
-        raise InvalidInput("the model holds no tree; train it with at least one")
+        raise InvalidInput("the model has no trees; train it with at least one")
     starts = np.flatnonzero(np.diff(nodes.tree, prepend=nodes.tree[0] - 1))
     if len(np.unique(nodes.tree[starts])) != len(starts):
-        raise InvalidInput("the nodes of a tree do not stand together")
+        raise InvalidInput("the nodes of a tree are not contiguous")
     return [slice(int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(nodes.tree)], strict=True)]
 
 
 def _weights_per_run(
     nodes: _Nodes, weights: _Weights, runs: list[slice]
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]]:
-    """Per tree: which node each weight belongs to (position in the tree), its class, its value."""
+    """For each tree, the node that each weight belongs to (position in the tree), its class and its value."""
     order = np.argsort(weights.tree, kind="stable")
     ids = weights.tree[order]
     known = np.isin(ids, nodes.tree[[run.start for run in runs]])
@@ -418,11 +420,11 @@ def _weights_per_run(
 
 
 def _positions(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64], what: str) -> npt.NDArray[np.int64]:
-    """Per wanted node id its position among `ids`."""
+    """The position of each wanted node id among `ids`."""
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
     if (ordered[1:] == ordered[:-1]).any():
-        raise InvalidInput("a tree has two nodes of the same id")
+        raise InvalidInput("a tree has two nodes with the same id")
     place = np.minimum(np.searchsorted(ordered, wanted), len(ids) - 1)
     lost = ordered[place] != wanted
     if lost.any():
@@ -470,9 +472,9 @@ def _scores(
     column: int | None,
     n_scores: int,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Per node its scores, and per leaf which scores the file gives."""
+    """The scores of each node, and which scores the file gives for each leaf."""
     if not is_leaf[of_node].all():
-        raise UnsupportedModel("the model gives weights to nodes that are no leaves")
+        raise UnsupportedModel("the model gives weights to nodes that are not leaves")
     if len(np.unique(of_node)) != is_leaf.sum():
         raise InvalidInput("a leaf has no weight for any class")
     if column is not None:

@@ -1,4 +1,4 @@
-"""Pipelines of per-feature scalers and a tree model, verified in the user's own units."""
+"""Pipelines of per-feature scalers and a tree model, in the user's own units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     """The ensemble of the last step, with every threshold pulled back through the scalers before it.
 
     A scaler is monotone in each feature even after rounding, so `scale(x) <= e` is `x <= e'` for one double
-    e'. It is found by bisection over doubles with the scaler's own `transform`, hence exactly.
+    e'. Bisection over doubles with the scaler's own `transform` finds it exactly.
     """
     *scalers, model = _flattened(pipeline)
     for scaler in scalers:
@@ -54,7 +54,7 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
 
 
 def _flattened(pipeline: Any) -> list[Any]:
-    """The steps of a pipeline that do something, those of pipelines inside it in their place."""
+    """The steps of a pipeline that do something, with those of pipelines inside it in their place."""
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
@@ -89,7 +89,7 @@ def _transform(scalers: list[Any], rows: FloatArray) -> FloatArray:
     import warnings
 
     with np.errstate(over="ignore"), warnings.catch_warnings():
-        # The rows here are plain arrays, also for scalers that were fitted on a data frame.
+        # The rows here are plain arrays, even for scalers that were fitted on a data frame.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         for scaler in scalers:
             rows = np.asarray(scaler.transform(rows), dtype=np.float64)
@@ -97,7 +97,7 @@ def _transform(scalers: list[Any], rows: FloatArray) -> FloatArray:
 
 
 def _last_scaled_at_most(scalers: list[Any], bounds: FloatArray) -> FloatArray:
-    """Per entry of `bounds` (n, n_features) the largest double x with scaled(x) <= bound; the lowest double if none."""
+    """The largest double x with scaled(x) <= bound, for each of `bounds` (n, n_features); the lowest double if none."""
     low = np.full(bounds.shape, ordinal(-LARGEST))
     high = np.full(bounds.shape, ordinal(LARGEST))
     while (low < high).any():
@@ -110,10 +110,10 @@ def _last_scaled_at_most(scalers: list[Any], bounds: FloatArray) -> FloatArray:
 
 
 def _value_range(scalers: list[Any], ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
-    """Per feature the values whose scaled ones the model takes."""
+    """The range of each feature that the model accepts after scaling."""
     high = _last_scaled_at_most(scalers, ensemble.value_high.reshape(1, -1))[0]
     too_low = _last_scaled_at_most(scalers, next_down(ensemble.value_low).reshape(1, -1))[0]
-    # The lowest double stands for "none"; where no value goes left at all, it is the threshold, too.
+    # The lowest double stands for "none"; where no value goes left at all, it is also the threshold.
     low = next_up(too_low)
     for array in (low, high):
         array.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Finds the importer of a model or a file, without importing libraries that are not needed."""
+"""Finds the importer for a model or a file, without importing libraries that are not needed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ IMPORTERS = {
 
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".p")
 
-# What a damaged file makes a reader stumble over; anything else is a bug and shows as itself.
-_STUMBLES = (
+# What readers raise on damaged files; anything else is a bug and is not hidden.
+_READER_ERRORS = (
     KeyError,
     IndexError,
     TypeError,
@@ -46,7 +46,7 @@ _STUMBLES = (
 def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
     """The exact ensemble of a trained model of scikit-learn, XGBoost, LightGBM, CatBoost or ONNX.
 
-    `voting="hard"` lets each tree of a forest cast one vote, as in the paper; forests of scikit-learn
+    `voting="hard"` lets each tree of a forest cast one vote, as in the paper; scikit-learn's forests
     average probabilities, and that is the default because it is what they predict.
 
     >>> from sklearn.datasets import load_iris
@@ -60,7 +60,7 @@ def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
     if isinstance(model, (str, os.PathLike)):
         raise InvalidInput(f"{str(model)!r} is a path; use load_model for files")
     if isinstance(model, type):
-        raise InvalidInput(f"{model.__qualname__} is a class; pass a trained model of it")
+        raise InvalidInput(f"{model.__qualname__} is a class; pass a trained instance of it")
     if isinstance(model, Ensemble):
         return as_ensemble(model, voting=voting)
     _refuse_own_predict(model)
@@ -74,7 +74,7 @@ def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
 
 
 def _refuse_own_predict(model: Any) -> None:
-    """Refuses a subclass that predicts in a way of its own: what is imported is the library's way."""
+    """Refuses a subclass with a way of predicting of its own: what is imported is the library's way."""
     for name in ("predict", "predict_proba", "decision_function"):
         for base in type(model).__mro__:
             if name in vars(base):
@@ -85,7 +85,7 @@ def _refuse_own_predict(model: Any) -> None:
 
 
 def as_ensemble(model: Any, *, voting: Voting | None = None) -> Ensemble:
-    """An Ensemble as it is, any other model through `from_model`."""
+    """An Ensemble as it is; any other model through `from_model`."""
     if isinstance(model, Ensemble):
         if voting is not None:
             raise InvalidInput("voting is chosen when a model is imported; pass it to from_model or load_model")
@@ -100,12 +100,12 @@ def load_model(
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
 ) -> Ensemble:
-    """The exact ensemble of a model file; its kind is found by its content.
+    """The exact ensemble of a model file; its content tells what kind of file it is.
 
     Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops,
-    treeproof's own JSON and the paper authors' JSON. A pickle runs whatever code its author put
-    into it, so one is read only with `allow_pickle=True`. `classes` names the model's classes, in its order: files
-    of XGBoost and LightGBM number them only.
+    treeproof's own JSON and the paper authors' JSON. Loading a pickle runs whatever code its author
+    put into it, so that needs `allow_pickle=True`. `classes` names the model's classes, in its order: XGBoost and
+    LightGBM files only number them.
     """
     check_voting(voting)
     ensemble = _load(path, voting, allow_pickle)
@@ -136,7 +136,7 @@ def check_voting(voting: object) -> None:
 
 
 def _kind_of(file: Path, data: bytes) -> tuple[str, str]:
-    """What the file is, for people, and the importer module that reads it."""
+    """What messages call the file, and the importer module that reads it."""
     if data[:4] == b"CBM1":
         return "CatBoost model", "catboost"
     if data[:4] == b"PK\x03\x04" and b"schema.json" in data:
@@ -152,13 +152,13 @@ def _kind_of(file: Path, data: bytes) -> tuple[str, str]:
     if file.suffix.lower() in _PICKLE_ENDINGS or data[:1] == b"\x80":
         return "pickle", "pickle"
     raise InvalidInput(
-        f"{file} is none of the model files treeproof reads: XGBoost .json or .ubj, LightGBM text, "
+        f"{file} is not a model file that treeproof reads: XGBoost .json or .ubj, LightGBM text, "
         "CatBoost .cbm or .json, .onnx, .skops, treeproof's own JSON, the paper authors' JSON"
     )
 
 
 def is_ubjson(data: bytes) -> bool:
-    """Whether a file that starts with a brace is binary: in JSON a blank, a quote or a brace follows it."""
+    """Whether a file that starts with a brace is binary: in JSON, white space, a quote or a brace follows it."""
     return data[:1] == b"{" and data[1:2] in (b"L", b"l", b"i", b"U", b"I", b"$", b"#", b"N")
 
 
@@ -174,14 +174,14 @@ def _kind_of_json(file: Path, data: bytes) -> tuple[str, str]:
     if "oblivious_trees" in content or "trees" in content or "features_info" in content:
         return "CatBoost JSON model", "catboost"
     raise InvalidInput(
-        f"{file} is JSON, but no model treeproof knows: it has no 'format' (treeproof), 'learner' (XGBoost) or "
+        f"{file} is JSON, but not a model that treeproof knows: it has no 'format' (treeproof), 'learner' (XGBoost) or "
         "'features_info' (CatBoost)"
     )
 
 
 @contextlib.contextmanager
 def _reading(file: Path, kind: str) -> Iterator[None]:
-    """Turns what a damaged file makes a reader stumble over into one clear InvalidInput."""
+    """Turns whatever a reader raises on a damaged file into one clear InvalidInput."""
     try:
         yield
     except UnsupportedModel as error:
@@ -190,7 +190,7 @@ def _reading(file: Path, kind: str) -> Iterator[None]:
         raise WrongVoting(_one_line(f"{file}: {error}")) from None
     except InvalidInput as error:
         raise InvalidInput(_one_line(f"{file} is not a valid {kind}: {error}")) from None
-    except _STUMBLES as error:
+    except _READER_ERRORS as error:
         raise InvalidInput(_one_line(f"{file} is not a valid {kind}: {type(error).__name__}: {error}")) from error
 
 

@@ -1,4 +1,4 @@
-"""treeproof's own robust trees and forests: they vote through an exact Ensemble already."""
+"""treeproof's own robust trees and forests: they already vote through an exact Ensemble."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from treeproof.model.ensemble import Ensemble
 def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     """The ensemble of a fitted RobustTreeClassifier or RobustForestClassifier."""
     if not any(base.__module__.startswith("treeproof.training.") for base in type(model).__mro__):
-        raise UnsupportedModel(f"{type(model).__name__} is no tree model; pass the model inside it")
+        raise UnsupportedModel(f"{type(model).__name__} is not a tree model; pass the model inside it")
     if voting == "soft":
         raise InvalidInput(f"{type(model).__name__} casts one vote per tree: voting is always 'hard'")
     ensemble = getattr(model, "ensemble_", None)

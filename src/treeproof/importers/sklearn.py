@@ -1,7 +1,7 @@
 """scikit-learn: trees, forests, bagging, AdaBoost, gradient boosting, and pipelines of scalers before them.
 
 Trees of scikit-learn cast rows to float32 and go left where `float32(x) <= threshold`; histogram gradient
-boosting compares doubles. Scores are summed tree after tree as with `n_jobs=1`: with more jobs scikit-learn
+boosting compares doubles. Scores are summed tree after tree, as with `n_jobs=1`: with more jobs, scikit-learn
 itself adds them in an order that can change from run to run.
 """
 
@@ -52,7 +52,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     reader, can_vote = _reader_of(model)
     if np.ndim(model.classes_[0]) > 0:
         raise UnsupportedModel(
-            f"{type(model).__name__} has {len(model.classes_)} outputs; treeproof takes one label a row"
+            f"{type(model).__name__} has {len(model.classes_)} outputs; treeproof takes one label per row"
         )
     if voting is not None and not can_vote:
         raise InvalidInput(f"voting={voting!r} is for forests and bagging, not for {type(model).__name__}")
@@ -61,13 +61,13 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
 
 
 class MajorityVote:
-    """Asks each tree of a forest or bagging for its own label and counts; ties go to the lowest class."""
+    """Asks each tree of a forest or bagging for its label and counts votes; ties go to the lowest class."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the label with most votes."""
+        """The label with the most votes for each row."""
         rows = np.asarray(X, dtype=np.float64)
         model = self.model
         if not hasattr(model, "estimators_"):
@@ -116,14 +116,14 @@ def _builder(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
 def _add_tree(
     builder: EnsembleBuilder, tree: Any, scores: Scores, features: npt.NDArray[np.integer] | None = None
 ) -> None:
-    """Add scikit-learn's `tree_`; `features` maps its columns to the model's where it saw only some."""
+    """Adds scikit-learn's `tree_`; `features` maps its columns to the model's if it saw only some."""
     inner = tree.children_left >= 0
     feature = np.where(inner, tree.feature, 0)
     if features is not None:
         feature = np.asarray(features)[feature]
     builder.add_tree(
         feature=np.where(inner, feature, -1),
-        # A split of missing against present values has threshold +inf: every number goes left.
+        # A split of missing values from all others has threshold +inf: every number goes left.
         threshold=np.where(inner, float32_at_most_threshold(np.minimum(tree.threshold, LARGEST_FLOAT32)), 0.0),
         left=tree.children_left,
         right=tree.children_right,
@@ -139,7 +139,7 @@ def _allows_nan(model: Any) -> bool:
 
 
 def _leaf_scores(tree: Any, n_classes: int, hard: bool, columns: npt.NDArray[np.integer] | None = None) -> Scores:
-    """Per node the class probabilities, or with `hard` one vote for the likeliest class."""
+    """The class probabilities of each node, or with `hard` one vote for the likeliest class."""
     values = tree.value[:, 0, :]
     if hard:
         votes = np.zeros_like(values)
@@ -184,12 +184,10 @@ def _import_adaboost(model: Any, _: bool) -> Ensemble:
         raise UnsupportedModel("AdaBoost with algorithm='SAMME.R' sums logarithms; train with algorithm='SAMME'")
     n_classes = len(model.classes_)
     if n_classes < 2:
-        raise UnsupportedModel("AdaBoost was trained on one class only; it always predicts that")
+        raise UnsupportedModel("AdaBoost was trained on only one class; it always predicts that")
     total = float(np.sum(model.estimator_weights_))
     if total <= 0:
-        raise UnsupportedModel(
-            f"the weights of this AdaBoostClassifier add up to {total}; it predicts nothing of its own"
-        )
+        raise UnsupportedModel(f"the weights of this AdaBoostClassifier add up to {total}, so its trees decide nothing")
     decision = Decision.CUT if n_classes == 2 else Decision.ARGMAX
     builder = _builder(model, ScoreRule(decision=decision, divisor=total), handles_missing=_allows_nan(model))
     for estimator, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
@@ -206,7 +204,9 @@ def _check_members(model: Any) -> None:
 
     for estimator in model.estimators_:
         if not isinstance(estimator, DecisionTreeClassifier):
-            raise UnsupportedModel(f"{type(model).__name__} of {type(estimator).__name__}; its members must be trees")
+            raise UnsupportedModel(
+                f"{type(model).__name__} has a member of type {type(estimator).__name__}; all must be trees"
+            )
 
 
 def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
@@ -220,7 +220,7 @@ def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
         )
     base = np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32)))[0]
     if len(base) == 1:
-        # predict() takes class 1 from `raw >= 0`, zero included.
+        # predict() chooses class 1 where `raw >= 0`, zero included.
         rule = ScoreRule(decision=Decision.CUT, cut=float(np.nextafter(0.0, -1.0)))
     else:
         rule = ScoreRule()
@@ -250,7 +250,7 @@ def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
             scores[:, k] = nodes["value"]
             builder.add_tree(
                 feature=np.where(inner, nodes["feature_idx"].astype(np.int64), -1),
-                # Infinite for a split of missing against present values, as above.
+                # Infinite for a split of missing values from all others, as above.
                 threshold=np.where(inner, np.minimum(nodes["num_threshold"], LARGEST), 0.0),
                 left=nodes["left"].astype(np.int64),
                 right=nodes["right"].astype(np.int64),

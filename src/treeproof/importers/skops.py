@@ -10,8 +10,8 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.ensemble import Ensemble
 
-# Types that skops does not trust by itself and that hold nothing but numbers. A forged `Tree` could make
-# scikit-learn read outside its arrays; the builder checks every node before anybody predicts with it.
+# Types that skops does not trust by itself but that hold nothing but numbers. A forged `Tree` could make
+# scikit-learn read outside its arrays; the builder checks every node before anything predicts with it.
 _HARMLESS = frozenset(
     {
         # scikit-learn before 1.7 gives these classes the bare module name `_loss`.
@@ -46,7 +46,7 @@ def _load(data: bytes) -> Any:
         unknown = skops.io.get_untrusted_types(data=data)
         refused = [name for name in unknown if name not in _HARMLESS]
         if refused:
-            raise UnsupportedModel(f"it holds objects of the type {refused[0]}, which treeproof does not load")
+            raise UnsupportedModel(f"it contains objects of type {refused[0]}, which treeproof does not load")
         return skops.io.loads(data, trusted=unknown)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ImportError) as error:
         raise InvalidInput(f"{type(error).__name__}: {error}") from None

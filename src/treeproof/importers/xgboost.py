@@ -1,9 +1,9 @@
 """XGBoost classifiers: objects, and their .json and .ubj files.
 
 XGBoost adds float32 leaf values to a float32 base, tree after tree, and compares `float32(x) < threshold`.
-Which trees count, and how a DART tree is weighted, depends on who predicts:
+Which trees count, and how a DART tree is weighted, depends on what predicts:
 
-- `XGBClassifier` stops after `best_iteration`, where early stopping noted one;
+- `XGBClassifier` stops after `best_iteration`, if early stopping recorded one;
 - `Booster.predict` on a DMatrix uses every tree. Its labels are those of XGBClassifier: for two classes the
   prediction is cut at 0.5 (with `binary:logitraw` the prediction is the margin itself), else the best class wins;
 - a file is read as `XGBClassifier.load_model` would: `best_iteration` counts.
@@ -30,7 +30,7 @@ from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 from treeproof.importers.registry import is_ubjson
-from treeproof.model.builder import LEAF, MOST_FEATURES, EnsembleBuilder
+from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST_FLOAT32
@@ -53,7 +53,7 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
         return _ensemble(_document_of(model), as_wrapper=False, origin=f"XGBoost {name}", source=BoosterLabels(model))
     if not isinstance(model, xgboost.XGBClassifier):
         raise UnsupportedModel(
-            f"XGBoost's {name} is no classifier; treeproof reads XGBClassifier, XGBRFClassifier, Booster"
+            f"XGBoost's {name} is not a classifier; treeproof reads XGBClassifier, XGBRFClassifier, Booster"
         )
     if not model.__sklearn_is_fitted__():
         raise InvalidInput(f"this {name} is not trained; call fit first")
@@ -63,7 +63,8 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
     learner = _entry(document, "learner", dict)
     if _objective_of(learner) == "multi:softprob" and model.n_classes_ == 2:
         raise UnsupportedModel(
-            f"with multi:softprob and 2 classes {name}.predict returns two columns and no label; use binary:logistic"
+            f"with multi:softprob and 2 classes, {name}.predict returns two columns instead of labels; "
+            "use binary:logistic"
         )
     return _ensemble(document, as_wrapper=True, origin=f"XGBoost {name}", source=model)
 
@@ -75,7 +76,7 @@ class BoosterLabels:
         self.booster = booster
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the label."""
+        """The label of each row."""
         import xgboost
 
         rows = xgboost.DMatrix(np.asarray(X, dtype=np.float64), feature_names=self.booster.feature_names)
@@ -117,7 +118,7 @@ def _ensemble(document: Any, *, as_wrapper: bool, origin: str, source: Any) -> E
     weights = _floats(_need(booster, "weight_drop"), "weight_drop") if kind == "dart" else None
     if weights is not None and len(weights) != forest.n_saved:
         raise InvalidInput(f"weight_drop has {len(weights)} entries for {forest.n_saved} trees")
-    n_features = _whole(_need(params, "num_feature"), "num_feature", 1, MOST_FEATURES)
+    n_features = _whole(_need(params, "num_feature"), "num_feature", 1, MAX_FEATURES)
     builder = EnsembleBuilder(
         n_features=n_features,
         classes=np.arange(n_classes),
@@ -140,7 +141,7 @@ def _objective_of(learner: dict[str, Any]) -> str:
     objective = _entry(learner, "objective", dict).get("name")
     if objective not in _BINARY + _MULTICLASS:
         raise UnsupportedModel(
-            f"objective {objective!r} predicts no class; treeproof reads {', '.join(_BINARY + _MULTICLASS)}"
+            f"objective {objective!r} does not predict classes; treeproof reads {', '.join(_BINARY + _MULTICLASS)}"
         )
     return str(objective)
 
@@ -150,26 +151,28 @@ def _rule(objective: str) -> ScoreRule:
         return ScoreRule(decision=Decision.SOFTMAX, precision="float32")
     if objective == "multi:softmax":
         return ScoreRule(decision=Decision.ARGMAX, precision="float32")
-    # XGBClassifier cuts whatever `predict` gives at 0.5: a probability, a margin, or hinge's 0 and 1.
+    # XGBClassifier cuts whatever `predict` returns at 0.5: a probability, a margin, or hinge's 0 and 1.
     cut = {"binary:logistic": logistic_cut(), "binary:logitraw": 0.5, "binary:hinge": 0.0}[objective]
     return ScoreRule(decision=Decision.CUT, precision="float32", cut=cut)
 
 
 def _class_count(objective: str, params: dict[str, Any]) -> int:
     if _whole(params.get("num_target", 1), "num_target", 0, 2**31) > 1:
-        raise UnsupportedModel(f"num_target={params['num_target']}: a model of several labels at once is not supported")
+        raise UnsupportedModel(
+            f"num_target={params['num_target']}: models with several labels per row are not supported"
+        )
     count = _whole(_need(params, "num_class"), "num_class", 0, 2**31)
     if objective in _BINARY:
         if count > 1:
-            raise InvalidInput(f"objective {objective} with num_class={count}")
+            raise InvalidInput(f"objective {objective} does not fit num_class={count}")
         return 2
     if count < 2:
-        raise InvalidInput(f"objective {objective} with num_class={count}; a classifier has 2 or more")
+        raise InvalidInput(f"objective {objective} does not fit num_class={count}; a classifier has 2 or more")
     return count
 
 
 def _rounds(learner: dict[str, Any]) -> int | None:
-    """How many boosting rounds count, where early stopping noted the best one."""
+    """The number of boosting rounds that count, if early stopping recorded the best one."""
     best = _as_dict(learner.get("attributes", {}), "attributes").get("best_iteration")
     return None if best is None else _whole(best, "best_iteration", 0, 2**31) + 1
 
@@ -193,7 +196,7 @@ def _base_margins(params: dict[str, Any], objective: str, *, n_scores: int) -> F
     if objective != "binary:logistic":
         return values
     if not 0 <= values[0] <= 1:
-        raise InvalidInput(f"base_score {values[0]} is no probability")
+        raise InvalidInput(f"base_score {values[0]} is not a probability")
     one, edge = np.float32(1), np.float32(1e-6)
     p = np.clip(values[0], edge, one - edge)
     return np.array([-_float32_function("logf", np.log)(float(one / p - one))], dtype=np.float32)
@@ -201,7 +204,7 @@ def _base_margins(params: dict[str, Any], objective: str, *, n_scores: int) -> F
 
 @dataclass(frozen=True, slots=True)
 class _Forest:
-    """The trees that count, and per tree the score that it adds to."""
+    """The trees that count, and the score that each adds to."""
 
     trees: list[Any]
     groups: list[int]
@@ -228,7 +231,7 @@ class _Forest:
 
 
 def _refuse_vector_leaves(shape: dict[str, Any]) -> None:
-    # Files of XGBoost 1 have the entry for the model, later ones in each tree; 0 and 1 both mean one number per leaf.
+    # Files of XGBoost 1 have the entry once, later ones in each tree; 0 and 1 both mean one number per leaf.
     if _whole(shape.get("size_leaf_vector", 0), "size_leaf_vector", 0, 2**31) > 1:
         raise UnsupportedModel("multi_strategy=multi_output_tree: leaves with one value per class are not supported")
 
@@ -240,7 +243,7 @@ def _end_of_round(model: dict[str, Any], shape: dict[str, Any], rounds: int, n_g
         if len(ends) < 1 or ends[0] != 0 or ends[-1] != n_trees or (np.diff(ends) < 0).any():
             raise InvalidInput(f"iteration_indptr must rise from 0 to the {n_trees} trees")
     else:
-        # Files of XGBoost 1 leave it to arithmetic.
+        # Files of XGBoost 1 leave this to arithmetic.
         per_round = _whole(shape.get("num_parallel_tree", 1), "num_parallel_tree", 1, n_trees) * n_groups
         ends = np.arange(0, n_trees + 1, per_round)
     if rounds >= len(ends):
@@ -253,8 +256,11 @@ def _identity(leaves: Float32Array) -> Float32Array:
 
 
 def _dart_scale(weight: np.float32, base: np.float32, *, in_place: bool) -> Callable[[Float32Array], Float32Array]:
-    """What a weighted DART tree adds: `Booster.predict` multiplies, `inplace_predict` (XGBClassifier) first
-    adds the base to the leaf and takes it off again, which rounds."""
+    """What a weighted DART tree adds, from its leaves.
+
+    `Booster.predict` multiplies; `inplace_predict` (XGBClassifier) first adds the base to the leaf and subtracts it
+    again, which rounds.
+    """
     if in_place:
         return lambda leaves: ((leaves + base) - base) * weight
     return lambda leaves: leaves * weight
@@ -303,7 +309,7 @@ def _add_tree(
 
 
 def _conditions(tree: dict[str, Any], special: dict[int, Pieces], where: str) -> Float32Array:
-    """Per node its threshold or leaf value; at a split on categories the entry means nothing (XGBoost 2 writes NaN)."""
+    """Each node's threshold or leaf value; at a split on categories the entry means nothing (XGBoost 2 writes NaN)."""
     values = np.array(_need(tree, "split_conditions"))
     if values.dtype.kind == "f":
         values[list(special)] = 0.0
@@ -316,7 +322,7 @@ def _without_deleted(
     """The tree, and its special nodes, without the nodes that pruning left behind."""
     count = _whole(param.get("num_deleted", 0), where + "num_deleted", 0, 2**31)
     if count != int(deleted.sum()):
-        raise InvalidInput(f"{where}num_deleted is {count}, {int(deleted.sum())} nodes are marked as deleted")
+        raise InvalidInput(f"{where}num_deleted is {count}, but {int(deleted.sum())} nodes are marked as deleted")
     if not count:
         return arrays, special
     position = np.where(deleted, -2, np.cumsum(~deleted) - 1)
@@ -354,7 +360,7 @@ def _category_splits(tree: dict[str, Any], inner: npt.NDArray[np.bool_], where: 
 
 
 def _category_pieces(categories: npt.NDArray[np.int64], where: str) -> Pieces:
-    """Right iff float32(x), its fraction cut off, is in the set; negative and unknown numbers go left."""
+    """Right iff float32(x), with its fraction cut off, is in the set; negative and unknown numbers go left."""
     if categories.min() < 0 or categories.max() >= _MAX_CATEGORY:
         raise InvalidInput(f"{where}categories must be from 0 to {_MAX_CATEGORY - 1}")
     below = float32_below_threshold(categories)
@@ -417,7 +423,7 @@ def _entry(parent: Any, key: str, kind: type | tuple[type, ...]) -> Any:
 
 
 def _whole(value: Any, name: str, least: int, most: int) -> int:
-    """A whole number, spelled as one or as a string, within bounds."""
+    """A whole number within bounds, given as one or as a string."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:

@@ -1,1 +1,1 @@
-"""What a model is: trees as flat arrays, its columns and cells, the score rule, and the forms engines work on."""
+"""What a model is: trees as flat arrays, columns and cells, the score rule, and the forms that engines work on."""

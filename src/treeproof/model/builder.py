@@ -14,7 +14,7 @@ from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST
 
 LEAF = -1
-MOST_FEATURES = 2**24
+MAX_FEATURES = 2**24
 
 
 class EnsembleBuilder:
@@ -47,18 +47,17 @@ class EnsembleBuilder:
         self._classes = _check_classes(classes)
         self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)
         if self._rule.decision == Decision.CUT and len(self._classes) != 2:
-            raise InvalidInput(f"one score decides between 2 classes, the model names {len(self._classes)}")
+            raise InvalidInput(f"one score decides between 2 classes, but the model names {len(self._classes)}")
         if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
             raise InvalidInput(f"n_features must be a whole number of at least 1, got {n_features!r}")
-        if n_features > MOST_FEATURES:
-            raise InvalidInput(f"the model has {n_features} features; at most {MOST_FEATURES} are supported")
+        if n_features > MAX_FEATURES:
+            raise InvalidInput(f"the model has {n_features} features; at most {MAX_FEATURES} are supported")
         self._n_features = int(n_features)
         for name in ("divisor", "cut", "steepness"):
             number = getattr(self._rule, name)
             if not np.isfinite(number) or (name != "cut" and number <= 0):
-                raise InvalidInput(
-                    f"the score rule's {name} is {number}; it must be finite, and above 0 but for the cut"
-                )
+                positive = "" if name == "cut" else " and above 0"
+                raise InvalidInput(f"the score rule's {name} is {number}; it must be finite{positive}")
         self._dtype = np.dtype(self._rule.precision)
         self._base = self._check_base(base)
         self._names = _check_names(feature_names, self._n_features)
@@ -78,7 +77,7 @@ class EnsembleBuilder:
         scores: npt.ArrayLike,
         nan_left: npt.ArrayLike | None = None,
     ) -> None:
-        """Add the tree whose root is node 0; a node with a negative feature is a leaf.
+        """Adds the tree whose root is node 0; a node with a negative feature is a leaf.
 
         `threshold` holds effective thresholds (left iff `x <= threshold`). `scores` has one row per node,
         (n_nodes, n_scores), or one number per node where a single score decides; rows of inner nodes are ignored.
@@ -102,7 +101,7 @@ class EnsembleBuilder:
     def build(self) -> Ensemble:
         """The ensemble of all trees added so far."""
         if not self._trees:
-            raise InvalidInput("the model holds no tree; train it with at least one")
+            raise InvalidInput("the model has no trees; train it with at least one")
         sizes = [len(tree["feature"]) for tree in self._trees]
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         if sum(sizes) > np.iinfo(np.int32).max:
@@ -113,7 +112,7 @@ class EnsembleBuilder:
         left = np.where(inner, np.concatenate([tree["left"] for tree in self._trees]) + shift, LEAF)
         leaf = np.where(inner, LEAF, np.cumsum(~inner) - 1)
         scores = np.concatenate([tree["scores"] for tree in self._trees])[~inner]
-        # + 0.0 turns -0.0 into 0.0: they compare alike, and one spelling makes one cell.
+        # + 0.0 turns -0.0 into 0.0: they compare equal, and one spelling gives one cell.
         threshold = np.where(inner, np.concatenate([tree["threshold"] for tree in self._trees]), 0.0) + 0.0
         return Ensemble(
             feature=_frozen(feature, np.int32),
@@ -139,9 +138,9 @@ class EnsembleBuilder:
     def _check_range(self, given: tuple[npt.ArrayLike, npt.ArrayLike]) -> npt.NDArray[np.float64]:
         ends = []
         for end in given:
-            values = _as_numbers(end, np.float64, "the range of values", ndim=None)
+            values = _as_numbers(end, np.float64, "the value range", ndim=None)
             if values.shape not in ((), (self._n_features,)) or not np.isfinite(values).all():
-                raise InvalidInput(f"the range of values must have {self._n_features} finite ends on either side")
+                raise InvalidInput(f"each end of the value range must be 1 or {self._n_features} finite numbers")
             ends.append(np.broadcast_to(values, self._n_features))
         low, high = np.array(ends)
         if not (low < high).all():
@@ -204,7 +203,7 @@ def _check_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InvalidInput(f"class labels must be finite, got {values.tolist()}")
     if len(set(values.tolist())) != len(values):
-        raise InvalidInput(f"class labels must differ, got {values.tolist()}")
+        raise InvalidInput(f"class labels must be distinct, got {values.tolist()}")
     return values
 
 
@@ -213,7 +212,7 @@ def _check_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...
         return None
     result = tuple(str(name) for name in names)
     if len(result) != n_features:
-        raise InvalidInput(f"the model names {len(result)} features and takes {n_features}")
+        raise InvalidInput(f"the model names {len(result)} features but takes {n_features}")
     if len(set(result)) != len(result):
         twice = next(name for name in result if result.count(name) > 1)
         raise InvalidInput(f"two features are named {twice!r}; rename one")
@@ -238,20 +237,20 @@ def _as_numbers(values: npt.ArrayLike, dtype: type, where: str, ndim: int | None
 
 def _check_lengths(tree: dict[str, npt.NDArray[Any]], n: int, number: int) -> None:
     if n == 0:
-        raise InvalidInput(f"tree {number} has no node")
+        raise InvalidInput(f"tree {number} has no nodes")
     for name, values in tree.items():
         if len(values) != n:
-            raise InvalidInput(f"tree {number}: {name} has {len(values)} entries, feature has {n}; one per node each")
+            raise InvalidInput(f"tree {number}: {name} has {len(values)} entries, feature has {n}; give one per node")
     if tree["scores"].ndim != 2:
         raise InvalidInput(f"tree {number}: scores must be (n_nodes, n_scores), got shape {tree['scores'].shape}")
 
 
 def _breadth_first(tree: dict[str, npt.NDArray[Any]], number: int) -> npt.NDArray[np.int64]:
-    """Node numbers level by level, siblings side by side; refuses what is not one tree rooted at node 0."""
+    """Node numbers level by level, siblings side by side; refuses anything but one tree rooted at node 0."""
     inner = tree["feature"] >= 0
     parents = np.bincount(np.concatenate((tree["left"][inner], tree["right"][inner])), minlength=len(tree["feature"]))
     if (parents > 1).any():
-        raise InvalidInput(f"tree {number}, node {int(np.argmax(parents > 1))} has two parents; a tree has one each")
+        raise InvalidInput(f"tree {number}, node {int(np.argmax(parents > 1))} has two parents; in a tree it has one")
     if (parents[1:] == 0).any():
         raise InvalidInput(
             f"tree {number}, node {int(np.argmax(parents[1:] == 0)) + 1} is an orphan: no node leads to it"
@@ -284,7 +283,7 @@ def _frozen(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def blank_ensemble(n_features: int, classes: Any, feature_names: Any) -> Ensemble:
-    """A model of these features that always predicts the first class: what an attacker can be bound to."""
+    """A model with these features that always predicts the first class: something to bind an attacker to."""
     builder = EnsembleBuilder(n_features=n_features, classes=classes, feature_names=feature_names)
     votes = np.eye(len(classes))[:1]
     builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=votes)

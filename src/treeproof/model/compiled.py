@@ -1,4 +1,4 @@
-"""The ensemble as engines want it: integer cells, and scores in whole units with a stated slack."""
+"""An ensemble in the form that engines work on: integer cells, and scores in whole units with a stated slack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treeproof.model.score_rule import Decision
 
 
 def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
-    """The ensemble as the kernels want it: integer cells, and scores in whole units with a stated slack."""
+    """The ensemble in the form that kernels work on, and what they need to score exactly."""
     from treeproof._kernels.search.branch import Exact
     from treeproof._kernels.search.region import Model
 
@@ -50,22 +50,22 @@ def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
 
 
 def _kinds(leaf_scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Per leaf a number that it shares with exactly the leaves of the same scores."""
+    """A number for each leaf, shared by exactly the leaves with the same scores."""
     return np.unique(leaf_scores, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Leaf scores and offsets per class in whole units, and the slack within which only the exact scores decide.
 
-    Whole numbers can be added and taken off again without rounding. If the sums of two classes differ by more than
-    the slack, the library's own rounded scores order them alike: the slack covers every rounding of the library
+    Whole numbers can be added and subtracted again without rounding. If the sums of two classes differ by more than
+    the slack, the library's own rounded scores order them the same way: the slack covers every rounding of the library
     (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0.
     """
     rule = ensemble.rule
     leaves = ensemble.leaf_scores.astype(np.float64)
     base = [Fraction(float(b)) * (Fraction(rule.divisor) if rule.base_last else 1) for b in ensemble.base]
     if rule.decision == Decision.CUT:
-        # One score against a cut: class 0 has score 0, class 1 the score less the cut.
+        # One score against a cut: class 0 has score 0, class 1 the score minus the cut.
         leaves = np.column_stack((np.zeros(len(leaves)), leaves))
         base = [Fraction(0), base[0] - Fraction(rule.cut) * Fraction(rule.divisor)]
     per_node = np.zeros(ensemble.n_nodes)
@@ -85,7 +85,7 @@ def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[
 
 
 def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float:
-    """How far apart two sums can be whose probabilities still round to the same number, in units of the sums."""
+    """How far apart two sums can be while their probabilities still round to the same number, in units of the sums."""
     rule = ensemble.rule
     if rule.decision == Decision.SOFTMAX:
         # exp and the division are each off by a few steps, relative to probabilities.

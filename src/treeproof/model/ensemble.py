@@ -19,7 +19,7 @@ from treeproof.numbers.doubles import FloatArray
 
 
 class _WalkArrays(NamedTuple):
-    """The node arrays as the kernels want them: a leaf is its own left child, with threshold +inf."""
+    """The node arrays in the form that kernels walk: a leaf is its own left child, with threshold +inf."""
 
     feature: npt.NDArray[np.uint32]
     threshold: FloatArray
@@ -35,7 +35,7 @@ class Ensemble:
     """An additive tree ensemble that predicts bit for bit what its source model predicts.
 
     At node i a row goes left iff `x[feature[i]] <= threshold[i]` (a NaN iff `nan_left[i]`). Leaves have
-    `feature == -1`; their scores are `leaf_scores[leaf[i]]`. A right child stands behind its left sibling.
+    `feature == -1`; their scores are `leaf_scores[leaf[i]]`. A right child directly follows its left sibling.
     Made by `from_model`, `load_model` or `importers.EnsembleBuilder`, which check all of this.
     """
 
@@ -53,22 +53,22 @@ class Ensemble:
     n_features: int
     value_low: FloatArray
     value_high: FloatArray
-    """Per feature the numbers that the model takes: beyond, the library's cast would overflow."""
+    """The range of each feature that the model accepts; beyond it, the library's cast would overflow."""
     feature_names: tuple[str, ...] | None = None
     blanks_underscored: bool = False
-    """Whether the library put an underscore for each blank in the names of columns."""
+    """Whether the library put an underscore for each space in the names of columns."""
     handles_missing: bool = False
     origin: str = "treeproof"
-    """What the model was: library and class, for people to read."""
+    """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
-    """Predicts labels as the library does, if it is at hand: the ground truth that witnesses are replayed on."""
+    """Predicts labels as the library does, if available: the ground truth that witnesses are replayed on."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed from the fields is computed again.
+        # Whatever was computed from the fields is computed again.
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickle forgets that arrays are frozen, and kernels would be compiled once more for those that are not.
+        # Pickle forgets that arrays are frozen, and kernels would be compiled again for those that are not.
         for value in state.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -76,27 +76,27 @@ class Ensemble:
 
     @property
     def n_trees(self) -> int:
-        """How many trees there are."""
+        """The number of trees."""
         return len(self.roots)
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes all trees have together, leaves included."""
+        """The number of nodes of all trees together, leaves included."""
         return len(self.feature)
 
     @property
     def n_classes(self) -> int:
-        """How many labels the model can predict."""
+        """The number of labels that the model can predict."""
         return len(self.classes)
 
     @property
     def n_scores(self) -> int:
-        """1 where one score decides between two classes, else one score per class."""
+        """The number of scores: 1 where one score decides between two classes, else one per class."""
         return int(self.leaf_scores.shape[1])
 
     @cached_property
     def depths(self) -> npt.NDArray[np.int32]:
-        """Per tree the longest path in edges."""
+        """The longest path of each tree, in edges."""
         level = np.zeros(self.n_nodes, dtype=np.int32)
         frontier = self.roots
         depth = 0
@@ -128,7 +128,7 @@ class Ensemble:
 
     @cached_property
     def compiled(self) -> tuple[Any, Any]:
-        """The model as kernels want it: on integer cells, with scores in whole units; and how to score exactly."""
+        """The model as kernels work on it: integer cells, scores in whole units; and how to score exactly."""
         from treeproof.model.compiled import compile_ensemble
 
         return compile_ensemble(self)
@@ -141,23 +141,23 @@ class Ensemble:
         return fingerprint_of(self)
 
     def source_labels(self, X: FloatArray) -> npt.NDArray[Any]:
-        """What the source model itself predicts, or this ensemble where there is no source at hand."""
+        """What the source model itself predicts, or this ensemble if there is no source."""
         if self.source is None:
             return self.predict(X)
         from joblib import parallel_config
 
         # A library that uses joblib itself must not send its trees to the cluster, which may be gone after Ctrl-C.
         with warnings.catch_warnings(), parallel_config(backend="threading"):
-            # Models that were trained on a data frame say so when they are given an array.
+            # Models trained on a data frame warn when they are given an array.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             return np.asarray(self.source.predict(X)).reshape(-1)
 
     def without_source(self) -> Ensemble:
-        """The same model to keep or to send away: the library's own object is not part of it."""
+        """The same model without the library's own object, to keep or to send elsewhere."""
         return self._with(source=None)
 
     def with_classes(self, classes: Sequence[Any]) -> Ensemble:
-        """The same model with other names for its classes, and without the library's own object, which knows others."""
+        """The same model with other names for its classes, and without the library's own object."""
         given = [classes] if isinstance(classes, str) else list(classes)
         if len(given) != self.n_classes or len(set(given)) != len(given):
             raise InvalidInput(
@@ -168,18 +168,18 @@ class Ensemble:
         return dataclasses.replace(self, classes=np.array(given), source=None)
 
     def named_after(self, X: Any) -> Ensemble:
-        """The same model with the columns' names of a data frame, where it has none of its own: columns go by place."""
+        """The same model with a data frame's column names, if it has none of its own; columns match by position."""
         names = getattr(X, "columns", None)
         return self if names is None or not all(isinstance(name, str) for name in names) else self.named(names)
 
     def named(self, names: Sequence[str] | None) -> Ensemble:
-        """The same model with these names for its features, where it has none of its own and they are as many."""
+        """The same model with these names for its features, if it has none of its own and there is one for each."""
         if names is None or self.feature_names is not None or len(names) != self.n_features:
             return self
         return self._with(feature_names=tuple(names))
 
     def _with(self, **changes: Any) -> Ensemble:
-        """A copy with changes that leave what was computed from the trees as it is."""
+        """A copy with changes that do not affect what was computed from the trees."""
         copy = dataclasses.replace(self, **changes)
         for name in ("depths", "grid", "_walk", "compiled", "fingerprint"):
             if name in self.__dict__:
@@ -190,11 +190,11 @@ class Ensemble:
         return self  # never changes, and has nothing to unlearn
 
     def scores(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the scores that the decision compares, in the library's own precision."""
+        """The scores of each row that the decision compares, in the library's own precision."""
         return self._scores(self.check_rows(X))
 
     def predict_index(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Per row the index of the predicted class in `classes`."""
+        """The index in `classes` of the class predicted for each row."""
         from treeproof._kernels.walk import decide_rows
 
         scores = self._scores(self.check_rows(X))
@@ -203,10 +203,10 @@ class Ensemble:
         return out
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the label the source model predicts for it as an array of doubles, bit for bit.
+        """The label of each row, bit for bit the one that the source model predicts for an array of doubles.
 
-        Other types are converted to float64 first; a library may treat them in another way, as LightGBM does
-        with whole numbers, which it narrows to float32.
+        Other types are converted to float64 first; a library may treat them differently: LightGBM narrows whole
+        numbers to float32.
         """
         return self.classes[self.predict_index(X)]
 
@@ -219,13 +219,13 @@ class Ensemble:
                 raise TypeError("complex numbers have no order")
             rows = np.ascontiguousarray(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-            raise InvalidInput(f"X must hold numbers only: {error}") from None
+            raise InvalidInput(f"X must contain only numbers: {error}") from None
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise InvalidInput(
-                f"X has shape {rows.shape}, the model takes rows of {self.n_features} features; "
+                f"X has shape {rows.shape}, but the model takes rows of {self.n_features} features; "
                 f"pass an array of shape (n_rows, {self.n_features})"
             )
-        # One pass that is cheap and true for nearly every array, before any search for the culprit.
+        # One cheap pass that nearly every array survives, before any search for the culprit.
         if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
             self._refuse_values(rows)
         return rows
@@ -251,7 +251,7 @@ class Ensemble:
         extra = [name for name in columns if name not in expected and self._own_spelling(name) not in expected]
         if extra:
             raise InvalidInput(f"X has a column {extra[0]!r} that the model was not trained with; drop it")
-        raise InvalidInput(f"the columns of X are in another order than the model's; use X[{expected!r}]")
+        raise InvalidInput(f"the columns of X are not in the model's order; use X[{expected!r}]")
 
     def _refuse_values(self, rows: FloatArray) -> None:
         nan = np.isnan(rows)
@@ -259,13 +259,13 @@ class Ensemble:
         if outside.any():
             row, column = (int(i) for i in np.argwhere(outside)[0])
             raise InvalidInput(
-                f"row {row}, column {self.feature_name(column)}: {rows[row, column]} is outside the numbers that the "
-                f"model takes, {self.value_low[column]:.6g} to {self.value_high[column]:.6g}"
+                f"row {row}, column {self.feature_name(column)}: {rows[row, column]} is outside the range that the "
+                f"model accepts, {self.value_low[column]:.6g} to {self.value_high[column]:.6g}"
             )
         if not self.handles_missing:
             row, column = (int(i) for i in np.argwhere(nan)[0])
             raise InvalidInput(
-                f"row {row}, column {self.feature_name(column)} is NaN and the model does not take missing values; "
+                f"row {row}, column {self.feature_name(column)} is NaN, but the model does not accept missing values; "
                 "impute it first"
             )
 
@@ -277,29 +277,29 @@ class Ensemble:
         """The index of a feature given by index or name, or InvalidInput."""
         if isinstance(feature, str):
             if self.feature_names is None:
-                raise InvalidInput(f"the model has no feature names; give {feature!r} as an index")
+                raise InvalidInput(f"the model has no feature names; give an index instead of {feature!r}")
             name = self._own_spelling(feature)
             if name in self.feature_names:
                 return self.feature_names.index(name)
             raise InvalidInput(f"the model has no feature {feature!r}; it has {', '.join(self.feature_names)}")
         if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
-            raise InvalidInput(f"features are named by a string or an index, got {feature!r}")
+            raise InvalidInput(f"features are given by name or index, got {feature!r}")
         if not 0 <= feature < self.n_features:
             raise InvalidInput(f"feature {feature} is out of range; the model has features 0 to {self.n_features - 1}")
         return int(feature)
 
     def _own_spelling(self, name: str) -> str:
-        """The name as the model has it."""
+        """The name as the model spells it."""
         return name.replace(" ", "_") if self.blanks_underscored else name
 
     def class_index(self, labels: npt.ArrayLike | Sequence[Any]) -> npt.NDArray[np.int64]:
-        """Per label its index in `classes`, or InvalidInput naming the first unknown one."""
+        """The index of each label in `classes`, or InvalidInput naming the first unknown one."""
         try:
             values = np.asarray(labels)
         except ValueError as error:
-            raise InvalidInput(f"labels must be a list of one label a row: {error}") from None
+            raise InvalidInput(f"labels must be a list with one label per row: {error}") from None
         if values.ndim != 1:
-            raise InvalidInput(f"labels must be a list of one label a row, got shape {values.shape}")
+            raise InvalidInput(f"labels must be a list with one label per row, got shape {values.shape}")
         positions = {label: i for i, label in enumerate(self.classes.tolist())}
         out = np.empty(len(values), dtype=np.int64)
         for row, label in enumerate(values.tolist()):

@@ -1,4 +1,4 @@
-"""Thresholds to integer cells, and back to doubles inside a cell."""
+"""From thresholds to integer cells, and back to the doubles inside a cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAN_CELL = -1
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Per feature the sorted distinct thresholds e; the cell of x is the number of e < x.
+    """The sorted distinct thresholds e of each feature; the cell of x is the number of e < x.
 
     Cell c of feature f holds the doubles of `interval(f, c)`, and a split at `e = cuts[c]` goes left
     exactly for cells <= c.
@@ -45,17 +45,17 @@ class Grid:
 
     @property
     def n_features(self) -> int:
-        """How many features there are, split or not."""
+        """The number of features, split or not."""
         return len(self.offsets) - 1
 
     @property
     def n_cells(self) -> npt.NDArray[np.int64]:
-        """Per feature the number of cells."""
+        """The number of cells of each feature."""
         return np.diff(self.offsets) + 1
 
     @cached_property
     def start(self) -> npt.NDArray[np.int64]:
-        """Where each feature's cells begin if those of all features stand in one row; last, how many they are."""
+        """Where each feature's cells begin if those of all features are laid out in one row; and how many there are."""
         return np.concatenate(([0], np.cumsum(self.n_cells))).astype(np.int64)
 
     @cached_property
@@ -84,7 +84,7 @@ class Grid:
         return out
 
     def cell_of_cut(self, feature: npt.NDArray[np.integer], threshold: FloatArray) -> npt.NDArray[np.int32]:
-        """Per split the index of its threshold among its feature's cuts: it goes left for cells up to that."""
+        """The index of each split's threshold among its feature's cuts: cells up to it go left."""
         out = np.empty(len(feature), dtype=np.int32)
         for f in range(self.n_features):
             mine = feature == f

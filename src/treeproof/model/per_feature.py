@@ -1,4 +1,4 @@
-"""Settings a user gives once for all features, one per feature, or by feature name or index."""
+"""Settings that users give once for all features, one per feature, or by feature name or index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PerFeature(Generic[T]):
 
     @classmethod
     def of_numbers(cls, given: Any, what: str, parse: Callable[[Any, str], T]) -> PerFeature[T]:
-        """Reads one number, a list of numbers, or {feature: number}; `parse` checks one, named for messages."""
+        """Reads one number, a list of numbers, or {feature: number}; `parse` checks each, named for messages."""
         return cls._of(given, what, parse, lambda value: not isinstance(value, (list, tuple)))
 
     @classmethod
@@ -42,7 +42,7 @@ class PerFeature(Generic[T]):
             given = given.to_dict()  # a pandas Series, by its index
         if isinstance(given, Mapping):
             if not given:
-                raise InvalidInput(f"{what}: the mapping names no feature")
+                raise InvalidInput(f"{what}: the mapping names no features")
             keys = tuple(_as_key(key, what) for key in given)
             return cls(tuple(parse(value, f"{what} of feature {key!r}") for key, value in given.items()), keys)
         if hasattr(given, "tolist"):
@@ -55,7 +55,7 @@ class PerFeature(Generic[T]):
 
     @property
     def n_features(self) -> int | None:
-        """How many features a list was given for; None for one value or a mapping."""
+        """The number of features that a list was given for; None for one value or a mapping."""
         return None if self.shared or self.keys is not None else len(self.values)
 
     def map(self, change: Callable[[T], U]) -> PerFeature[U]:
@@ -73,7 +73,7 @@ class PerFeature(Generic[T]):
         for key, value in zip(self.keys, self.values, strict=True):
             index = ensemble.feature_index(key)
             if index in seen:
-                raise InvalidInput(f"features {seen[index]!r} and {key!r} are the same one; name it once")
+                raise InvalidInput(f"features {seen[index]!r} and {key!r} are the same; name it once")
             seen[index] = key
             bound[index] = value
         return bound
@@ -113,7 +113,7 @@ class PerFeature(Generic[T]):
 
 
 def as_number(value: Any, where: str) -> float:
-    """A double, exactly the number given; InvalidInput for anything else and for NaN."""
+    """The number as a double; InvalidInput for anything that is not a number, and for NaN."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InvalidInput(f"{where} must be a number, got {value!r}")
     try:
@@ -155,5 +155,5 @@ def _as_key(key: Any, what: str) -> int | str:
     if isinstance(key, np.integer):
         return int(key)
     if isinstance(key, bool) or not isinstance(key, (int, str)):
-        raise InvalidInput(f"{what}: features are named by a string or an index, got {key!r}")
+        raise InvalidInput(f"{what}: features are given by name or index, got {key!r}")
     return key

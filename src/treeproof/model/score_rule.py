@@ -17,7 +17,7 @@ class Decision(enum.IntEnum):
     SOFTMAX = 2
     """The largest softmax probability, rounded as the library rounds it."""
     SIGMOID = 3
-    """The largest of one-against-rest sigmoid probabilities, rounded likewise."""
+    """The largest one-against-rest sigmoid probability, rounded likewise."""
 
 
 @dataclass(frozen=True, slots=True)

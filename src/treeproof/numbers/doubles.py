@@ -1,4 +1,4 @@
-"""Exact steps and sums of doubles, the doubles beside a rational number, and the one interval convention: (lo, hi]."""
+"""Exact steps and sums of doubles, the doubles next to a rational number, and the one interval convention: (lo, hi]."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _sum_and_error(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, Floa
     a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
     with np.errstate(invalid="ignore", over="ignore"):
         s = np.asarray(a + b)
-        # With the larger one first, no step but the sum itself can overflow.
+        # With the larger number first, no step but the sum itself can overflow.
         swap = np.abs(a) < np.abs(b)
         large, small = np.where(swap, b, a), np.where(swap, a, b)
         error = np.asarray(small - (s - large))
@@ -119,14 +119,14 @@ def last_double_rounding_to(x: npt.ArrayLike) -> FloatArray:
     above = np.where(lowest, -LARGEST_FLOAT32, above)
     with np.errstate(invalid="ignore"):  # where x is +inf, which is answered below
         middle = below + (above - below) / 2
-    # Ties go to the even one: the middle rounds down exactly where x has an even last bit.
+    # Ties go to the even neighbour: the middle rounds down exactly where x has an even last bit.
     tie_rounds_down = (x.view(np.uint32) & 1) == 0
     # -inf has an even bit pattern and is where the tie at the end of the range goes.
     return np.where(np.isposinf(x), np.inf, np.where(tie_rounds_down, middle, next_down(middle)))
 
 
 def ordinal(x: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """A whole number per double that grows by one from each double to the next; both zeros are 0.
+    """A whole number for each double that grows by one from each double to the next; both zeros are 0.
 
     >>> int(ordinal(np.nextafter(1.0, 2.0)) - ordinal(1.0))
     1
@@ -165,7 +165,7 @@ def double_below(number: Fraction) -> float:
 
 
 def root_at_most(number: Fraction, power: int, unit: Fraction = Fraction(1)) -> float:
-    """The largest double s from 0 on with `(s * unit) ** power <= number`.
+    """The largest double s >= 0 with `(s * unit) ** power <= number`.
 
     >>> root_at_most(Fraction(9), 2), root_at_most(Fraction(9), 2, Fraction(1, 2))
     (3.0, 6.0)

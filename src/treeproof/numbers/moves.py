@@ -23,7 +23,7 @@ def some_move(
     narrower interval can fall between all differences, so doubles of equal step are solved as progressions.
     """
     (z_low, z_high), (w_low, w_high), (low, high) = box, cell, interval
-    # Only what can take part: w in [z_low + low, z_high + high], z in [w_low - high, w_high - low].
+    # Keep only what can take part: w in [z_low + low, z_high + high], z in [w_low - high, w_high - low].
     w_low, w_high = max(w_low, float(add_up(z_low, low))), min(w_high, float(add_down(z_high, high)))
     if w_low > w_high:
         return None
@@ -54,7 +54,7 @@ def _runs(low: float, high: float) -> list[Run]:
             step = Fraction(float(np.spacing(abs(low))))
             end = Fraction(2) ** (math.frexp(low)[1]) if abs(low) >= 2.0**-1022 else Fraction(2) ** -1022
         else:
-            # From a negative low upwards the step is that just above it, down to the power of two below |low|.
+            # From a negative low upwards the step is the one just above it, down to the power of two below |low|.
             step = Fraction(math.nextafter(low, math.inf)) - Fraction(low)
             mantissa, exponent = math.frexp(low)
             end = -(Fraction(2) ** (exponent - 1)) if mantissa != -0.5 else -(Fraction(2) ** (exponent - 2))

@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks and reports; whatever comes from users is escaped."""
+"""Small pieces of HTML for notebooks and reports; everything that comes from users is escaped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share with one decimal, and never 0 or 100 % unless it is exactly that.
+    """A share in percent with one decimal, and never 0 or 100 unless it is exactly that.
 
     >>> percent(0.25), percent(1.0), percent(0.99999), percent(1e-9)
     ('25.0 %', '100 %', '> 99.9 %', '< 0.1 %')
@@ -47,7 +47,7 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """A double for people: six digits, which may be fewer than it has.
+    """A double for display, in at most six digits, which may be fewer than it has.
 
     >>> number(0.1 + 0.2), number(1234567.0), number(2.0)
     ('0.3', '1.23457e+06', '2')
@@ -56,9 +56,9 @@ def number(value: float) -> str:
 
 
 def change(before: float, after: float) -> str:
-    """A move in six digits, both ends rounded away from each other.
+    """A move in at most six digits, both ends rounded away from each other.
 
-    Moves often end right behind a threshold, and a number rounded to the nearest could lie in front of it.
+    Moves often end just beyond a threshold, and an end rounded to nearest could fall short of it.
 
     >>> change(1.0, 2.5), change(1.6, 1.6500000000000001), change(770.0, 734.9999694824219), change(0.3, 0.1 + 0.2)
     ('1 → 2.5', '1.6 → 1.65001', '770 → 734.999', '0.3 → 0.300001')

@@ -1,4 +1,4 @@
-"""What is known of each row: one table, filled by tasks, put together by `verify`, and kept in its result."""
+"""What is known about each row: one table, filled by tasks, put together by `verify`, and kept in its result."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Refuted(enum.IntEnum):
 
 @dataclass(eq=False)
 class RowTable:
-    """Outcomes and counterexamples, an entry per row.
+    """Outcomes and counterexamples, one entry per row.
 
-    `resilience` has a line per neighbourhood. Where `refuted` says so, `neighbour` and `attacked` hold the
-    counterexample, and `epsilon_index` the neighbourhood in which it refutes resilience; -1 where it refutes stability,
-    or where a file did not say.
+    `resilience` is (n_epsilons, n_rows). Where `refuted` says so, `neighbour` and `attacked` hold the counterexample,
+    and `epsilon_index` the index of the neighbourhood in which it refutes resilience; that is -1 where it refutes
+    stability, or where a file does not say.
     """
 
     X: FloatArray
@@ -38,11 +38,11 @@ class RowTable:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int = 0
-    """How many boxes of cells the search looked at."""
+    """The number of boxes of cells that the search examined."""
 
     @classmethod
     def unknown(cls, X: FloatArray, correct: npt.NDArray[np.bool_], n_epsilons: int) -> RowTable:
-        """Nothing is known yet, but that rows with a wrong label are not resilient."""
+        """A table that knows nothing yet, except that rows with a wrong label are not resilient."""
         n = len(X)
         resilience = np.full((n_epsilons, n), Outcome.UNKNOWN, dtype=np.int8)
         resilience[:, ~correct] = Outcome.REFUTED
@@ -70,7 +70,7 @@ class RowTable:
         return np.asarray((self.stability == Outcome.UNKNOWN) | (self.resilience == Outcome.UNKNOWN).any(axis=0))
 
     def refute_stability(self, rows: npt.NDArray[np.integer], attacked: FloatArray) -> None:
-        """These rows are attacked themselves; what is not robust is resilient in no neighbourhood."""
+        """Records attacks on these rows themselves; what is not robust is not resilient in any neighbourhood."""
         self.stability[rows] = Outcome.REFUTED
         self.resilience[:, rows] = Outcome.REFUTED
         self.refuted[rows], self.epsilon_index[rows] = Refuted.STABILITY, -1
@@ -79,13 +79,13 @@ class RowTable:
     def refute_resilience(
         self, rows: npt.NDArray[np.integer], epsilon_index: int, neighbour: FloatArray, attacked: FloatArray
     ) -> None:
-        """Neighbours of these rows are attacked, in this neighbourhood."""
+        """Records attacks on neighbours of these rows, within this neighbourhood."""
         self.resilience[epsilon_index, rows] = Outcome.REFUTED
         self.refuted[rows], self.epsilon_index[rows] = Refuted.RESILIENCE, epsilon_index
         self.neighbour[rows], self.attacked[rows] = neighbour, attacked
 
     def take(self, rows: npt.NDArray[np.integer], part: RowTable) -> None:
-        """Keeps what a table of these rows knows; what it leaves open may be known here."""
+        """Takes over what a table of these rows knows; what that leaves open may be known here."""
         self.stability[rows] = _known(part.stability, self.stability[rows])
         self.resilience[:, rows] = _known(part.resilience, self.resilience[:, rows])
         found = part.has_witness

@@ -26,7 +26,7 @@ class Outcome(enum.IntEnum):
 
 
 class Status(enum.IntEnum):
-    """What is known of a point: no attack changes its label, some attack does, or neither is proved."""
+    """What is known about a point: no attack changes its label, some attack does, or neither is proved."""
 
     STABLE = 0
     UNSTABLE = 1
@@ -49,7 +49,7 @@ class Bounds:
 
     @classmethod
     def of(cls, outcomes: npt.NDArray[np.int8]) -> Bounds:
-        """The share of proved rows; open ones may go either way. Of no rows at all it is NaN, as a mean is."""
+        """The share of proved rows; open ones may go either way. Like a mean, it is NaN for no rows."""
         n = len(outcomes)
         if n == 0:
             return cls(math.nan, math.nan)
@@ -63,7 +63,7 @@ class Bounds:
 
     def __float__(self) -> float:
         if not self.exact:
-            raise ValueError(f"not decided: between {self.lower} and {self.upper}; use .lower or .upper")
+            raise ValueError(f"undecided: between {self.lower} and {self.upper}; use .lower or .upper")
         return self.lower
 
     def __repr__(self) -> str:
@@ -93,18 +93,18 @@ class Witness:
 
     @property
     def moved(self) -> dict[int | str, tuple[float, float]]:
-        """Per column that the attacker changed, by name where there are names: its value before and after."""
+        """The value before and after of each column that the attacker changed, by name if columns have names."""
         names: Any = range(len(self.x)) if self.feature_names is None else self.feature_names
         return {names[f]: ends for f, ends in self.moved_by_position.items()}
 
     @property
     def moved_by_position(self) -> dict[int, tuple[float, float]]:
-        """The same by the position of the column."""
+        """The same by the positions of the columns."""
         same = (self.neighbour == self.attacked) | (np.isnan(self.neighbour) & np.isnan(self.attacked))
         return {int(f): (float(self.neighbour[f]), float(self.attacked[f])) for f in np.flatnonzero(~same)}
 
     def in_words(self, most: int = 4) -> str:
-        """The moves for people, the first few of them: `income 3 → 2.5, age 30 → 31 and 2 more`."""
+        """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`."""
         called = "feature " if self.feature_names is None else ""
         moves = [f"{called}{name} {change(*ends)}" for name, ends in self.moved.items()]
         return ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
@@ -112,12 +112,12 @@ class Witness:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of one row."""
+    """What is known about one row."""
 
     stability: Outcome
     robustness: Outcome
     resilience: Outcome | None
-    """None where no neighbourhood was asked for."""
+    """None if no neighbourhood was asked for."""
     witness: Witness | None
     """The counterexample to stability if there is one, else to resilience, in the smallest neighbourhood refuted."""
 

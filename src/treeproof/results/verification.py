@@ -25,7 +25,7 @@ from treeproof.results.verification_file import content_of, fields_of
 from treeproof.threat.attacker import Attacker
 
 MAX_WITNESSES, MAX_CHARACTERS = 5, 120
-"""What a notebook shows: rows, and characters of the attacker."""
+"""What a notebook shows at most: counterexamples, and characters of the attacker."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +42,18 @@ class Verification:
     neighbour_label: npt.NDArray[Any]
     attacked_label: npt.NDArray[Any]
     epsilons: tuple[Any, ...]
-    """The neighbourhoods: a number each, a tuple with one number per feature, or {feature: number}."""
+    """The neighbourhoods, each a number, a tuple with one number per feature, or {feature: number}."""
     seconds: float
     interrupted: bool = False
     feature_names: tuple[str, ...] | None = None
     model: str = ""
     attacker: Attacker | None = None
     fingerprint: str = ""
-    """Tells models that predict differently apart."""
+    """Differs between models that predict differently."""
     epsilon_names: tuple[str, ...] | None = None
-    """What to call the neighbourhoods, where their numbers do not tell people enough."""
+    """Names for the neighbourhoods, if their numbers alone say too little."""
     index: Any = None
-    """The index of the data frame that was verified, if it was one; files do not keep it."""
+    """The index of the data frame that was verified, if any; files do not keep it."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -65,12 +65,12 @@ class Verification:
 
     @property
     def stability(self) -> npt.NDArray[np.int8]:
-        """Per row the Outcome of stability."""
+        """The Outcome of stability for each row."""
         return self.rows.stability
 
     @property
     def resilience_by_epsilon(self) -> tuple[npt.NDArray[np.int8], ...]:
-        """The Outcomes of resilience per entry of `epsilons`, in that order."""
+        """The Outcomes of resilience for each of `epsilons`, in that order."""
         return tuple(self.rows.resilience)
 
     @property
@@ -80,17 +80,17 @@ class Verification:
 
     @property
     def neighbour(self) -> FloatArray:
-        """Per row the neighbour that its counterexample starts from, where it has one."""
+        """The neighbour that each row's counterexample starts from, where it has one."""
         return self.rows.neighbour
 
     @property
     def attacked(self) -> FloatArray:
-        """Per row that neighbour after the attack, where it has a counterexample."""
+        """That neighbour after the attack, for each row that has a counterexample."""
         return self.rows.attacked
 
     @property
     def boxes(self) -> int:
-        """How many boxes of cells the search looked at."""
+        """The number of boxes of cells that the search examined."""
         return self.rows.boxes
 
     @cached_property
@@ -100,7 +100,7 @@ class Verification:
 
     @property
     def robustness_outcomes(self) -> npt.NDArray[np.int8]:
-        """Robust is stable and correct."""
+        """The Outcome of robustness for each row: robust means stable and correct."""
         return np.where(self.correct, self.stability, np.int8(Outcome.REFUTED))
 
     @property
@@ -115,15 +115,15 @@ class Verification:
 
     @property
     def resilience(self) -> Bounds | None:
-        """The share of rows that are robust and stable in their whole neighbourhood; None if none was asked for.
+        """The share of rows that are robust and stable in their whole neighbourhood; None if that was not asked for.
 
-        With several neighbourhoods, that of the first; see `resilience_at`.
+        With several neighbourhoods, this is the first one's; see `resilience_at`.
         """
         return Bounds.of(self.resilience_by_epsilon[0]) if self.epsilons else None
 
     @property
     def resilience_at(self) -> dict[Any, Bounds]:
-        """Resilience per ε, for neighbourhoods given as plain numbers."""
+        """Resilience for each ε, for neighbourhoods given as plain numbers."""
         return {
             epsilon: Bounds.of(outcomes)
             for epsilon, outcomes in zip(self.epsilons, self.resilience_by_epsilon, strict=True)
@@ -164,7 +164,7 @@ class Verification:
         return pd.DataFrame(self._columns(), index=self.index)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """The same as a CSV file, without pandas."""
+        """Writes the same table as a CSV file, without pandas."""
         columns = self._columns()
         text = io.StringIO(newline="")
         lines = csv.writer(text, lineterminator="\n")
@@ -187,7 +187,7 @@ class Verification:
 
     @property
     def names_of_epsilons(self) -> list[str]:
-        """Short names of the neighbourhoods: those given, the number, or the place of one that has many numbers."""
+        """Short names of the neighbourhoods: those given, the number, or the position of one that has many."""
         if self.epsilon_names is not None:
             return [f"ε = {name}" for name in self.epsilon_names]
         many = [k for k, epsilon in enumerate(self.epsilons) if not isinstance(epsilon, (int, float))]
@@ -212,7 +212,7 @@ class Verification:
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> Verification:
-        """The result of a JSON file, or of JSON text that starts with a brace."""
+        """The result in a JSON file, or in JSON text that starts with a brace."""
         if isinstance(source, str) and source.lstrip()[:1] == "{":
             text, where = source, "the text"
         else:
@@ -246,7 +246,9 @@ class Verification:
         rows = np.flatnonzero(self.has_witness & self.correct)
         if len(rows):
             first = rows[:MAX_WITNESSES].tolist()
-            parts.append(f"<p>{len(rows)} rows are broken{', the first:' if len(first) < len(rows) else ':'}</p>")
+            parts.append(
+                f"<p>Attacks break {len(rows)} rows{f'; the first {len(first)}' if len(first) < len(rows) else ''}:</p>"
+            )
             parts.append(table(["row", "label", "attack", "label after"], [self._witness_in_cells(i) for i in first]))
         return "".join(parts)
 
@@ -254,7 +256,7 @@ class Verification:
         witness = self.witness(row)
         assert witness is not None
         return (
-            f"{row}{' near it' if witness.is_nearby else ''}",
+            f"near {row}" if witness.is_nearby else row,
             witness.label,
             witness.in_words(),
             witness.attacked_label,

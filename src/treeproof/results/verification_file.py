@@ -1,4 +1,4 @@
-"""The JSON file of a verification: exact, checked, read back or refused in one line. docs/format.md describes it."""
+"""The JSON file of a verification: exact, checked, read back or refused with one line. docs/format.md describes it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from treeproof.threat.epsilon import plain_epsilon
 
 FORMAT = "treeproof-verification"
 VERSION = 2
-"""Version 1 said only whether a row has a counterexample, in `has_witness`; it is still read."""
+"""Version 1, which is still read, says only whether a row has a counterexample, in `has_witness`."""
 
-# What a file holds besides scalars; rows are (n, n_features) doubles.
+# What a file contains besides scalars; rows are (n, n_features) doubles.
 _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
 _ROWS = ("X", "neighbour", "attacked")
 _SCALARS: dict[str, tuple[type, ...]] = {
@@ -43,7 +43,7 @@ _FIELDS = {
 
 
 def content_of(result: Any) -> dict[str, Any]:
-    """A Verification as what JSON can hold; a missing value is null, and so is an infinite ε."""
+    """A Verification as the content of its JSON file; a missing value is null, and so is an infinite ε."""
     labels = {name: getattr(result, name) for name in _LABELS}
     rows: RowTable = result.rows
     return {
@@ -69,7 +69,7 @@ def content_of(result: Any) -> dict[str, Any]:
 
 
 def fields_of(text: str) -> dict[str, Any]:
-    """The fields of the Verification that this JSON text holds, or ValueError, TypeError, … for anything else."""
+    """The fields of the Verification in this JSON text, or ValueError, TypeError, … for anything else."""
     content = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'it lacks "format": "{FORMAT}"')
@@ -81,7 +81,7 @@ def fields_of(text: str) -> dict[str, Any]:
         raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
     for name, kinds in _SCALARS.items():
         if type(content[name]) not in kinds:
-            raise InvalidInput(f"{name} is {content[name]!r}")
+            raise InvalidInput(f"{name} has the wrong type: {content[name]!r}")
     names, width = content["feature_names"], content["n_features"]
     if names is not None and (len(_list(names, "feature_names", (str,))) != width):
         raise InvalidInput(f"it has {len(names)} feature names for {width} features")
@@ -141,23 +141,25 @@ def _refuted_from_json(
         elif type(value) is int and -1 <= value < n_epsilons:
             refuted[row], index[row] = Refuted.RESILIENCE, value
         elif value is not None:
-            raise InvalidInput(f'refuted holds {value!r}; it is null, "stability" or the number of a neighbourhood')
+            raise InvalidInput(
+                f'refuted must not contain {value!r}; an entry is null, "stability" or the number of a neighbourhood'
+            )
     return refuted, index
 
 
 def _refuse_constant(token: str) -> Any:
-    raise InvalidInput(f"{token} is no JSON")
+    raise InvalidInput(f"{token} is not JSON")
 
 
 def _list(values: Any, name: str, kinds: tuple[type, ...], length: int | None = None) -> list[Any]:
-    """The list that a file has under this name, of entries of these types exactly."""
+    """The list that a file has under this name; its entries must be of exactly these types."""
     if not isinstance(values, list):
         raise InvalidInput(f"{name} is not a list")
     if length is not None and len(values) != length:
         raise InvalidInput(f"{name} has {len(values)} entries instead of {length}")
     for value in values:
         if type(value) not in kinds:
-            raise InvalidInput(f"{name} holds {value!r}")
+            raise InvalidInput(f"{name} must not contain {value!r}")
     return values
 
 
@@ -177,7 +179,7 @@ def _epsilon_from_json(content: Any) -> Any:
 def _size(value: Any, where: str) -> float:
     number = as_size(value, where)
     if math.isinf(number):
-        raise InvalidInput(f"{where} {value!r} is no number of a file: an infinite one is null")
+        raise InvalidInput(f"{where} {value!r} is infinite, which a file writes as null")
     return number
 
 
@@ -191,10 +193,10 @@ def _plain_label(label: Any) -> Any:
 def _labels_from_json(values: Any, name: str, n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     kinds = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,), "O": (str, bool, int, float)}
     if dtype.kind not in kinds:
-        raise InvalidInput(f"label_dtype {dtype} is none of labels")
+        raise InvalidInput(f"label_dtype {dtype} is not a dtype of labels")
     array = np.array(_list(values, name, kinds[dtype.kind], n), dtype=dtype)
     if array.tolist() != values:
-        raise InvalidInput(f"{name} holds labels that do not fit {dtype}")
+        raise InvalidInput(f"{name} contains labels that do not fit {dtype}")
     return array
 
 
@@ -218,5 +220,5 @@ def _rows_from_json(values: Any, name: str, n: int, width: int) -> FloatArray:
         dtype=np.float64,
     ).reshape(n, width)
     if np.isinf(rows).any():
-        raise InvalidInput(f"{name} holds a number that is too large for a double")
+        raise InvalidInput(f"{name} contains a number that is too large for a double")
     return rows

@@ -1,4 +1,4 @@
-"""When to give up, and the one token that says so to everybody: threads, compiled loops, and tasks elsewhere."""
+"""When to give up, and the one stop token that tells everyone: threads, compiled loops, and tasks elsewhere."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ GO_ON, LATE, INTERRUPTED = 0, -1, -2
 
 @dataclass
 class Limits:
-    """Seconds per row, a moment (time.monotonic) for everything, and `stop` (1,), the token that compiled loops read.
+    """Seconds per row, a deadline (time.monotonic) for everything, and `stop` (1,), the token that compiled loops read.
 
-    In another process the limits end at the same moment, however long a task waits in its queue; Ctrl-C stays here.
+    In another process the deadline is the same moment, however long a task waits in its queue; Ctrl-C stays here.
     """
 
     timeout: float | None = None
@@ -30,7 +30,7 @@ class Limits:
 
     @classmethod
     def of(cls, *, timeout: Any = None, max_seconds: Any = None) -> Limits:
-        """As the user states them, the moment counted from now."""
+        """The limits as the user gives them, with the deadline counted from now."""
         in_all = as_seconds(max_seconds, "max_seconds")
         return cls(as_seconds(timeout, "timeout"), None if in_all is None else time.monotonic() + in_all)
 
@@ -40,13 +40,13 @@ class Limits:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.timeout = state["timeout"]
-        # Never later than that, should the clock of this machine be behind.
+        # If this machine's clock is behind, the wait counts as 0: it never adds time.
         waited = max(0.0, time.time() - state["now"])
         self.deadline = None if state["left"] is None else time.monotonic() + state["left"] - waited
         self.stop = np.zeros(1, dtype=np.int64)
 
     def is_over(self) -> bool:
-        """Whether nothing more should be started; looks at the clock, and tells everybody who looks at `stop`."""
+        """Whether nothing more should be started; checks the clock, and tells everyone who reads `stop`."""
         if self.stop[0] == GO_ON and self.deadline is not None and time.monotonic() >= self.deadline:
             self.stop[0] = LATE
         return bool(self.stop[0] != GO_ON)
@@ -57,17 +57,17 @@ class Limits:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
+        """Whether Ctrl-C ended everything."""
         return bool(self.stop[0] == INTERRUPTED)
 
     @property
     def late(self) -> bool:
-        """Whether time ended it."""
+        """Whether the deadline ended everything."""
         return bool(self.stop[0] == LATE)
 
 
 def as_seconds(value: Any, name: str) -> float | None:
-    """A time limit; None and infinity are none."""
+    """A time limit in seconds; None and infinity mean no limit."""
     if value is None:
         return None
     seconds = as_number(value, name)
@@ -77,7 +77,7 @@ def as_seconds(value: Any, name: str) -> float | None:
 
 
 def as_count(value: Any, name: str, least: int = 1) -> int | None:
-    """A limit that is a whole number; None and infinity are none."""
+    """A limit that is a whole number; None and infinity mean no limit."""
     if value is None or (isinstance(value, float) and value == math.inf):
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
@@ -90,7 +90,7 @@ def as_count(value: Any, name: str, least: int = 1) -> int | None:
 
 
 def check_jobs(n_jobs: Any) -> None:
-    """Refuses what joblib cannot take as a number of workers."""
+    """Refuses what joblib cannot use as a number of workers."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not whole or n_jobs == 0):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, else a line now and then."""
+"""Progress on stderr: a bar in a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINE_EVERY = 5.0
 
 @contextmanager
 def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator[Callable[[int], None]]:
-    """Progress on stderr, if wanted: a bar on a terminal, else a line now and then; hands out what moves it on."""
+    """Shows progress on stderr, if wanted; yields the function that advances it by a number of steps."""
     if not wanted:
         yield lambda _: None
         return
@@ -31,7 +31,7 @@ def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator
 
 @contextmanager
 def progress_line(wanted: bool, doing: str) -> Iterator[Callable[[str], None]]:
-    """The same for work whose end is not known; hands out the function that says how far it is."""
+    """Does the same for work whose end is not known; yields the function that says how far it is."""
     if not wanted:
         yield lambda _: None
         return
@@ -55,12 +55,12 @@ class _Lines:
         self.said = time.monotonic() - LINE_EVERY
 
     def advance(self, n: int) -> None:
-        """So many more are done."""
+        """Counts n more as done."""
         self.done += n
         self.say(f"{self.done:,} of {self.total:,}", at_once=self.done >= self.total)
 
     def say(self, text: str, at_once: bool = False) -> None:
-        """This is how far it is."""
+        """Says how far it is, unless the last line is too recent."""
         if at_once or time.monotonic() - self.said >= LINE_EVERY:
             self.said = time.monotonic()
             print(f"{self.doing} {text}", file=sys.stderr, flush=True)  # noqa: T201

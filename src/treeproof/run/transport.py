@@ -1,4 +1,4 @@
-"""How models, and whatever else tasks share, travel to workers: once to each process."""
+"""How models, and whatever else tasks share, reach workers: once per process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_ARRIVED = 4
-"""How many pieces of content a worker process keeps for the tasks to come."""
+"""The number of pieces of content that a worker process keeps for later tasks."""
 
 T = TypeVar("T")
 
 
 class Carried(Generic[T]):
-    """Content on its way to workers. Threads share it; each process gets and unpacks it once, without its source.
+    """Content on its way to workers. Threads share it; each process receives and unpacks it once, without its source.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from treeproof import from_model
@@ -35,7 +35,7 @@ class Carried(Generic[T]):
 
     @cached_property
     def _packed(self) -> tuple[bytes, npt.NDArray[np.uint8]]:
-        # The library's own model stays here: workers never ask it.
+        # The library's own model stays here: workers never need it.
         without_source = getattr(self.content, "without_source", lambda: self.content)
         # One large array: joblib maps it into the memory of its processes instead of copying it.
         content = pickle.dumps(without_source(), protocol=5)
@@ -45,12 +45,12 @@ class Carried(Generic[T]):
         return _arrive, self._packed
 
     def __sizeof__(self) -> int:
-        # Dask sends an argument to its workers once, instead of with every task, if it says that it is large.
+        # Dask sends an argument to its workers once, instead of with every task, if the argument says that it is large.
         return object.__sizeof__(self) + _bytes_in(self.content)
 
 
 def _bytes_in(content: Any) -> int:
-    """The bytes of all arrays in a dataclass and the dataclasses it is made of."""
+    """The bytes of all arrays in a dataclass and in the dataclasses inside it."""
     if isinstance(content, np.ndarray):
         return content.nbytes
     if not dataclasses.is_dataclass(content):
@@ -63,7 +63,7 @@ _arriving = threading.Lock()
 
 
 def _arrive(digest: bytes, content: npt.NDArray[np.uint8]) -> Carried[Any]:
-    """The content in a worker process: what is here already, so that tables made from it are made only once."""
+    """The content in a worker process: the copy already here, if any, so that its tables are made only once."""
     with _arriving:
         if digest not in _arrived:
             _arrived[digest] = Carried(pickle.loads(content.data))

@@ -1,4 +1,4 @@
-"""Work in a thread of its own, while the caller looks at the clock and waits for Ctrl-C."""
+"""Runs work in a thread of its own, while the caller watches the clock and waits for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ T = TypeVar("T")
 
 
 class Door:
-    """Lets results in until nobody waits for them any more."""
+    """Lets results in until nobody is waiting for them any more."""
 
     def __init__(self) -> None:
         self._closed, self._lock = False, threading.Lock()
 
     def let_in(self, take: Callable[[], None]) -> bool:
-        """Calls `take` if the door is open; whether it was."""
+        """Calls `take` if the door is open; returns whether it was."""
         with self._lock:
             if not self._closed:
                 take()
             return not self._closed
 
     def close(self) -> None:
-        """Waits for what is coming in, and lets nothing in afterwards."""
+        """Waits for whatever is coming in, and lets nothing in afterwards."""
         with self._lock:
             self._closed = True
 
@@ -41,14 +41,14 @@ def run_watched(
     look: Callable[[], None] | None = None,
     grace: float | None = None,
 ) -> bool:
-    """Runs work, ends it when the limits say so; returns whether Ctrl-C did.
+    """Runs the work and ends it when the limits say so; returns whether Ctrl-C ended it.
 
-    Compiled code cannot be interrupted, and joblib throws away the tasks under way when it is; in a thread of ours
-    neither matters. `look` is called at every look at the clock. After Ctrl-C the work is waited for, for `grace`
-    seconds at most; a second Ctrl-C ends the wait. What is still under way then finds the door closed.
+    Compiled code cannot be interrupted, and joblib throws away unfinished tasks when it is; in a thread of our own,
+    neither matters. `look` is called at every look at the clock. After Ctrl-C, the wait for the work lasts at most
+    `grace` seconds; a second Ctrl-C ends it. Whatever is still running then finds the door closed.
     """
     failure: list[BaseException] = []
-    # An event, because an interrupted `Thread.join` takes a running thread for ended (seen on Python 3.11).
+    # An event, because an interrupted `Thread.join` takes a running thread for a finished one (seen on Python 3.11).
     done, door = threading.Event(), Door()
 
     def run() -> None:
@@ -63,14 +63,14 @@ def run_watched(
     threading.Thread(target=run, daemon=True).start()
     interrupted = _wait(done, limits, look, grace)
     door.close()
-    # Worker processes get a Ctrl-C of their own, and die of it or hand it on.
+    # Worker processes receive Ctrl-C themselves, and die of it or pass it on.
     if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
         raise failure[0]
     return interrupted or bool(failure)
 
 
 def watched(work: Callable[[], T], limits: Limits, look: Callable[[], None] | None = None) -> T:
-    """What the work returns, which ends early when the limits say so; after Ctrl-C, KeyboardInterrupt."""
+    """What the work returns, ended early when the limits say so; raises KeyboardInterrupt after Ctrl-C."""
     result: list[T] = []
     if run_watched(lambda _: result.append(work()), limits, look):
         raise KeyboardInterrupt
@@ -78,7 +78,7 @@ def watched(work: Callable[[], T], limits: Limits, look: Callable[[], None] | No
 
 
 def kept_after_ctrl_c(work: Callable[[], T], limits: Limits) -> T:
-    """What the work returns, also after Ctrl-C, which ends it early; a second Ctrl-C raises as usual."""
+    """What the work returns, even if Ctrl-C ends it early; a second Ctrl-C raises as usual."""
     result: list[T] = []
     run_watched(lambda _: result.append(work()), limits)
     if not result:

@@ -14,7 +14,7 @@ from treeproof.run.transport import Carried
 from treeproof.run.watch import Door, run_watched
 
 GRACE = 2.0
-"""Seconds to wait after Ctrl-C for workers that cannot be told to stop, those of other processes."""
+"""Seconds to wait after Ctrl-C for workers that cannot be told to stop: those in other processes."""
 
 Content = TypeVar("Content")
 Task = TypeVar("Task")
@@ -22,12 +22,12 @@ Answer = TypeVar("Answer")
 
 
 def in_groups(n: int, size: int) -> list[npt.NDArray[np.int64]]:
-    """The numbers from 0 to n - 1 in groups of this size, the last one perhaps smaller."""
+    """The numbers from 0 to n - 1 in groups of this size; the last may be smaller."""
     return [np.arange(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def n_workers(n_jobs: Any) -> int:
-    """How many workers joblib would use, where it was called from."""
+    """The number of workers that joblib would use in the calling thread."""
     from joblib import effective_n_jobs
 
     check_jobs(n_jobs)
@@ -35,9 +35,9 @@ def n_workers(n_jobs: Any) -> int:
 
 
 class Crew(Generic[Content]):
-    """joblib's workers, and what all their tasks share; with it, they are kept from one call to the next.
+    """joblib's workers, and what all their tasks share; inside `with`, they are kept from one call to the next.
 
-    Make it in the thread that called treeproof: `joblib.parallel_config` holds for that thread only.
+    Make it in the thread that called treeproof: `joblib.parallel_config` applies to that thread only.
     """
 
     def __init__(self, content: Content, n_jobs: int | None) -> None:
@@ -55,7 +55,7 @@ class Crew(Generic[Content]):
         self._parallel.__exit__(*problem)
 
     def answers(self, work: Callable[[Content, Task], Answer], tasks: Iterable[Task]) -> Iterator[Answer]:
-        """The answers to the tasks, in their order, as they come."""
+        """The answers to the tasks, in order, as they arrive."""
         from joblib import delayed
 
         answers: Iterator[Answer] = self._parallel(delayed(_work)(work, self._carried, task) for task in tasks)
@@ -76,8 +76,8 @@ def run_tasks(
 ) -> bool:
     """Hands the answer to every task to `take`, in order; returns whether Ctrl-C ended it early.
 
-    After Ctrl-C the tasks under way stop early and still deliver what they decided. `take` is not called any more
-    afterwards.
+    After Ctrl-C, running tasks stop early and still deliver what they have decided. Once this has returned, `take` is
+    not called again.
     """
     crew = Crew(content, n_jobs)
 

@@ -1,4 +1,4 @@
-"""Attackers, as users state them and as files hold them."""
+"""Attackers, as users describe them and as files store them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
 from treeproof.threat.threat import Threat
 
 MAX_POWER = 64
+MAX_COST = 2**40
 FORMAT = "treeproof-attacker"
 VERSION = 1
 
@@ -27,8 +28,8 @@ class Attacker:
 
     `intervals` is one `(low, high)` for all features, one per feature, or `{feature: (low, high)}` by name
     or index, where features not named cannot be touched. Costs are whole numbers, 1 each by default; the
-    attacker pays a feature's cost once to move it by any number of its interval, and spends at most
-    `budget` (None: no limit). With `domain`, neighbours and attacked values stay inside given ranges.
+    attacker pays a feature's cost once to move it by any amount in its interval, and spends at most
+    `budget` (None: no limit). With `domain`, neighbours and attacked values stay inside the given ranges.
 
     >>> Attacker((-0.03, 0.0), budget=1)
     Attacker((-0.03, 0.0), budget=1)
@@ -74,14 +75,14 @@ class Attacker:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        # Two lists that do not fit each other can be told without a model.
+        # That two lists do not fit each other can be seen without a model.
         widths = {v.n_features for v in (self.intervals, self.costs, self.domain) if v is not None and v.n_features}
         if len(widths) > 1:
             raise InvalidInput(f"the attacker's lists have different lengths: {', '.join(map(str, sorted(widths)))}")
 
     @classmethod
     def linf(cls, delta: Any, *, features: Any = None, domain: Any = None) -> Attacker:
-        """Moves every feature (or those of `features`) by at most delta: one number, one per feature or by name.
+        """Moves every feature (or those in `features`) by at most delta: one number, one per feature, or by name.
 
         >>> Attacker.linf(0.05)
         Attacker((-0.05, 0.05))
@@ -91,19 +92,19 @@ class Attacker:
 
     @classmethod
     def l0(cls, k: int, *, features: Any = None, domain: Any = None) -> Attacker:
-        """Rewrites at most k features (of `features`) to anything.
+        """Sets at most k features (of those in `features`) to any values.
 
         >>> Attacker.l0(2)
         Attacker((-inf, inf), budget=2)
         """
         if k is None:
-            raise InvalidInput("k is None; say how many features the attacker may rewrite")
+            raise InvalidInput("k is None; give the number of features that the attacker may change")
         anything = PerFeature.of_pairs((-math.inf, math.inf), "interval", _as_interval)
         return cls(_only(anything, features), budget=k, domain=domain)
 
     @classmethod
     def lp(cls, p: float, radius: float, *, features: Any = None, domain: Any = None) -> Attacker:
-        """Moves (those of) the features by at most `radius` in the Lp norm; p is a whole number or infinite.
+        """Moves all features (or `features`) by at most `radius` in the Lp norm; p is a whole number or infinite.
 
         >>> Attacker.lp(2, 0.1)
         Attacker.lp(2, 0.1)
@@ -126,7 +127,7 @@ class Attacker:
 
     @property
     def n_features(self) -> int | None:
-        """The width that lists in the attacker ask for; None where it fits any model."""
+        """The number of features that the attacker's lists are made for; None if it fits any model."""
         for values in (self.intervals, self.costs, self.domain):
             if values is not None and values.n_features is not None:
                 return values.n_features
@@ -151,7 +152,7 @@ class Attacker:
             if not (low <= high).all():
                 f = int(np.argmin(low <= high))
                 raise InvalidInput(
-                    f"the domain of feature {ensemble.feature_name(f)} has no number that the model takes"
+                    f"the domain of feature {ensemble.feature_name(f)} contains no number that the model accepts"
                 )
         return Threat(
             low=reach[:, 0].copy(),
@@ -186,7 +187,7 @@ class Attacker:
         """The attacker of a JSON file: treeproof's own, or the paper authors' list of features.
 
         The authors' file is `[[left, right, left_open, right_open, cost], …]`, one entry per feature, and says
-        nothing of the budget: give it here. `source` is a path, or JSON text that begins with `{` or `[`.
+        nothing about the budget: give it here. `source` is a path, or JSON text that begins with `{` or `[`.
         """
         text, where = _read_source(source)
         try:
@@ -241,7 +242,7 @@ class Attacker:
             intervals.append((low, high))
             costs.append(cost)
         if not rows:
-            raise InvalidInput(f"{where} lists no feature")
+            raise InvalidInput(f"{where} lists no features")
         return cls(intervals, costs=costs, budget=budget)
 
     def __repr__(self) -> str:
@@ -258,12 +259,12 @@ class Attacker:
 
 
 def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeature[tuple[float, float]]:
-    """Those intervals on the given features only, every other feature untouchable."""
+    """The intervals on the given features only; every other feature is untouchable."""
     if features is None:
         return intervals
     if intervals.keys is not None or intervals.n_features is not None:
         raise InvalidInput(
-            "features= restricts one number that is meant for all; leave it out where features are named"
+            "features= restricts a single number to some features; leave it out if each feature has its own"
         )
     names = [features] if np.ndim(features) == 0 else list(features)
     if not names:
@@ -274,7 +275,7 @@ def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeatu
 def _as_interval(value: Any, where: str) -> tuple[float, float]:
     low, high = as_pair(value, where)
     if low == math.inf or high == -math.inf:
-        raise InvalidInput(f"{where} {value!r} holds no finite move")
+        raise InvalidInput(f"{where} {value!r} contains no finite move")
     return low, high
 
 
@@ -291,8 +292,8 @@ def _pair_to_json(pair: tuple[float, float]) -> list[float | None]:
 
 def _as_cost(value: Any, where: str) -> int:
     number = as_number(value, where)
-    if not 0 <= number <= 2**40 or number != int(number):
-        raise InvalidInput(f"{where} must be a whole number of at least 0, got {value!r}; scale fractions up")
+    if not 0 <= number <= MAX_COST or number != int(number):
+        raise InvalidInput(f"{where} must be a whole number from 0 to {MAX_COST}, got {value!r}; scale fractions up")
     return int(number)
 
 

@@ -1,4 +1,4 @@
-"""Neighbourhoods: ε as users state it, and bound to a model."""
+"""Neighbourhoods: ε as users give it, and bound to a model."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from treeproof.numbers.doubles import FloatArray
 
 
 def bind_epsilon(epsilon: Any, ensemble: Ensemble) -> FloatArray:
-    """ε per feature: one number, one per feature, or {feature: number}, where features not named have 0."""
+    """ε for each feature, from one number, one per feature, or {feature: number}, where features not named get 0."""
     spec = PerFeature.of_numbers(epsilon, "epsilon", as_size)
     if spec.n_features not in (None, ensemble.n_features):
-        raise InvalidInput(f"epsilon has {spec.n_features} entries, the model has {ensemble.n_features} features")
+        raise InvalidInput(f"epsilon has {spec.n_features} entries, but the model has {ensemble.n_features} features")
     return np.array(spec.bind(ensemble, 0.0), dtype=np.float64)
 
 
 def plain_epsilon(given: Any) -> Any:
-    """The neighbourhood as a number, a tuple with one per feature, or a dict, whatever kind of array it came in."""
+    """The neighbourhood as a number, a tuple with one per feature, or a dict, whatever kind of array was given."""
     spec = PerFeature.of_numbers(given, "epsilon", as_number)
     if spec.shared:
         return spec.values[0]

@@ -21,7 +21,7 @@ from treeproof.threat.threat import Threat
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Per feature and cell the least the attacker must pay to bring the feature from N(x) into the cell.
+    """For each feature and cell, the least that the attacker must pay to bring the feature from N(x) into the cell.
 
     `M(x)`, the union of A(z) over z in N(x), is exactly the set of cell vectors whose prices add up to at most
     the budget. Prices of a cost-and-budget attacker are exact whole numbers. Those of an Lp attacker are
@@ -34,14 +34,14 @@ class Prices:
     offsets: npt.NDArray[np.int64]
     budget: Fraction
     exact: dict[tuple[int, int], Fraction]
-    """Only cells the attacker can reach at all; a NaN feature has the one cell -1."""
+    """Only cells that the attacker can reach at all; a NaN feature has the single cell -1."""
 
     def of(self, feature: int) -> FloatArray:
         """The lower prices of one feature's cells."""
         return self.low[self.offsets[feature] : self.offsets[feature + 1]]
 
     def affordable(self, cells: npt.ArrayLike) -> bool:
-        """Whether this cell vector (NaN features: -1) is in M(x); exact."""
+        """Whether this cell vector (NaN features: -1) is in M(x), decided exactly."""
         vector = np.asarray(cells).tolist()
         if len(vector) != len(self.offsets) - 1:
             raise InvalidInput(f"{len(vector)} cells for {len(self.offsets) - 1} features")

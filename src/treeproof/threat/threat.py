@@ -36,17 +36,17 @@ class Threat:
         return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
 
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The lowest and highest double of N(x) per entry of X (n, n_features); NaN stays NaN."""
+        """The lowest and highest double of N(x) for each entry of X (n, n_features); NaN stays NaN."""
         low = np.maximum(add_up(X, -epsilon), self.domain_low)
         return low, np.minimum(add_down(X, epsilon), self.domain_high)
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The lowest and highest double that a move out of [low, high] can end at, per entry."""
+        """The lowest and highest double that a move from [low, high] can end at, for each entry."""
         below = np.maximum(add_up(low, self.low), self.domain_low)
         return below, np.minimum(add_down(high, self.high), self.domain_high)
 
     def check_domain(self, X: FloatArray, ensemble: Ensemble) -> None:
-        """Refuses rows that lie outside the domain themselves."""
+        """Refuses rows that themselves lie outside the domain."""
         outside = (self.domain_low > X) | (self.domain_high < X)
         if outside.any():
             row, column = (int(i) for i in np.argwhere(outside)[0])

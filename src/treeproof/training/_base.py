@@ -22,7 +22,7 @@ from treeproof.training._settings import bound_attacker
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators: `ensemble_` votes, and is what `from_model` hands out."""
+    """The base of the estimators: `ensemble_` votes, and is what `from_model` returns."""
 
     attacker: Any
     epsilon: Any
@@ -31,7 +31,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ensemble_: Ensemble
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Per row the label with most votes; ties go to the lowest class."""
+        """The label with the most votes for each row; ties go to the lowest class."""
         rows = self._rows(X)
         return self.classes_[self.ensemble_.predict_index(rows)]
 
@@ -58,7 +58,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("sample_weight is 0 for every row; give at least one row a positive weight")
         classes, numbers = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise InvalidInput(f"y has one class only, {classes.tolist()[0]!r}; training needs at least two classes")
+            raise InvalidInput(f"y has only one class, {classes.tolist()[0]!r}; training needs at least two")
         names = getattr(self, "feature_names_in_", None)
         blank = blank_ensemble(rows.shape[1], classes, names)
         threat = bound_attacker(self.attacker, blank, rows)

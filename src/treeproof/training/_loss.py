@@ -1,4 +1,4 @@
-"""The loss of a tree under attack, leaf by leaf: what every row can be made to lose at most."""
+"""The loss of a tree under attack, leaf by leaf: the most that each row can be made to lose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks on what a user asks of training, and what it means for the rows at hand."""
+"""Checks the settings of training, and what they mean for the rows at hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CRITERIA = ("treant", "groot")
 
 
 def limits_of(model: Any, n_rows: int, n_features: int) -> Limits:
-    """The limits that an estimator's parameters set on trees of this data."""
+    """The limits that an estimator's parameters set for trees on this data."""
     if not isinstance(model.criterion, str) or model.criterion not in CRITERIA:
         raise InvalidInput(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {model.criterion!r}")
     return Limits(
@@ -32,7 +32,7 @@ def limits_of(model: Any, n_rows: int, n_features: int) -> Limits:
 
 
 def check_whole(value: Any, name: str, *, least: int, way_out: str = "") -> int:
-    """A whole number of at least `least`, or InvalidInput that names what else may be given."""
+    """A whole number of at least `least`, or InvalidInput that says what else may be given."""
     if not _is_whole(value) or value < least:
         raise InvalidInput(
             f"{name} must be a whole number of at least {least}, got {value!r}", argument=name, way_out=way_out
@@ -41,7 +41,7 @@ def check_whole(value: Any, name: str, *, least: int, way_out: str = "") -> int:
 
 
 def bound_attacker(attacker: Any, blank: Ensemble, X: FloatArray) -> Threat:
-    """The attacker over the columns of the training rows X; refuses one that training cannot follow."""
+    """The attacker bound to the columns of the training rows X; refuses one that training cannot handle."""
     check_attacker(attacker)
     if attacker.power is not None:
         raise InvalidInput(

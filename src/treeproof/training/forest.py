@@ -1,4 +1,4 @@
-"""RobustForestClassifier: robust trees on bootstrap samples, one vote each."""
+"""RobustForestClassifier: robust trees on bootstrap samples, with one vote each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from treeproof.training.tree import RobustTreeClassifier
 
 
 class RobustForestClassifier(RobustClassifier):
-    """A forest of robust trees that casts one vote per tree, as in the paper.
+    """A forest of robust trees with one vote each, as in the paper.
 
     Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features; see
     `RobustTreeClassifier` for the rest. The same `random_state` gives the same forest for every `n_jobs`.
@@ -69,7 +69,7 @@ class RobustForestClassifier(RobustClassifier):
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> RobustForestClassifier:
-        """Train on rows X with labels y; a weight counts a row that many times."""
+        """Trains on rows X with labels y; a row counts as often as its weight says."""
         from joblib import Parallel, delayed
 
         data, weight, threat = self._training_set(X, y, sample_weight)
@@ -93,12 +93,12 @@ class RobustForestClassifier(RobustClassifier):
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """Per row and class the share of trees that vote for it."""
+        """The share of trees that vote for each class, for each row."""
         rows = self._rows(X)
         return np.asarray(self.ensemble_.scores(rows) / len(self.estimators_))
 
     def _member(self, seed: int) -> RobustTreeClassifier:
-        """A tree that is still to be grown, with the forest's settings, classes and columns."""
+        """A tree yet to be grown, with the forest's settings, classes and columns."""
         member = RobustTreeClassifier(
             self.attacker,
             epsilon=self.epsilon,
@@ -123,10 +123,10 @@ def _grow_member(
     threat: Threat,
     bootstrap: bool,
 ) -> RobustTreeClassifier:
-    """Grows one tree of a forest on its own sample; runs wherever joblib put it."""
+    """Grows one tree of a forest on its own sample; runs in whichever worker joblib chose."""
     random = check_random_state(member.random_state)
     if bootstrap:
-        # Among rows that have weight, so that no sample is empty.
+        # Drawn from rows that have weight, so that no sample is empty.
         seen = np.flatnonzero(weight > 0)
         drawn = seen[random.randint(len(seen), size=len(seen))]
         weight = weight * np.bincount(drawn, minlength=len(weight))

@@ -32,10 +32,13 @@ class ExactScorer:
         rows, labels = ensemble.check_rows(X), np.asarray(y)
         weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if len(rows) != len(labels) or len(rows) != len(weight):
-            raise InvalidInput(f"X has {len(rows)} rows, y {len(labels)} labels and there are {len(weight)} weights")
+            raise InvalidInput(
+                f"X has {len(rows)} rows, y has {len(labels)} labels and there are {len(weight)} weights; "
+                "give one label and one weight per row"
+            )
         if not len(labels):
-            raise InvalidInput("there is no row to score")
-        # A class that was missing from a small training fold is one that no row can be proved to have.
+            raise InvalidInput("X has no rows to score")
+        # If a class was missing from a small training fold, no row can be proved to have it.
         known = np.isin(labels, ensemble.classes)
         proved = np.zeros(len(labels), dtype=bool)
         if known.any():
@@ -50,9 +53,9 @@ class ExactScorer:
 def robust_accuracy_scorer(
     attacker: Attacker, *, timeout: float | None = None, voting: str | None = None
 ) -> ExactScorer:
-    """A scorer for `GridSearchCV(scoring=…)` and the like: the share of rows that no attack can turn wrong.
+    """A scorer for `GridSearchCV(scoring=…)` and the like: the share of rows that are right under every attack.
 
-    Works with every model that `from_model` takes. Rows not decided within `timeout` seconds count as not robust.
+    It works with every model that `from_model` accepts. Rows not decided within `timeout` seconds count as not robust.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris

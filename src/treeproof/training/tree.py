@@ -1,4 +1,4 @@
-"""RobustTreeClassifier: one decision tree of least loss under attack."""
+"""RobustTreeClassifier: one decision tree with little loss under attack."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class RobustTreeClassifier(RobustClassifier):
     """A decision tree trained against an attacker; every split minimises the loss under attack.
 
     `criterion="treant"` keeps attack invariants, so that `loss_under_attack_`, the mean squared loss of the training
-    rows when each is attacked in the worst way, is what training minimised step by step. `criterion="groot"` lets each
-    row follow the attacker's choice at every split and nothing else. With `epsilon` (one number, one per feature, or by
-    feature) training is for resilience: a row's loss is the worst over attacks on everything within epsilon of it.
-    `max_features` limits the features that a split looks at. Any attacker with intervals, costs and a budget will do.
+    rows when each is attacked in the worst way, is what training minimised step by step. `criterion="groot"` only lets
+    each row follow the attacker's choice at every split. With `epsilon` (one number, one per feature, or by feature),
+    training is for resilience: a row's loss is the worst over attacks on everything within epsilon of it.
+    `max_features` limits the features that a split considers. Any attacker with intervals, costs and a budget will do.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_breast_cancer
@@ -65,7 +65,7 @@ class RobustTreeClassifier(RobustClassifier):
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> RobustTreeClassifier:
-        """Train on rows X with labels y; a weight counts a row that many times."""
+        """Trains on rows X with labels y; a row counts as often as its weight says."""
         data, weight, threat = self._training_set(X, y, sample_weight)
         limits = limits_of(self, len(weight), self.n_features_in_)
         return self._grow(data, weight, limits, threat, check_random_state(self.random_state))
@@ -85,12 +85,12 @@ class RobustTreeClassifier(RobustClassifier):
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """Per row and class the share that training, under attack, gave the row's leaf."""
+        """The share of each class, for each row, that training under attack gave the row's leaf."""
         leaf = self.apply(X)
         return self.tree_.probabilities[leaf]
 
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Per row the node number of its leaf in `tree_`."""
+        """The node number of each row's leaf in `tree_`."""
         rows = self._rows(X)
         tree = self.tree_
         node = np.zeros(len(rows), dtype=np.int64)
@@ -101,9 +101,9 @@ class RobustTreeClassifier(RobustClassifier):
         return node
 
     def get_depth(self) -> int:
-        """The longest path in edges."""
+        """The longest path, in edges."""
         return self.tree_.depth
 
     def get_n_leaves(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return int((self.tree_.feature == LEAF).sum())

@@ -18,25 +18,25 @@ from treeproof.threat.threat import Threat
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A model, an attacker bound to it, and labelled rows that both of them take."""
+    """A model, an attacker bound to it, and labelled rows that both accept."""
 
     ensemble: Ensemble
     attacker: Attacker
     threat: Threat
     X: FloatArray
     y: npt.NDArray[np.int64]
-    """Per row the index of its label in `ensemble.classes`."""
+    """The index of each row's label in `ensemble.classes`."""
     index: Any = None
-    """The index of X, where it is a data frame that has one."""
+    """The index of X, if it is a data frame that has one."""
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None) -> Request:
-        """As the user states it, or InvalidInput; the rows are a copy that outlives the caller's array."""
+        """The request as the user makes it, or InvalidInput; the rows are a copy that outlives the caller's array."""
         ensemble = as_ensemble(model, voting=voting).named_after(X)
         check_attacker(attacker)
         rows, labels = ensemble.check_rows(X).copy(), ensemble.class_index(y)
         if len(labels) != len(rows):
-            raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; one per row each")
+            raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; give one label per row")
         threat = attacker.bind(ensemble)
         threat.check_domain(rows, ensemble)
         index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None

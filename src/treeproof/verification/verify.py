@@ -1,4 +1,4 @@
-"""Test sets: which predictions are robust and resilient, exactly, on one core or a cluster."""
+"""Which predictions on a test set are robust and resilient, exactly, on one core or a cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _chunk(n: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A few rows to verify; travels to other processes, so it carries no model."""
+    """A few rows to verify; it travels to other processes, so it carries no model."""
 
     attacker: Attacker
     threat: Threat
@@ -61,14 +61,15 @@ def verify(
     voting: Any = None,
     resume: Verification | None = None,
 ) -> Verification:
-    """Decide stability, robustness and resilience of every row of a test set.
+    """Decides stability, robustness and resilience of every row of a test set.
 
-    `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience), or
-    `epsilons` several of them. A row that is not decided within `timeout` seconds (for each neighbourhood), or after
-    `max_seconds` in all, is UNKNOWN; so is what is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or
-    whatever `joblib.parallel_config` says, a Dask cluster for one. Every counterexample has been replayed on the
-    model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question that was
-    stopped: what it decided is taken over, and only the rest is searched. One parameter per choice that users have.
+    `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience);
+    `epsilons` is a list of several. A row that is not decided within `timeout` seconds (for each neighbourhood), or
+    after `max_seconds` in all, is UNKNOWN; so is whatever is left after Ctrl-C. `n_jobs` goes to joblib: threads by
+    default, or whatever `joblib.parallel_config` says, such as a Dask cluster. Every counterexample has been replayed
+    on the model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question
+    that was stopped: what it decided is taken over, and only the rest is searched. One parameter per choice that users
+    have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -133,7 +134,7 @@ def _neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
 
 
 def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any, ...]) -> None:
-    """Refuses to go on from a result that was about something else."""
+    """Refuses to resume from the result of another question."""
     for what, same in (
         ("model", earlier.fingerprint == asked.ensemble.fingerprint.hex()),
         ("attacker", earlier.attacker == asked.attacker),
@@ -142,11 +143,11 @@ def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any
         ("set of labels", np.array_equal(earlier.y, asked.ensemble.classes[asked.y])),
     ):
         if not same:
-            raise InvalidInput(f"the result to resume from has another {what}; start again without it")
+            raise InvalidInput(f"the result to resume from has a different {what}; start again without it")
 
 
 def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], RowTable]:
-    """The numbers of a task's rows, and what is known of them then; runs wherever joblib put it."""
+    """The numbers of a task's rows, and what is now known about them; runs in whichever worker joblib chose."""
     table = RowTable.unknown(task.X, ensemble.predict_index(task.X) == task.y, len(task.epsilons))
     if task.limits.is_over() or task.limits.timeout == 0:
         return task.rows, table
@@ -155,7 +156,7 @@ def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], Row
     table.stability[:] = decided.outcome
     refuted = np.flatnonzero(decided.outcome == Outcome.REFUTED)
     table.refute_stability(refuted, decided.attacked[refuted])
-    # A larger one settles those inside it, if it proves, and is never inside a later one.
+    # A proof for a larger neighbourhood settles those inside it, and none lies inside a later one.
     order = sorted(range(len(task.epsilons)), key=lambda k: sorted(task.epsilons[k], reverse=True), reverse=True)
     for k in order:
         if local.limits.is_over():
@@ -189,7 +190,7 @@ def _decide_resilience(table: RowTable, local: Local, task: _Task, k: int) -> No
 
 
 def _attack_rows_themselves(table: RowTable, task: _Task) -> None:
-    """Where a neighbour was not needed, the row itself can be attacked, which its own search had no time to find."""
+    """Where no neighbour was needed, the row itself can be attacked, which its own search had no time to find."""
     unmoved = ((table.neighbour == task.X) | np.isnan(task.X)).all(axis=1)
     itself = np.flatnonzero((table.refuted == Refuted.RESILIENCE) & unmoved)
     for i in itself[table.stability[itself] == Outcome.PROVED]:
@@ -200,7 +201,7 @@ def _attack_rows_themselves(table: RowTable, task: _Task) -> None:
 
 
 def _check_reach(ensemble: Ensemble, task: _Task, table: RowTable) -> None:
-    """Decides with rational numbers whether the attacker can reach every counterexample; here, since it takes time."""
+    """Decides with rational numbers whether the attacker can reach every counterexample; in tasks, as it takes time."""
     for i in np.flatnonzero(table.has_witness):
         epsilon = task.epsilons[table.epsilon_index[i]] if table.refuted[i] == Refuted.RESILIENCE else None
         witness = Witness(task.X[i], table.neighbour[i], table.attacked[i], None, None)
@@ -212,7 +213,7 @@ def _check_reach(ensemble: Ensemble, task: _Task, table: RowTable) -> None:
 
 
 def _replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
-    """Replays every counterexample on the source model; one that does not flip it is a bug of ours."""
+    """Replays every counterexample on the source model; one that does not flip it is a bug in treeproof."""
     rows = np.flatnonzero(table.has_witness)
     if not len(rows):
         return

@@ -1,4 +1,4 @@
-"""Counterexamples for people: cut down to the moves that they need, and which features they move."""
+"""Counterexamples worth showing: cut down to the moves that they need; and which features they move."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from treeproof.results.verification import Verification
 def shorten(
     ensemble: Ensemble, x: FloatArray, neighbour: FloatArray, attacked: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Counterexamples (n, n_features) that move no feature in vain: neighbours and attacked rows.
+    """Counterexamples (n, n_features) without needless moves: neighbours and attacked rows.
 
     The search returns the first counterexample that it meets, which may move features that do not matter. Here moves
-    are taken back one by one as long as the label still changes; what is left needs all of its moves. Taking back a
-    move is always within the attacker's reach.
+    are undone one by one as long as the label still changes; what is left needs all of its moves. Undoing a
+    move always stays within the attacker's reach.
     """
     pairs = _Pairs(ensemble, x, neighbour.copy(), attacked.copy())
     if len(x):
@@ -29,7 +29,7 @@ def shorten(
 
 @dataclass(eq=False)
 class _Pairs:
-    """Counterexamples: rows x, their neighbours, and these after an attack, all (n, n_features)."""
+    """Counterexamples: rows x, their neighbours, and the neighbours after an attack, all (n, n_features)."""
 
     ensemble: Ensemble
     x: FloatArray
@@ -37,18 +37,18 @@ class _Pairs:
     attacked: FloatArray
 
     def shorten(self) -> None:
-        """Takes moves back until every one that is left is needed; features that few trees test go first."""
+        """Undoes moves until every one that is left is needed; features that few nodes test go first."""
         tested = self.ensemble.feature[self.ensemble.feature >= 0]
         order = np.argsort(np.bincount(tested, minlength=self.x.shape[1]), kind="stable")
         shorter = True
         while shorter:
             shorter = False
             for f in order:
-                shorter |= self._take_back(int(f), attack=True)
+                shorter |= self._undo(int(f), attack=True)
             for f in order:
-                shorter |= self._take_back(int(f), attack=False)
+                shorter |= self._undo(int(f), attack=False)
 
-    def _take_back(self, f: int, attack: bool) -> bool:
+    def _undo(self, f: int, attack: bool) -> bool:
         """Undoes the attack on feature f, or the step in it and any attack on it, wherever the label still changes."""
         # A step alone is not undone under an attack, which need not reach as far from x itself.
         ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
@@ -74,18 +74,18 @@ class MovedFeature:
 
     feature: int
     count: int
-    """How many counterexamples move it."""
+    """The number of counterexamples that move it."""
     up: int
-    """How many of these raise it."""
+    """The number of those that raise it."""
     median: float
     """Half of the moves are at most this far."""
     largest: float
 
 
 def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = None) -> list[MovedFeature]:
-    """Which features the counterexamples of a result move, those that most of them move first.
+    """Which features the counterexamples of a result move, the most often moved first.
 
-    Of the attack only, not of the step to a neighbour. With `rows` (n,), only the counterexamples of these.
+    Only the attack counts, not the step to a neighbour. With `rows` (n,), only those rows' counterexamples count.
     """
     counted = result.has_witness if rows is None else result.has_witness & rows
     near, far = result.neighbour[counted], result.attacked[counted]
@@ -101,5 +101,5 @@ def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = No
 
 
 def _differ(a: FloatArray, b: FloatArray) -> npt.NDArray[np.bool_]:
-    """Where two values are not the same; two missing ones are."""
+    """Where two values differ; two missing ones do not."""
     return np.asarray((a != b) & ~(np.isnan(a) & np.isnan(b)))

@@ -156,9 +156,7 @@ def test_kinds_of_open_rows_are_open() -> None:
     wrong = FOREST.predict(X) != y
     names = np.array([key for key, _, _ in KINDS])[kinds_of(undecided)]
     assert (names == np.where(wrong, "wrong", "open")).all()
-    half = dataclasses.replace(
-        undecided, stability=np.zeros(len(X), dtype=np.int8)
-    )  # robust, but resilience is not known
+    half = changed(undecided, stability=np.zeros(len(X), dtype=np.int8))  # robust, but resilience is not known
     assert set(np.array([key for key, _, _ in KINDS])[kinds_of(half)[~wrong]]) == {"open"}
     text = text_of(tp.report_html(FOREST, undecided, max_seconds=0))
     assert "0 % to" in text and "of the rows were not decided in time" in text
@@ -302,7 +300,7 @@ def test_features_and_names_of_the_slices(result: tp.Verification) -> None:
     assert data["slices"]["features"] == [3, 0] and data["names"]["3"] == "petal width"
     with pytest.raises(tp.InvalidInput, match="3 feature names were given; the model has 4 features"):
         tp.report_html(FOREST, result, feature_names=names[:3])
-    with pytest.raises(tp.InvalidInput, match="the model has no feature names; give 'stem' as an index"):
+    with pytest.raises(tp.InvalidInput, match="the model has no feature names; give an index instead of 'stem'"):
         tp.report_html(FOREST, result, features=["stem"])
 
 
@@ -319,7 +317,7 @@ def test_a_result_of_something_else_is_refused(result: tp.Verification) -> None:
     other = RandomForestClassifier(2, max_depth=1, random_state=1).fit(X, y)
     with pytest.raises(tp.InvalidInput, match="the result is of another model"):
         tp.report_html(other, result)
-    with pytest.raises(tp.InvalidInput, match="does not say which attacker"):
+    with pytest.raises(tp.InvalidInput, match="does not name its attacker"):
         tp.report_html(FOREST, changed(result, attacker=None))
     with pytest.raises(tp.InvalidInput, match="result must be what verify returned"):
         tp.report_html(FOREST, "result")

@@ -1,4 +1,4 @@
-"""`treeproof check`: evidence from a file, checked again in plain Python."""
+"""`treeproof check`: checks evidence from a file again, in plain Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from treeproof.errors import InvalidInput
 @model_options
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which ones.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which ones are drawn.")
 def check(evidence: str, sample: int | None, seed: int, **model: Any) -> None:
     """Does the EVIDENCE, a result (--json) or a map (.tpm), hold for MODEL? By the definitions, without the engines.
 
@@ -37,10 +37,10 @@ def check(evidence: str, sample: int | None, seed: int, **model: Any) -> None:
     result = tp.Verification.from_json(evidence)
     if result.X.shape[1] != ensemble.n_features:
         raise InvalidInput(
-            f"{evidence} has rows of {result.X.shape[1]} features, the model takes {ensemble.n_features}"
+            f"{evidence} has rows of {result.X.shape[1]} features, but the model takes {ensemble.n_features}"
         )
     if result.fingerprint != ensemble.fingerprint.hex():
-        raise InvalidInput(f"{evidence} is about another model, or about the same one with other --voting or --classes")
+        raise InvalidInput(f"{evidence} was made for another model, or with other --voting or --classes")
     counts = plain.check_verification(ensemble, result, sample, seed)
     rows = len(result) if sample is None else min(sample, len(result))
     screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -1,4 +1,4 @@
-"""`treeproof demo`: everything on data that comes with scikit-learn, without arguments."""
+"""`treeproof demo`: everything at once, without arguments, on data that comes with scikit-learn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """The data, split, and what the attacker and nature may do to it."""
+    """The data, split in two, and what the attacker and noise may do to it."""
 
     X: npt.NDArray[np.float64]
     y: npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class Setting:
 
     @classmethod
     def load(cls) -> Setting:
-        """scikit-learn's breast cancer data; an attack moves by 5 % of a feature's spread, neighbours are 2 % away."""
+        """scikit-learn's breast cancer data; attacks move features by 5 % of their spread, neighbours by 2 %."""
         from sklearn.datasets import load_breast_cancer
         from sklearn.model_selection import train_test_split
 
@@ -62,10 +62,10 @@ def demo(out: str) -> None:
     began = time.perf_counter()
     setting = Setting.load()
     forest = RandomForestClassifier(100, max_depth=8, random_state=7).fit(setting.X, setting.y)
-    screen.say("A random forest of 100 trees tells malignant tumours (0) from benign ones (1), by 30 measurements.")
+    screen.say("A random forest of 100 trees tells malignant tumours (0) from benign ones (1) by 30 measurements.")
     screen.say("An attacker, or noise, may move every measurement by 5 % of its spread. Which diagnoses still hold?")
     screen.announce_compilation()
-    # The other core compiles and runs what follows meanwhile.
+    # Meanwhile, another core compiles and runs what follows.
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as other:
         later = other.submit(_robust, setting), other.submit(_map, setting)
         result = _verified(forest, setting)
@@ -92,8 +92,8 @@ def _measures(name: str, result: Verification) -> str:
     assert result.resilience is not None
     return (
         f"  {name:12} accurate {result.accuracy:.3f} ≥ robust {short(result.robustness)} ≥ resilient "
-        f"{short(result.resilience)}   (robust: no attack turns it wrong; resilient: nor anything within 2 % "
-        "of it)"
+        f"{short(result.resilience)}   (robust: no attack turns it wrong; resilient: nor anything "
+        "within 2 % of it)"
     )
 
 
@@ -106,7 +106,7 @@ def _example(forest: Any, result: Verification, setting: Setting) -> str:
     f = max(moved, key=lambda f: abs(moved[f][1] - moved[f][0]) / setting.spread[int(f)])
     before, after = forest.predict([witness.neighbour])[0], forest.predict([witness.attacked])[0]
     return (
-        f"For example row {row}: move {len(moved)} measurements a little ({setting.names[int(f)]} {change(*moved[f])} "
+        f"For example, row {row}: move {len(moved)} measurements a little ({setting.names[int(f)]} {change(*moved[f])} "
         f"is the largest move), and the forest says {after} instead of {before}."
     )
 
@@ -128,6 +128,6 @@ def _map(setting: Setting) -> str:
     smap = tp.StabilityMap.build(small, one_feature, n_jobs=1)
     share = smap.shares(setting.X_test)[tp.Status.STABLE]
     return (
-        f"Of a small forest (5 trees) the whole space is mapped, not only these rows: {smap.n_boxes} boxes. "
-        f"{share:.0%} of the test rows lie where no single measurement, moved by 5 %, changes the answer."
+        f"For a small forest (5 trees), the whole space is mapped, not only these rows: {smap.n_boxes} boxes. "
+        f"{share:.0%} of the test rows lie where moving any one measurement by 5 % does not change the answer."
     )

@@ -1,4 +1,4 @@
-"""`treeproof guard`: labels for rows where the label is proved, "abstain" elsewhere."""
+"""`treeproof guard`: the label of a row where it is proved, "abstain" elsewhere."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ ABSTAIN = "abstain"
 @model_options
 @data_options
 @attacker_options
-@click.option("--map", "map_file", metavar="FILE", help="A map of the model, which holds its attacker.")
-@click.option("--out", required=True, metavar="FILE", help="The rows of DATA as CSV, with a column more.")
+@click.option("--map", "map_file", metavar="FILE", help="A map of the model; it comes with its attacker.")
+@click.option("--out", required=True, metavar="FILE", help="Where DATA goes as CSV, with one more column.")
 @click.option("--column", default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
-@click.option("--timeout", type=float, metavar="S", help="Seconds per row before it abstains.")
+@click.option("--timeout", type=float, metavar="S", help="Seconds per row before abstaining.")
 @click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
 def guard(
     model: str,
@@ -53,7 +53,7 @@ def guard(
     jobs: int,
     **attack: Any,
 ) -> None:
-    """Predict the rows of DATA, and abstain wherever the attacker could change the answer.
+    """Predict the rows of DATA, but abstain wherever the attacker could change the answer.
 
     \b
     treeproof guard model.json new.csv --delta 0.05 --relative --ranges train.csv --out labelled.csv
@@ -67,10 +67,10 @@ def guard(
     ensemble = load(model, voting, classes, allow_pickle)
     table, X = read_rows(data, label, drop, ensemble)
     if column in table.columns:
-        raise InvalidInput(f"{data} has a column {column!r} already; name another one with --column")
+        raise InvalidInput(f"{data} already has a column {column!r}; choose another name with --column")
     smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
     if smap is not None and any(attack.values()):
-        raise InvalidInput("a map holds its attacker; leave --delta and the like out, or --map")
+        raise InvalidInput("a map comes with its attacker; leave out --map, or --delta and the like")
     attacker = _attacker(AttackerChoice(**attack), label, drop, ensemble) if smap is None else smap.attacker
     screen.announce_compilation()
     guarded = tp.GuardedClassifier(
@@ -96,14 +96,16 @@ def guard(
 
 
 def _attacker(choice: AttackerChoice, label: str, drop: str, ensemble: Ensemble) -> Attacker:
-    """Never from the ranges of the rows to label: a promise must not depend on which rows come together."""
+    """The attacker, but never scaled by the rows to label: a promise must not depend on which rows come together."""
     if choice.relative and choice.ranges is None:
-        raise InvalidInput("--relative needs --ranges FILE here, data whose ranges the fractions are of: training data")
+        raise InvalidInput(
+            "--relative needs --ranges FILE here: the data, such as training data, to take the ranges from"
+        )
     return choice.attacker(ensemble, choice.reference(label, drop, ensemble, None))
 
 
 def _with_column(table: Table, name: str, values: list[str]) -> str:
-    """The table as CSV text with one column more."""
+    """The table as CSV text with one more column."""
     text = io.StringIO(newline="")
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([*table.columns, name])
@@ -113,5 +115,5 @@ def _with_column(table: Table, name: str, values: list[str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Whole numbers as such; a float in as many digits as tell it."""
+    """Whole numbers without a decimal point; other values as they are."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

@@ -1,4 +1,4 @@
-"""`treeproof inspect`: what was imported."""
+"""`treeproof inspect`: shows what was imported."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def inspect(all_features: bool, **model: Any) -> None:
         ("nodes", f"{ensemble.n_nodes}, of which {int((~inner).sum())} are leaves"),
         ("depth", f"{int(depths.min())} to {int(depths.max())}, {float(depths.mean()):.1f} on average"),
         ("features", f"{ensemble.n_features}, of which {len(np.unique(ensemble.feature[inner]))} are tested"),
-        ("thresholds", f"{int((ensemble.grid.n_cells - 1).sum())} different ones"),
+        ("thresholds", f"{int((ensemble.grid.n_cells - 1).sum())}, all different"),
         ("classes", ", ".join(map(str, ensemble.classes.tolist()))),
         ("scores", f"{ensemble.n_scores} per row in {rule.precision}, decided by {rule.decision.name.lower()}"),
         ("base score", ", ".join(number(float(b)) for b in ensemble.base)),
-        ("missing values", "taken" if ensemble.handles_missing else "refused"),
+        ("missing values", "accepted" if ensemble.handles_missing else "refused"),
         ("numbers", f"from {number(float(low.min()))} to {number(float(high.max()))}"),
     ]
     for name, value in lines:

@@ -17,8 +17,8 @@ from treeproof.cli.options import AttackerChoice, attacker_options, check_writab
 @click.option("--out", required=True, metavar="FILE", help="Where the map goes (.tpm).")
 @click.option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
 @click.option("--label", default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
-@click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are no features.")
-@click.option("--max-seconds", type=float, metavar="S", help="Stop after this time; the map is sound all the same.")
+@click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are not features.")
+@click.option("--max-seconds", type=float, metavar="S", help="Stop after this time; the map is still sound.")
 @click.option("--max-boxes", type=int, metavar="N", help="Stop at this many boxes.")
 @click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
 @click.option("--resume", is_flag=True, help="Go on from the map in --out.")
@@ -74,6 +74,6 @@ def map_command(
             screen.say(f"stable     {rule}")
     screen.say(f"wrote      {out}")
     if not smap.complete:
-        screen.say("stopped    boxes are open; go on with the same command and --resume")
+        screen.say("stopped    some boxes are open; go on with the same command and --resume")
     if smap.interrupted:
         raise KeyboardInterrupt

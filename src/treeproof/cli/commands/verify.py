@@ -1,4 +1,4 @@
-"""`treeproof verify`: which predictions of a data file hold, with a report and a gate for CI."""
+"""`treeproof verify`: which predictions on a data file hold, with a report and a gate for CI."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from treeproof import Verification
 
 WITNESSES = 3
-"""How many counterexamples are printed."""
+"""The number of counterexamples that are printed."""
 
 
 @click.command()
@@ -42,8 +42,10 @@ WITNESSES = 3
 @click.option("--report", metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
 @click.option("--json", "json_file", metavar="FILE", help="Write every verdict and counterexample, exactly.")
 @click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
-@click.option("--resume", is_flag=True, help="Go on from what the --json file already holds.")
-@click.option("--fail-under-robustness", type=float, metavar="X", help="Exit with 1 unless at least X is proved.")
+@click.option("--resume", is_flag=True, help="Go on from what is already in the --json file.")
+@click.option(
+    "--fail-under-robustness", type=float, metavar="X", help="Exit with 1 unless at least X of the rows are proved."
+)
 @click.option("--fail-under-resilience", type=float, metavar="X", help="The same for resilience, at every ε given.")
 def verify(
     model: str,
@@ -113,12 +115,12 @@ def verify(
 
 
 def _check_gates(robustness: float | None, resilience: float | None, epsilon: str | None) -> None:
-    """Refuses gates that cannot be meant before any work is done."""
+    """Refuses gates that make no sense, before any work is done."""
     if resilience is not None and epsilon is None:
         raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
     for name, share in (("robustness", robustness), ("resilience", resilience)):
         if share is not None and not 0 <= share <= 1:
-            raise InvalidInput(f"--fail-under-{name} is a share of the rows between 0 and 1, got {share}")
+            raise InvalidInput(f"--fail-under-{name} must be a share of the rows between 0 and 1, got {share}")
 
 
 def _write(result: Verification, json_file: Path | None, csv_file: str | None) -> None:
@@ -135,11 +137,13 @@ def _earlier(file: Path) -> Verification | None:
     import treeproof as tp
 
     if not file.exists():
-        screen.say(f"resume     there is no {file} yet: everything is verified")
+        screen.say(f"resume     there is no {file} yet: every row is verified")
         return None
     earlier = tp.Verification.from_json(file)
     known = int((earlier.stability != tp.Outcome.UNKNOWN).sum())
-    screen.say(f"resume     {known} of {len(earlier)} rows taken over from {file}, unchecked (treeproof check does)")
+    screen.say(
+        f"resume     {known} of {len(earlier)} rows taken over from {file}, not checked (treeproof check does that)"
+    )
     return earlier
 
 
@@ -151,7 +155,7 @@ def _relative(choice: AttackerChoice) -> str:
 
 
 def show(result: Verification) -> None:
-    """The measures, the weakest features and the first counterexamples."""
+    """Prints the measures, the weakest features and the first counterexamples."""
     from treeproof import Bounds
 
     n = len(result)

@@ -92,7 +92,7 @@ def _asked(model: Any, result: Verification, voting: Any) -> Request:
     if not isinstance(result, Verification):
         raise InvalidInput(f"result must be what verify returned, got {type(result).__name__}")
     if result.attacker is None:
-        raise InvalidInput("the result does not say which attacker it is about")
+        raise InvalidInput("the result does not name its attacker")
     ensemble = as_ensemble(model, voting=voting).named(result.feature_names)
     if ensemble.fingerprint.hex() != result.fingerprint:
         raise InvalidInput("the result is of another model; pass the one that was verified")

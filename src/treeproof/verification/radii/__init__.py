@@ -1,4 +1,4 @@
-"""The exact scale of an attack, or size of a neighbourhood, at which each row breaks; and the curve of all of them."""
+"""The exact scale of an attack, or size of a neighbourhood, at which each row breaks, and the curve of all of them."""
 
 from __future__ import annotations
 

@@ -21,24 +21,24 @@ from treeproof.results.verdicts import Outcome
 from treeproof.verification.radii.question import Answers, Broken, Level, Question
 
 QUICK = 0.2
-"""Seconds for the first tries, which only help to find a good level; proofs have all the time they are given."""
+"""Seconds for the first tries, which only help to find a good level; proofs have all the time that is allowed."""
 
 PATIENT = 8
-"""How many times longer tries last each time that those before them left a gap below the level found."""
+"""How many times longer tries last whenever those before them left a gap below the level found."""
 
 CLOSE = 1e-3
-"""Where costs add up, levels between two tried ones are tried too, until they differ by less than this share."""
+"""Where costs add up, levels between two that were tried are tried too, until those differ by less than this share."""
 
 CLOSE_TO_HARD = 0.25
 """The same below a level where a try took too long."""
 
 Found: TypeAlias = tuple[list[Level], FloatArray, FloatArray]
-"""Per row its level, and the neighbour and the attacked row of the counterexample there."""
+"""The level of each row, and the neighbour and the attacked row of the counterexample there."""
 
 
 @dataclass
 class _Hunt:
-    """One row: the hints still worth a try are those from `first` up to, not including, `last`."""
+    """The hunt for one row: the hints still worth a try are those from `first` up to, but not including, `last`."""
 
     hints: FloatArray
     costs_add_up: bool
@@ -54,12 +54,12 @@ class _Hunt:
 
     @classmethod
     def along(cls, hints: FloatArray, costs_add_up: bool) -> _Hunt:
-        """A hunt that tries these values, those that are numbers above 0."""
+        """A hunt that tries those of these values that are finite and above 0."""
         useful = np.unique(hints[np.isfinite(hints) & (hints > 0)])
         return cls(useful, costs_add_up, last=len(useful))
 
     def next_value(self, timeout: float | None) -> float | None:
-        """What to try next; None if only a search through everything (below the level found) is left."""
+        """The value to try next; None if only a search through everything (below the level found) is left."""
         value = self._next_value()
         while value is None and self.found is not None and self.hard < self.found_key and self._more_patient(timeout):
             value = self._next_value()
@@ -68,7 +68,7 @@ class _Hunt:
     def _next_value(self) -> float | None:
         self.tried = None
         if self.first < self.last:
-            # Before the first counterexample small steps, since large neighbourhoods can be hard to search.
+            # Small steps before the first counterexample, since large neighbourhoods can be hard to search.
             ahead = 4 * self.first + 3 if self.found is None else self.last
             middle = (self.first + self.last) // 2
             self.tried = min(ahead, middle if self.hard < math.inf or self.found is not None else self.last - 1)
@@ -88,7 +88,7 @@ class _Hunt:
         return True
 
     def took_too_long(self, value: float) -> None:
-        """A try that says nothing; look lower."""
+        """Records a try that says nothing: look lower."""
         self.hard = min(self.hard, value)
         if self.tried is not None:
             self.last = self.tried
@@ -102,7 +102,7 @@ class _Hunt:
         if self.tried is not None:
             self.last = min(self.last, self.tried)
         if key > value:
-            # Rounding let a farther one pass; do not ask the same again.
+            # Rounding let one pass that is farther away; do not ask the same again.
             self.proved = max(self.proved, value)
         if self.found is None or broken.level < self.found.level:
             self.found, self.found_key = broken, key
@@ -110,7 +110,7 @@ class _Hunt:
 
 
 def lowest_levels(question: Question) -> Found:
-    """Per row the exact level at which it breaks (inf: none; nan: not decided in time), with a counterexample."""
+    """The exact level at which each row breaks (inf: none; nan: not decided in time), with a counterexample."""
     levels: list[Level] = [math.nan] * len(question.X)
     neighbour, attacked = question.X.copy(), question.X.copy()
     hunts = {row: _Hunt.along(hints, question.costs_add_up) for row, hints in enumerate(question.hints())}
@@ -132,7 +132,7 @@ def lowest_levels(question: Question) -> Found:
 
 
 def _try(question: Question, hunts: dict[int, _Hunt], values: dict[int, float]) -> None:
-    """Tries one value per row, each with the patience of its hunt."""
+    """Tries one value for each row, with the patience of its hunt."""
     by_patience = sorted(values, key=lambda row: hunts[row].patience)
     for patience, group in groupby(by_patience, key=lambda row: hunts[row].patience):
         rows = list(group)

@@ -1,4 +1,4 @@
-"""What is asked of rows whose attack, or neighbourhood, grows with one number: the level."""
+"""Questions about rows whose attack, or neighbourhood, grows with one number: the level."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Broken(NamedTuple):
 
 
 Answers: TypeAlias = list[Broken | Outcome]
-"""Per row a counterexample, PROVED or UNKNOWN."""
+"""For each row a counterexample, PROVED or UNKNOWN."""
 
 
 class Question(ABC):
-    """What grows with the level, for a few rows. Subclasses say how far each row is searched."""
+    """What grows with the level, for a few rows; subclasses say how far each row is searched."""
 
     costs_add_up = False
     """Whether rows break between the distances of single cells, because the costs of several add up."""
@@ -55,7 +55,7 @@ class Question(ABC):
 
     @abstractmethod
     def hints(self) -> FloatArray:
-        """Per row rounded levels worth a try, in any order; nan and inf are none."""
+        """Rounded levels worth a try for each row, in any order; nan and inf are ignored."""
 
     def key(self, level: Fraction) -> float:
         """The level on the scale of the hints, roughly."""
@@ -63,7 +63,7 @@ class Question(ABC):
 
     @abstractmethod
     def around(self, rows: Sequence[int], values: Sequence[float]) -> Answers:
-        """Searches up to about this value of the hints' scale."""
+        """Searches up to about these values on the scale of the hints."""
 
     @abstractmethod
     def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
@@ -75,7 +75,7 @@ class Question(ABC):
 
     @contextmanager
     def patience(self, seconds: float) -> Iterator[None]:
-        """For a while, no more than these seconds per row."""
+        """Allows at most these seconds per row inside `with`."""
         limits = self.local.limits
         timeout = seconds if limits.timeout is None else min(seconds, limits.timeout)
         self.local.limits = dataclasses.replace(limits, timeout=timeout)
@@ -90,7 +90,7 @@ class Question(ABC):
         return float(self.first[at]), float(self.last[at])
 
     def distances(self) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Per row and cell, rounded: how far the cell is, and whether it is above; inf where it has no double."""
+        """How far each cell is from each row, rounded, and whether it is above; inf where it has no double."""
         x = self.X[:, self.feature]
         with np.errstate(over="ignore"):
             away = np.maximum(np.maximum(self.first - x, x - self.last), 0.0)

@@ -28,7 +28,7 @@ from treeproof.verification.radii.robustness import IntervalRobustness, LpRobust
 from treeproof.verification.request import Request
 
 MAX_ENTRIES = 1_000_000
-"""Rows times cells that one task looks at, to bound its memory."""
+"""The largest number of rows times cells in one task, to bound its memory."""
 
 
 def robustness_radius(
@@ -43,16 +43,16 @@ def robustness_radius(
     progress: bool = False,
     voting: Any = None,
 ) -> FloatArray:
-    """Per row the largest scale of the attacker's reach that it survives, exactly.
+    """The largest scale of the attacker's reach that each row survives, exactly.
 
     Scale s multiplies the attacker's intervals, or its Lp radius; costs, budget and domain stay. For
     `Attacker.linf(1)`, `lp(1, 1)` and `lp(2, 1)` the radius is the minimal adversarial distance: the row is correct and
     stable at every scale below it, and broken at it (just above it, where an end is infinite and the radius 0).
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
-    -inf is a row with a wrong label, inf one that no scale breaks, and nan one where a single search took more than
-    `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` as in `verify`. One parameter per
-    choice that users have.
+    -inf marks a row with a wrong label, inf one that no scale breaks, and nan one for which a single search took more
+    than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in `verify`.
+    One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -81,13 +81,14 @@ def resilience_radius(
     progress: bool = False,
     voting: Any = None,
 ) -> FloatArray:
-    """Per row the supremum of the ε for which it is resilient, one ε for all features, exactly.
+    """The supremum of the ε for which each row is resilient, one ε for all features, exactly.
 
     The row is resilient in the neighbourhood of every ε below its radius, and not at it. The exact radius may not be a
     double; the result is the largest double that is not above it.
 
-    -inf is a row that is not robust, inf one that is resilient in every neighbourhood, and nan one where a single
-    search took more than `timeout` seconds. `n_jobs` as in `verify`. One parameter per choice that users have.
+    -inf marks a row that is not robust, inf one that is resilient in every neighbourhood, and nan one for which a
+    single search took more than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in
+    `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -104,8 +105,8 @@ def resilience_radius(
 class ResilienceCurve:
     """Certified resilience as an exact step function of ε: the share of rows that are resilient at each ε.
 
-    `resilience[i]` holds for the doubles ε from `epsilons[i]` up to, not including, `epsilons[i + 1]`, the last entry
-    for all above. A jump is at the first double at which a row is not resilient: its exact radius, rounded up.
+    `resilience[i]` holds for the doubles ε from `epsilons[i]` up to, but not including, `epsilons[i + 1]`, the last
+    entry for all above. A jump is at the first double at which a row is not resilient: its exact radius, rounded up.
     Rows that were not decided in time count as not resilient; `undecided` says how many there are.
 
     >>> curve = ResilienceCurve(np.array([0.0, 0.25]), np.array([0.75, 0.5]))
@@ -151,7 +152,7 @@ def resilience_curve(
     """
     asked = Request.of(model, X, y, attacker, voting)
     if not len(asked.X):
-        raise InvalidInput("X has no rows; a share of none is undefined")
+        raise InvalidInput("X has no rows; a share of no rows is undefined")
     levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     firsts = _as_doubles(levels, double_at_least)
     finite = firsts[np.isfinite(firsts)]
@@ -165,13 +166,13 @@ def _refuse_away(threat: Threat, ensemble: Ensemble) -> None:
         f = int(np.argmax(threat.away))
         raise InvalidInput(
             f"the interval ({threat.low[f]}, {threat.high[f]}) of feature {ensemble.feature_name(f)} excludes 0: scaled"
-            " up it moves away, so a row can break at one scale and survive a larger one; give intervals that hold 0"
+            " up it moves away, so a row can break at one scale and survive a larger one; give intervals that contain 0"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A few rows to find the radii of; travels to other processes, so it carries no model."""
+    """A few rows to find the radii of; it travels to other processes, so it carries no model."""
 
     threat: Threat
     X: FloatArray
@@ -201,7 +202,7 @@ def _resilience(ensemble: Ensemble, task: _Task) -> Found:
 
 
 def _spread(task: _Task, rows: npt.NDArray[np.int64], found: Found) -> Found:
-    """The answers for some rows put in their places among all; the others have radius -inf."""
+    """The answers for some rows, put in their positions among all; the others have radius -inf."""
     levels: list[Level] = [-math.inf] * len(task.X)
     neighbour, attacked = task.X.copy(), task.X.copy()
     neighbour[rows], attacked[rows] = found[1], found[2]
@@ -219,7 +220,7 @@ def exact_radii(
     max_seconds: float | None = None,
     progress: bool = False,
 ) -> list[Level]:
-    """The exact radius of every row, `work` says which; counterexamples are replayed on the source model."""
+    """The exact radius of every row, of the kind that `work` finds; replays counterexamples on the source model."""
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
@@ -239,12 +240,12 @@ def exact_radii(
 
 
 def _chunk(n: int, n_cells: int) -> int:
-    """Rows per task: enough to search many at once, few enough for memory and for all workers to have some."""
+    """Rows per task: enough to search many at once, few enough to fit in memory and to give all workers some."""
     return int(np.clip(MAX_ENTRIES // n_cells, 1, np.clip(n // 8, 16, 256)))
 
 
 def _replay(ensemble: Ensemble, levels: list[Level], found: list[Found]) -> None:
-    """A counterexample that does not flip the source model is a bug of ours."""
+    """Replays every counterexample on the source model; one that does not flip it is a bug in treeproof."""
     finite = np.array([isinstance(level, Fraction) for level in levels], dtype=bool)
     if not finite.any():
         return

@@ -29,7 +29,7 @@ from treeproof.verification.radii.question import Answers, Broken, Question
 
 
 class Resilience(Question):
-    """Neighbourhoods of size ε: a pair of cells counts from the nearest neighbour on that can be moved so."""
+    """Neighbourhoods of size ε: a pair of cells counts from the least ε whose neighbours allow that move."""
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
         super().__init__(ensemble, threat, X, limits)
@@ -50,7 +50,7 @@ class Resilience(Question):
         return self._decide(rows, *self.threat.neighbourhood(self.X[rows], epsilon))
 
     def anywhere(self, rows: Sequence[int]) -> Answers:
-        """The neighbourhood that holds everything."""
+        """The neighbourhood that contains everything."""
         return self._decide(rows, *self.threat.neighbourhood(self.X[rows], np.array([np.inf])))
 
     def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
@@ -169,7 +169,7 @@ class _Approach:
 
 
 def highest_below(X: FloatArray, levels: Sequence[Fraction]) -> FloatArray:
-    """Per row the highest double that is less than X + level, in every entry."""
+    """The highest double that is less than X + level, for every entry of X; one level per row."""
     down = np.array([double_at_most(level) for level in levels])[:, None]
     up = np.array([double_at_least(level) for level in levels])[:, None]
     most = next_down(add_up(X, up))

@@ -50,7 +50,7 @@ class IntervalRobustness(Question):
         return self._search(rows, low, high)
 
     def anywhere(self, rows: Sequence[int]) -> Answers:
-        """Intervals without end, where they have any length."""
+        """Unbounded intervals, where they have any length."""
         x, threat = self.X[rows], self.threat
         fixed = np.isnan(x)
         low = np.where((threat.low < 0) & ~fixed, -LARGEST, x)
@@ -61,7 +61,7 @@ class IntervalRobustness(Question):
         low = -self._highest_within(rows, levels, -1)
         high = self._highest_within(rows, levels, 1)
         answers = self._search(rows, low, high)
-        # Level 0 is that of infinite ends: it is broken above, and there is nothing below.
+        # Level 0 is that of infinite ends: the row is broken above it, and there is nothing below.
         return [answer if level > 0 else Outcome.PROVED for answer, level in zip(answers, levels, strict=True)]
 
     def _highest_within(self, rows: Sequence[int], levels: Sequence[Fraction], sign: int) -> FloatArray:
@@ -111,7 +111,7 @@ class IntervalRobustness(Question):
         return moves
 
     def _pulled_back(self, row: int, cells: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The counterexample with every feature as close to x as the others allow: a much cheaper one, often."""
+        """The counterexample with every feature as close to x as the others allow: often a much cheaper one."""
         attacked = self.X[row].copy()
         label = self.ensemble.predict_index(self.X[[row]])[0]
         cells, before = cells.copy(), None
@@ -132,7 +132,7 @@ class IntervalRobustness(Question):
 
 
 class LpRobustness(IntervalRobustness):
-    """An Lp radius times a scale; levels are exact costs, the sums of distance**p, hints are their roots."""
+    """An Lp radius times a scale; levels are exact costs, the sums of distance**p; hints are their roots."""
 
     costs_add_up = True
 
@@ -145,7 +145,7 @@ class LpRobustness(IntervalRobustness):
         self.unpriced = Local(ensemble, free, limits)
 
     def hints(self) -> FloatArray:
-        """No values: a search in all space finds something at once, and pulled back it is close to the best."""
+        """No values: a search in the whole space finds something at once, and pulled back it is close to the best."""
         return np.empty((len(self.X), 0))
 
     def key(self, level: Fraction) -> float:
@@ -166,7 +166,7 @@ class LpRobustness(IntervalRobustness):
         return answers
 
     def anywhere(self, rows: Sequence[int]) -> Answers:
-        """All space, at no cost."""
+        """The whole space, at no cost."""
         answers: Answers = []
         for row in rows:
             status, cells = self.unpriced.search_within(self.X[[row]], self._ball(row, math.inf))
@@ -183,20 +183,20 @@ class LpRobustness(IntervalRobustness):
         n = self.ensemble.n_features
         local, budget = self.local, double_at_most(level) * (1 + 2.0**-50)
         if not 2.0**-900 < budget < 2.0**900:
-            # Powers of such distances are no normal doubles: take any counterexample, and weigh it here.
+            # Powers of such distances are not normal doubles: take any counterexample, and price it here.
             local, budget = self.unpriced, float(n)
-        too_dear = np.empty((0, n), dtype=np.int32)
+        too_costly = np.empty((0, n), dtype=np.int32)
         timeout = self.local.limits.timeout
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            status, cells = local.search_within(self.X[[row]], ball, budget, too_dear)
+            status, cells = local.search_within(self.X[[row]], ball, budget, too_costly)
             answer = self._answer(row, status, cells)
             if not isinstance(answer, Broken) or answer.level < level:
                 return answer
-            # As dear as the level: one of its ties, of which there can be very many.
+            # It costs as much as the level: a tie, of which there can be very many.
             if time.monotonic() >= end or local.limits.is_over():
                 return Outcome.UNKNOWN
-            too_dear = np.concatenate((too_dear, cells))
+            too_costly = np.concatenate((too_costly, cells))
 
     def _ball(self, row: int, radius: float) -> tuple[FloatArray, FloatArray]:
         """The box around the ball, inside the domain."""
