@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -120,8 +120,12 @@ def test_checksums_see_every_bit_and_the_shape_but_not_the_kind_of_array() -> No
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of one commit, in the place of ours."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):  # set where tests run in a hook of git
+        monkeypatch.delenv(name, raising=False)
     root = tmp_path / "repository"
     root.mkdir()
     root.joinpath("file").write_text("text")
@@ -142,6 +146,14 @@ def test_an_unknown_commit_gives_one_clear_line(
 ) -> None:
     assert main(["--against", revision]) == 2
     assert capsys.readouterr().err == f"git knows no commit {revision!r} here\n"
+
+
+def test_without_git_there_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert main(["--against", "HEAD"]) == 2
+    assert capsys.readouterr().err == "git is not installed, and other commits cannot be had without it\n"
 
 
 @pytest.mark.parametrize("end", ["nothing", "Ctrl-C", "SIGTERM", "an error"])
