@@ -14,7 +14,7 @@ from treeproof.threat.threat import Threat
 
 IntArray = npt.NDArray[np.int64]
 
-LEAST_GAIN = 1e-12
+MIN_GAIN = 1e-12
 """A split must lower the loss by this share of the weight at least; less can be rounding."""
 
 
@@ -25,10 +25,9 @@ class TrainingSet:
     `target` (n, heads) holds 0 and 1: with two classes one head, the second class; else one head per class.
     """
 
-    near: FloatArray
-    """(n_features, 2, n): the lowest and highest value of a row's neighbourhood; its own twice where there is none."""
-    reach: FloatArray
-    """(n_features, 2, n): the lowest and highest value that the attacker can move a neighbour to."""
+    reach: npt.NDArray[Any]
+    """(n_features, n) of REACH: the values of a row's neighbourhood, its own twice where there is none, and the values
+    that the attacker can move a neighbour to."""
     cost: IntArray
     budget: int
     label: IntArray
@@ -39,15 +38,19 @@ class TrainingSet:
     @classmethod
     def of(cls, X: FloatArray, label: IntArray, n_classes: int, threat: Threat, epsilon: FloatArray) -> TrainingSet:
         """The rows X (n, n_features) with class numbers `label`, and neighbourhoods of size `epsilon` (n_features,)."""
+        from treeproof._kernels.training import REACH
+
         label = label.astype(np.int64)
         near = threat.neighbourhood(X, epsilon)
+        reach = np.empty(X.T.shape, dtype=REACH)
+        for name, values in zip(("near_low", "near_high", "low", "high"), (*near, *threat.reach(*near)), strict=True):
+            reach[name] = values.T
         if n_classes == 2:
             target, own = label.reshape(-1, 1), np.zeros(len(X), dtype=np.int64)
         else:
             target, own = (label[:, None] == np.arange(n_classes)).astype(np.int64), label
         return cls(
-            near=_by_feature(near),
-            reach=_by_feature(threat.reach(*near)),
+            reach=reach,
             cost=threat.cost,
             budget=threat.budget,
             label=label,
@@ -58,12 +61,7 @@ class TrainingSet:
     @property
     def n_features(self) -> int:
         """How many features there are."""
-        return len(self.near)
-
-
-def _by_feature(ends: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Two arrays (n, n_features) as one of (n_features, 2, n)."""
-    return np.ascontiguousarray(np.stack(ends).transpose(2, 0, 1))
+        return len(self.reach)
 
 
 @dataclass(frozen=True)
@@ -120,14 +118,13 @@ class GrownTree:
 
 
 @dataclass(eq=False)
-class _Node:
-    """A node that may still be split: what can arrive there, and its score and loss."""
+class _Candidate:
+    """A node that may still be split."""
 
     number: int
     depth: int
-    box_low: FloatArray
-    box_high: FloatArray
-    arrived: tuple[IntArray, IntArray, npt.NDArray[np.bool_], FloatArray, FloatArray]
+    node: Any
+    """A Node of the kernels: its extents, and what can arrive there."""
     loss: float
 
 
@@ -137,7 +134,10 @@ class Grower:
     def __init__(
         self, data: TrainingSet, weight: FloatArray, limits: Limits, random: np.random.RandomState, threat: Threat
     ) -> None:
+        from treeproof._kernels.training import Terms
+
         self.data, self.weight, self.limits, self.random, self.threat = data, weight, limits, random, threat
+        self.terms = Terms(data.budget, limits.max_features, limits.min_samples_leaf, limits.invariants)
         self.feature: list[int] = []
         self.threshold: list[float] = []
         self.children: list[list[int]] = []
@@ -161,71 +161,63 @@ class Grower:
             loss=float(np.sum(self.leaf_losses)),
         )
 
-    def _root(self) -> _Node:
+    def _root(self) -> _Candidate:
+        from treeproof._kernels.training import ARRIVAL, CLAIM, EXTENT, Node
+
         data = self.data
         rows = np.flatnonzero(self.weight > 0)
-        shape = (len(rows), data.target.shape[1])
-        weight = self.weight[rows]
-        score = (weight @ data.target[rows]) / weight.sum()
-        arrived = (
-            rows,
-            np.zeros(len(rows), dtype=np.int64),
-            np.ones(shape, dtype=bool),
-            np.zeros(shape),
-            np.ones(shape),
-        )
-        return self._new_node(0, score, (self.threat.domain_low, self.threat.domain_high), arrived)
+        weight, target = self.weight[rows], data.target[rows]
+        arrivals = np.zeros(len(rows), dtype=ARRIVAL)
+        arrivals["row"], arrivals["weight"], arrivals["own"] = rows, weight, data.own[rows]
+        arrivals["one"] = np.where(target.any(axis=1), np.argmax(target, axis=1), -1)
+        claims = np.zeros(target.shape, dtype=CLAIM)
+        claims["high"], claims["assigned"] = 1.0, True
+        extents = np.zeros(data.n_features, dtype=EXTENT)
+        extents["low"], extents["high"], extents["cost"] = self.threat.domain_low, self.threat.domain_high, data.cost
+        return self._candidate(0, (weight @ target) / weight.sum(), Node(extents, arrivals, claims))
 
-    def _new_node(self, depth: int, score: FloatArray, box: tuple[FloatArray, FloatArray], arrived: Any) -> _Node:
-        rows, _, assigned, _, _ = arrived
-        target = self.data.target[rows]
-        weight = self.weight[rows]
-        lost = np.where(assigned, (target - score) ** 2, 0.0)
+    def _candidate(self, depth: int, score: FloatArray, node: Any) -> _Candidate:
+        """Adds a node to the tree, a leaf for the time being."""
+        rows, assigned = node.arrivals["row"], node.claims["assigned"]
+        lost = np.where(assigned, (self.data.target[rows] - score) ** 2, 0.0)
         self.feature.append(LEAF)
         self.threshold.append(0.0)
         self.children.append([LEAF, LEAF])
         self.scores.append(score)
         self.n_samples.append(int(assigned[np.arange(len(rows)), self.data.own[rows]].sum()))
-        return _Node(len(self.feature) - 1, depth, *box, arrived, float(weight @ lost.sum(axis=1)))
+        return _Candidate(len(self.feature) - 1, depth, node, float(self.weight[rows] @ lost.sum(axis=1)))
 
-    def _split(self, node: _Node) -> list[_Node]:
+    def _split(self, candidate: _Candidate) -> list[_Candidate]:
         """The two children of a node, or none where it stays a leaf."""
-        from treeproof._kernels.training import best_split, partition
+        from treeproof._kernels.training import Node, best_split, partition
 
-        data, limits = self.data, self.limits
+        data, node, number = self.data, candidate.node, candidate.number
         scores = np.empty((2, data.target.shape[1]))
-        f, threshold = -1, 0.0
-        if self._may_split(node):
-            to_beat = node.loss - LEAST_GAIN * float(self.weight[node.arrived[0]].sum())
-            f, threshold, _ = best_split(
-                self._features(), limits.max_features, data.near, data.reach, data.cost,
-                data.budget, node.box_low, node.box_high, self.weight, data.target, data.own, *node.arrived,
-                limits.min_samples_leaf, to_beat, scores,
-            )  # fmt: skip
-        if f < 0:
-            self.leaf_losses.append(node.loss)
+        split = None
+        if self._may_split(candidate):
+            to_beat = candidate.loss - MIN_GAIN * float(self.weight[node.arrivals["row"]].sum())
+            split = best_split(self._features(), data.reach, node, self.terms, to_beat, scores)
+        if split is None or split.feature < 0:
+            self.leaf_losses.append(candidate.loss)
             return []
-        self.feature[node.number], self.threshold[node.number] = f, threshold
+        self.feature[number], self.threshold[number] = split.feature, split.threshold
         children = []
         for side in (0, 1):
-            arrived = partition(
-                data.near[f], data.reach[f], data.cost[f], data.budget, node.box_low[f],
-                node.box_high[f], threshold, scores, data.target, *node.arrived, side, limits.invariants,
-            )  # fmt: skip
-            low, high = node.box_low.copy(), node.box_high.copy()
+            arrived = partition(split, scores, side, data.reach, node, self.terms)
+            extents = node.extents.copy()
             if side:
-                low[f] = next_up(threshold)
+                extents["low"][split.feature] = next_up(split.threshold)
             else:
-                high[f] = threshold
-            child = self._new_node(node.depth + 1, scores[side].copy(), (low, high), arrived)
-            self.children[node.number][side] = child.number
+                extents["high"][split.feature] = split.threshold
+            child = self._candidate(candidate.depth + 1, scores[side].copy(), Node(extents, *arrived))
+            self.children[number][side] = child.number
             children.append(child)
         return children
 
-    def _may_split(self, node: _Node) -> bool:
+    def _may_split(self, candidate: _Candidate) -> bool:
         limits = self.limits
-        deep = limits.max_depth is not None and node.depth >= limits.max_depth
-        return not deep and self.n_samples[node.number] >= limits.min_samples_split and node.loss > 0
+        deep = limits.max_depth is not None and candidate.depth >= limits.max_depth
+        return not deep and self.n_samples[candidate.number] >= limits.min_samples_split and candidate.loss > 0
 
     def _features(self) -> IntArray:
         n = self.data.n_features

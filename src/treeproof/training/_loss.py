@@ -32,9 +32,9 @@ def _reaches(data: TrainingSet, low: FloatArray, high: FloatArray) -> np.ndarray
     price = np.zeros(len(data.label), dtype=np.int64)
     possible = np.ones(len(price), dtype=bool)
     for f in range(data.n_features):
-        free, paid = (
-            np.maximum(ends[0], low[f]) <= np.minimum(ends[1], high[f]) for ends in (data.near[f], data.reach[f])
-        )
+        reach = data.reach[f]
+        free = np.maximum(reach["near_low"], low[f]) <= np.minimum(reach["near_high"], high[f])
+        paid = np.maximum(reach["low"], low[f]) <= np.minimum(reach["high"], high[f])
         price += np.where(free, 0, data.cost[f])
         possible &= free | paid
     return possible & (price <= data.budget)
