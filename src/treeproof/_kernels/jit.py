@@ -1,4 +1,12 @@
-"""How kernels are compiled: `entry` is called from Python, `inner` by kernels, `merged` becomes part of its caller.
+"""How kernels are compiled.
+
+`entry` is called from Python, `inner` by kernels. `borrowing` is an inner kernel that neither makes nor returns an
+array: numba then counts no references. Elsewhere it does, with atomic operations, whenever an array or a tuple of
+arrays is passed on or unpacked, and in a small kernel that costs several times the work itself. `tiny` is a borrowing
+kernel that becomes part of its caller. So does `merged`, before types are known: for kernels that make arrays.
+
+A record (`array[i]` of a structured dtype) is a bare pointer, and does not keep its array alive. Take records of arrays
+that are arguments, or that are used again later; never `np.zeros(1, TYPE)[0]`.
 
 Compiled code of a kernel is optimised again with every kernel above it, so a chain of large ones is merged where it
 can be. Wrappers for calls from Python unpack every array of a tuple; inner kernels do without them. A kernel is also
@@ -8,8 +16,13 @@ copied in loops, not by slices, which bring numba's own error texts along.
 
 from __future__ import annotations
 
+from functools import partial
+
 from numba import njit
 
 entry = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
-inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_inner = partial(njit, cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = _inner()
+borrowing = _inner(_nrt=False)
+tiny = _inner(_nrt=False, forceinline=True)
 merged = njit(cache=True, nogil=True, inline="always")

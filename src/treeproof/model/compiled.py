@@ -15,21 +15,18 @@ from treeproof.model.score_rule import Decision
 
 def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
     """The ensemble in the form that kernels work on, and what they need to score exactly."""
-    from treeproof._kernels.search.branch import Exact
-    from treeproof._kernels.search.region import Model
+    from treeproof._kernels.model import NODE, Exact, Model
 
     inner = ensemble.feature >= 0
-    cut = np.full(ensemble.n_nodes, -1, dtype=np.int32)
-    cut[inner] = ensemble.grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner])
+    nodes = np.zeros(ensemble.n_nodes, dtype=NODE)
+    for name in ("feature", "left", "right", "leaf", "nan_left"):
+        nodes[name] = getattr(ensemble, name)
+    nodes["cut"] = -1
+    nodes["cut"][inner] = ensemble.grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner])
     value, offset, slack = whole_units(ensemble)
     rule = ensemble.rule
     model = Model(
-        ensemble.feature,
-        cut,
-        ensemble.left,
-        ensemble.right,
-        ensemble.nan_left,
-        ensemble.leaf,
+        nodes,
         ensemble.roots,
         value,
         offset,

@@ -1,7 +1,7 @@
 """Exact verdicts on single rows: is the label the same on all that an attacker can reach from a box of neighbours?
 
-`Local.decide` answers for a batch of rows with compiled code (`_kernels/batch.py`). A counterexample comes back as
-cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that shows an unstable z. See docs/theory.md.
+`Local.decide` answers for a batch of rows with compiled code (`_kernels/search/rows.py`). A counterexample comes back
+as cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that shows an unstable z. See docs/theory.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from treeproof.run.watch import watched
 from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
 
-MOST_BUDGET = 1e307
+MAX_BUDGET = 1e307
 """Of an Lp attacker, so that no sum of prices overflows; prices are at most 1e299."""
 
 
@@ -85,15 +85,15 @@ class Local:
         X: FloatArray,
         reach: tuple[FloatArray, FloatArray],
         budget: float | None = None,
-        too_dear: npt.NDArray[np.int32] | None = None,
+        unaffordable: npt.NDArray[np.int32] | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes per row, and the cells of counterexamples, for another reach (and budget) than the attacker's own.
 
         `reach` is the lowest and the highest double that a move of each entry can end at. Prices of an Lp attacker
-        are rounded down: the caller checks what a counterexample costs, and names those that are `too_dear`.
+        are rounded down: the caller checks what a counterexample costs, and names those that are `unaffordable`.
         """
         none = np.empty((0, self._start[-1]))
-        return self._run(X, X, X, self.ensemble.predict_index(X), none, too_dear, reach, budget)
+        return self._run(X, X, X, self.ensemble.predict_index(X), none, unaffordable, reach, budget)
 
     def _settle(self, x: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray, attacked: FloatArray) -> int:
         """Decides a box whose reach holds two labels, by splitting it where no attack leads across.
@@ -207,11 +207,11 @@ class Local:
         own: FloatArray,
         labels: npt.NDArray[np.int64],
         table: FloatArray,
-        too_dear: npt.NDArray[np.int32] | None = None,
+        unaffordable: npt.NDArray[np.int32] | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
         budget: float | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        from treeproof._kernels.search.rows import Boxes, Prices, search_rows
+        from treeproof._kernels.search.rows import REACH, Prices, search_rows
 
         n, threat, grid = len(low), self.threat, self.ensemble.grid
         status = np.full(n, Outcome.UNKNOWN, dtype=np.int64)
@@ -221,13 +221,10 @@ class Local:
             return status, cells
         reach_low, reach_high = threat.reach(low, high) if reach is None else reach
         some = reach_low <= reach_high
-        boxes = Boxes(
-            grid.cells(low),
-            grid.cells(high),
-            np.where(some, grid.cells(reach_low), 1).astype(np.int32),
-            np.where(some, grid.cells(reach_high), 0).astype(np.int32),
-            grid.cells(own),
-        )
+        reachable = np.empty(low.shape, dtype=REACH)
+        reachable["near_low"], reachable["near_high"], reachable["own"] = (grid.cells(x) for x in (low, high, own))
+        reachable["reach_low"] = np.where(some, grid.cells(reach_low), 1)
+        reachable["reach_high"] = np.where(some, grid.cells(reach_high), 0)
         if budget is None and threat.power is not None:
             budget = double_at_least(Fraction(threat.radius) ** threat.power)
         elif budget is None:
@@ -235,7 +232,7 @@ class Local:
         if threat.power is not None:
             # Prices are rounded down one by one, but their sums, along paths of trees, are not.
             steps = low.shape[1] + int(self.ensemble.depths.max()) + 8
-            budget = min(budget * (1.0 + steps * 2.0**-50), MOST_BUDGET)
+            budget = min(budget * (1.0 + steps * 2.0**-50), MAX_BUDGET)
         prices = Prices(
             self._start,
             threat.cost.astype(np.float64),
@@ -248,11 +245,15 @@ class Local:
             budget,
             self._limited,
         )
-        dear = np.empty((0, low.shape[1]), dtype=np.int32) if too_dear is None else too_dear
+        if unaffordable is None:
+            unaffordable = np.empty((0, low.shape[1]), dtype=np.int32)
         model, exact = self.ensemble.compiled
 
         def work(stop: npt.NDArray[np.int64], progress: npt.NDArray[np.int64]) -> None:
-            search_rows(model, exact, boxes, prices, labels, dear, self.patience, stop, progress, status, cells, counts)
+            search_rows(
+                model, exact, reachable, prices, labels, unaffordable, self.patience, stop, progress, status, cells,
+                counts,
+            )  # fmt: skip
 
         self._watched(work)
         self.boxes += int(counts.sum())
@@ -290,12 +291,12 @@ class Local:
         cells: npt.NDArray[np.int32],
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Searches again while the counterexample costs more than its rounded-down prices said."""
-        too_dear = np.empty((0, low.shape[1]), dtype=np.int32)
+        unaffordable = np.empty((0, low.shape[1]), dtype=np.int32)
         status = np.array([Outcome.REFUTED], dtype=np.int64)
         none = np.empty((0, self._start[-1]))
         while status[0] == Outcome.REFUTED and not self._affordable(low[0], high[0], cells[0]):
-            too_dear = np.concatenate((too_dear, cells))
-            status, cells = self._run(low, high, own, labels, none, too_dear)
+            unaffordable = np.concatenate((unaffordable, cells))
+            status, cells = self._run(low, high, own, labels, none, unaffordable)
         return status, cells
 
     def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.jit import entry, inner
-from treeproof._kernels.search.region import LEAF
+from treeproof._kernels.model import LEAF
 
 MOST_LEAVES = 64
 MIXED, UNREACHED = -1, -2

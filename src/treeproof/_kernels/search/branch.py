@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.bits import lowest_bit
-from treeproof._kernels.jit import inner, merged
-from treeproof._kernels.search.region import LEAF, cheapest_cell, least_of_region, least_price
-from treeproof._kernels.walk import decide
+from treeproof._kernels.jit import borrowing, inner, merged
+from treeproof._kernels.model import label_of_cells
+from treeproof._kernels.search.climb import climb
+from treeproof._kernels.search.region import cheapest_cell, least_price, price_ranges
+from treeproof._kernels.search.trial import IMPOSSIBLE, best_lead, keep_trial, start_trial, try_side
 
 SAFE = 0
 BROKEN = 1
@@ -23,297 +25,403 @@ UNDECIDED = 2
 TOO_CLOSE = 3
 OUT_OF_BOXES = 4
 
+# What becomes of a box, if it does not end the search.
+DONE = 5
+CUT = 6
+
 CHECK_EVERY = 64
 
+SEARCH = np.dtype(
+    [
+        # What is asked:
+        ("label", "i8"),
+        ("constant", "i8"),  # the lead that does not depend on the open trees
+        ("needed", "i8"),  # the least lead with which the label may be another one
+        ("max_boxes", "i8"),
+        ("climb", "?"),  # whether to climb first
+        ("ticket", "i8"),  # what `stop` holds if the row is to be given up
+        # What is known:
+        ("now", "i8"),  # the last stamp of a trial
+        ("boxes", "i8"),  # so far
+        ("depth", "i8"),  # decisions whose other side waits
+        ("too_close", "?"),  # whether any box was left within the slack
+        ("elsewhere", "f8"),  # what features that the race does not test cost at least
+        # Of the box under way:
+        ("total", "i8"),  # its bound
+        ("spent", "f8"),  # what it costs at least
+        ("test", "i8"),  # where to cut it
+        # Where the region was cut first, and which side is the more promising:
+        ("cut_feature", "i4"),
+        ("cut", "i4"),
+        ("cut_right", "?"),
+    ],
+    align=True,
+)
+"""One search."""
 
-class Exact(NamedTuple):
-    """What is needed to score a cell vector as the library does."""
+DECISION = np.dtype([("feature", "i4"), ("cut", "i4"), ("right", "?"), ("total", "i8")], align=True)
+"""A cut whose other side waits, with the bound before it."""
 
-    leaf_scores: Any
-    base: Any
-    base_last: Any
-    divisor: Any
-    decision: Any
-    cut: Any
-    steepness: Any
-
-
-@inner
-def label_of_cells(model, exact, cells, scores):
-    """The class index of every row with these cells (NaN: -1); `scores` (n_scores,) is scratch in the right dtype."""
-    n_scores = scores.shape[0]
-    for k in range(n_scores):
-        scores[k] = 0 if exact.base_last else exact.base[k]
-    for t in range(model.roots.shape[0]):
-        node = model.roots[t]
-        while model.feature[node] != LEAF:
-            c = cells[model.feature[node]]
-            goes_left = model.nan_left[node] if c < 0 else c <= model.cut[node]
-            node = model.left[node] if goes_left else model.right[node]
-        row = model.leaf[node]
-        for k in range(n_scores):
-            scores[k] += exact.leaf_scores[row, k]
-    for k in range(n_scores):
-        scores[k] = scores[k] / exact.divisor
-        if exact.base_last:
-            scores[k] += exact.base[k]
-    return decide(scores, exact.decision, exact.cut, exact.steepness)
-
-
-# The value of a tree without live leaves; leads stay below 2**58, and sums stop at the first such tree.
-IMPOSSIBLE = np.int64(-(2**60))
-
-# Rows of a box: its cells from LOW to HIGH, and its open tests from FIRST up to END.
-LOW, HIGH, FIRST, END = 0, 1, 2, 3
+KEPT_FEATURE = np.dtype([("low", "i4"), ("high", "i4"), ("first", "i4"), ("end", "i4")], align=True)
+KEPT_TREE = np.dtype([("live", "u8"), ("best", "i8")], align=True)
+"""What a FEATURE and a TREE were before it."""
 
 
-# From here on functions take plain arrays: numba counts references, with atomic operations, whenever a tuple of arrays
-# or one of its fields changes hands, and that would cost several times the work itself.
+class Question(NamedTuple):
+    """What a counterexample is held against: the model and its exact scores, and cell vectors that are none.
 
-
-@inner
-def _best_value(live, start, n_words, value, first):
-    """The value of the best live leaf of a tree."""
-    for w in range(n_words):
-        bits = live[start + np.uint32(w)]
-        if bits != 0:
-            return value[first + np.uint32(64 * w + lowest_bit(bits))]
-    return IMPOSSIBLE
-
-
-@inner
-def _keep_leaves(live, start, n_words, head, more, at, right):
-    """Clears the bits that a test does not keep; whether any was set."""
-    before = live[start]
-    live[start] = before & head
-    changed = live[start] != before
-    extra = np.int64(n_words) - 1
-    if right:
-        at += extra
-    for w in range(extra):
-        before = live[start + np.uint32(w + 1)]
-        live[start + np.uint32(w + 1)] = before & more[at + w]
-        changed |= live[start + np.uint32(w + 1)] != before
-    return changed
-
-
-@inner
-def _apply(start, stop, right, test_tree, keep, test_more, more, word, first, value, live, best):
-    """Puts the box on one side of the tests [start, stop); returns the change of the bound."""
-    change = np.int64(0)
-    for k in range(start, stop):
-        tree = test_tree[k]
-        at = word[tree]
-        n_words = word[tree + np.uint32(1)] - at
-        if _keep_leaves(live, at, n_words, keep[k], more, test_more[k], right):
-            lead = _best_value(live, at, n_words, value, first[tree])
-            if lead == IMPOSSIBLE:
-                return IMPOSSIBLE
-            change += lead - best[tree]
-            best[tree] = lead
-    return change
-
-
-@inner
-def _sweep(
-    start, stop, right, total, needed, now, test_cut, test_tree, keep, test_more, more, word, first, value, live, best,
-    trial_live, trial_best, stamp, bound,
-):  # fmt: skip
-    """Bounds of one side of the cuts of the tests [start, stop) of a feature, from the weakest cut to the strongest.
-
-    Trials work on copies of trees, fresh where `stamp` is not `now`. Ends at the first cut whose side cannot win and
-    returns its nearest test, or where the tests end (`stop`, or `start - 1`).
+    `unaffordable` (n, n_features) are cell vectors that cost more than the rounded prices say. `cells` (n_features,) is
+    filled with the counterexample, `scores` is scratch. `stop[0]` ends the search where it is its ticket, or negative.
     """
-    run = total
-    k = start if right else stop - 1
+
+    model: Any
+    exact: Any
+    scores: Any
+    unaffordable: Any
+    cells: Any
+    stop: Any
+
+
+class Stack(NamedTuple):
+    """DECISION records, and before each of them KEPT_FEATURE and KEPT_TREE records and words of live leaves."""
+
+    decisions: Any
+    features: Any
+    trees: Any
+    words: Any
+
+
+@borrowing
+def _sweep(search, race, feature, right):
+    """Bounds of one side of the open cuts of a feature, from the weakest cut to the strongest.
+
+    Ends at the first cut whose side cannot win and returns its nearest test, or where the tests end.
+    """
+    tests, run, needed, now = race.tests, search.total, search.needed, search.now + 1
+    search.now = now
+    first, end = np.int64(feature.first), np.int64(feature.end)
+    k = first if right else end - 1
     step = 1 if right else -1
-    end = stop if right else start - 1
-    while k != end:
-        cut = test_cut[k]
-        group = k
-        while k != end and test_cut[k] == cut:
-            tree = test_tree[k]
-            at = word[tree]
-            n_words = word[tree + np.uint32(1)] - at
-            if stamp[tree] != now:
-                stamp[tree] = now
-                trial_best[tree] = best[tree]
-                for w in range(n_words):
-                    trial_live[at + np.uint32(w)] = live[at + np.uint32(w)]
-            if n_words == 1:
-                before = trial_live[at]
-                after = before & keep[k]
-                if after != before:
-                    if after == 0:
-                        return group
-                    trial_live[at] = after
-                    lead = value[first[tree] + np.uint32(lowest_bit(after))]
-                    run += lead - trial_best[tree]
-                    trial_best[tree] = lead
-            elif _keep_leaves(trial_live, at, n_words, keep[k], more, test_more[k], right):
-                lead = _best_value(trial_live, at, n_words, value, first[tree])
-                if lead == IMPOSSIBLE:
-                    return group
-                run += lead - trial_best[tree]
-                trial_best[tree] = lead
+    stop = end if right else first - 1
+    while k != stop:
+        cut, group = tests[k].cut, k
+        while k != stop and tests[k].cut == cut:
+            test = tests[k]
+            tree = race.trees[test.tree]
+            start_trial(race, tree, now)
+            change = try_side(race, tree, test, right)
+            if change == IMPOSSIBLE:
+                return group
+            run += change
             k += step
         if run < needed:
             return group
         for j in range(min(group, k - step), max(group, k - step) + 1):
-            bound[j] = run
-    return end
+            if right:
+                race.bounds[j].right = run
+            else:
+                race.bounds[j].left = run
+    return stop
 
 
-@inner
-def _shrink(
-    box, i, cut, right, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live, best
-):
-    """Limits feature i of the box to cells above the cut (`right`) or up to it; returns the change of the bound."""
-    k, end = np.int64(box[FIRST, i]), np.int64(box[END, i])
+@borrowing
+def _shrink(search, race, feature, cut, right):
+    """Limits a feature of the box to cells above the cut (`right`) or up to it, and the bound to what is left."""
+    tests = race.tests
+    start = stop = np.int64(feature.first if right else feature.end)
     if right:
-        stop = k
-        while stop < end and test_cut[stop] <= cut:
+        while stop < feature.end and tests[stop].cut <= cut:
             stop += 1
-        box[FIRST, i] = stop
-        box[LOW, i] = max(box[LOW, i], cut + 1)
-        start, keep = k, keep_right
+        feature.first = stop
+        feature.low = max(feature.low, cut + 1)
     else:
-        start, stop = end, end
-        while start > k and test_cut[start - 1] >= cut:
+        while start > feature.first and tests[start - 1].cut >= cut:
             start -= 1
-        box[END, i] = start
-        box[HIGH, i] = min(box[HIGH, i], cut)
-        keep = keep_left
-    return _apply(start, stop, right, test_tree, keep, test_more, more, word, first, value, live, best)
+        feature.end = start
+        feature.high = min(feature.high, cut)
+    search.now += 1
+    for k in range(start, stop):
+        tree = race.trees[tests[k].tree]
+        start_trial(race, tree, search.now)
+        change = try_side(race, tree, tests[k], right)
+        if change == IMPOSSIBLE:
+            search.total = IMPOSSIBLE
+            return
+        search.total += change
+        keep_trial(race, tree)
 
 
-@inner
-def _tighten(
-    box, i, total, needed, now, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live,
-    best, trial_live, trial_best, stamp, bound_left, bound_right,
-):  # fmt: skip
-    """Sweeps feature i from both ends and shrinks the box while a side cannot win; returns the bound and `now`."""
-    while box[FIRST, i] < box[END, i]:
-        start, stop = np.int64(box[FIRST, i]), np.int64(box[END, i])
-        now += 2
-        k = _sweep(
-            start, stop, True, total, needed, now, test_cut, test_tree, keep_right, test_more, more, word, first, value,
-            live, best, trial_live, trial_best, stamp, bound_right,
-        )  # fmt: skip
-        if k < stop:
-            total += _shrink(
-                box, i, np.int64(test_cut[k]), np.bool_(False), test_cut, test_tree, keep_left, keep_right, test_more,
-                more, word, first, value, live, best,
-            )  # fmt: skip
-            if total < needed:
-                return total, now
-            continue
-        k = _sweep(
-            start, stop, False, total, needed, now + 1, test_cut, test_tree, keep_left, test_more, more, word, first,
-            value, live, best, trial_live, trial_best, stamp, bound_left,
-        )  # fmt: skip
-        if k < start:
-            break
-        total += _shrink(
-            box, i, np.int64(test_cut[k]), np.bool_(True), test_cut, test_tree, keep_left, keep_right, test_more, more,
-            word, first, value, live, best,
-        )  # fmt: skip
-        if total < needed:
-            return total, now
-    return total, now
+@borrowing
+def _tighten(search, race, feature):
+    """Sweeps a feature from both ends and shrinks the box while a side cannot win."""
+    while feature.first < feature.end and search.total >= search.needed:
+        k = _sweep(search, race, feature, True)
+        right = k == feature.end
+        if right:
+            k = _sweep(search, race, feature, False)
+            if k < feature.first:
+                return
+        _shrink(search, race, feature, np.int64(race.tests[k].cut), right)
 
 
-@inner
-def _best_cut(box, i, total, bound_left, bound_right, gate_below, gate_above):
-    """(score, test, whether it is a gate) of the best open cut of feature i: what lowers both bounds most."""
-    best_score, test, best_is_gate = -1.0, -1, False
-    for k in range(box[FIRST, i], box[END, i]):
-        is_gate = k in (gate_below, gate_above)
-        if best_is_gate and not is_gate:
-            continue
-        score = (np.float64(total - bound_left[k]) + 1.0) * (np.float64(total - bound_right[k]) + 1.0)
-        if score > best_score or (is_gate and not best_is_gate):
-            best_score, test, best_is_gate = score, k, is_gate
-    return best_score, test, best_is_gate
-
-
-@inner
-def _gates(box, i, test_cut, near_low, near_high):
+@borrowing
+def _gates(race, feature, cells):
     """The open tests whose far side leaves N(x) altogether, nearest to it on either side; -1 if there is none.
 
     Behind such a test the feature must be paid for, which limits all others.
     """
     below, above = -1, -1
-    if box[HIGH, i] < near_low or box[LOW, i] > near_high:
+    if feature.high < cells.near_low or feature.low > cells.near_high:
         return below, above
-    for k in range(box[FIRST, i], box[END, i]):
-        if test_cut[k] < near_low:
+    for k in range(feature.first, feature.end):
+        if race.tests[k].cut < cells.near_low:
             below = k
-        elif test_cut[k] >= near_high:
+        elif race.tests[k].cut >= cells.near_high:
             above = k
             break
     return below, above
 
 
-@inner
-def _drop_dear_leaves(
-    word, first, value, leaf_node, cost_start, cost_feature, cost_price, box_price, spent, budget, live, best
-):
-    """Kills the leaves that what is left of the budget cannot pay for; returns the change of the bound."""
-    change = np.int64(0)
-    for tree in range(word.shape[0] - 1):
-        changed = False
-        start, leaf = np.int64(word[tree]), np.int64(first[tree])
-        for r in range(np.int64(first[tree + 1]) - leaf):
-            bit = np.uint64(1) << np.uint64(r & 63)
-            if live[start + (r >> 6)] & bit == 0:
-                continue
-            node = leaf_node[leaf + r]
-            cost = spent
-            for c in range(cost_start[node], cost_start[node + 1]):
-                # What the box pays for the feature anyway is in `spent` already.
-                cost += max(0.0, cost_price[c] - box_price[cost_feature[c]])
-            if cost > budget:
-                live[start + (r >> 6)] &= ~bit
-                changed = True
+@borrowing
+def _best_cut(race, feature, total, gate_below, gate_above):
+    """(score, test, whether it is a gate) of the best open cut of a feature: what lowers both bounds most."""
+    best_score, best_test, best_is_gate = -1.0, -1, False
+    for k in range(feature.first, feature.end):
+        is_gate = k in (gate_below, gate_above)
+        if best_is_gate and not is_gate:
+            continue
+        bound = race.bounds[k]
+        score = (np.float64(total - bound.left) + 1.0) * (np.float64(total - bound.right) + 1.0)
+        if score > best_score or (is_gate and not best_is_gate):
+            best_score, best_test, best_is_gate = score, k, is_gate
+    return best_score, best_test, best_is_gate
+
+
+@merged
+def _choose_cut(search, race, region):
+    """Tightens the box feature by feature and notes the test to cut it at; -1 if none is open, or nothing can win.
+
+    Where a feature costs the same wherever it goes, the edges of N(x) come first.
+    """
+    gated = region.limited and region.flat
+    score, is_gate = -1.0, False
+    search.test = -1
+    for i in range(race.features.shape[0]):
+        feature = race.features[i]
+        _tighten(search, race, feature)
+        if search.total < search.needed:
+            search.test = -1
+            return
+        below, above = _gates(race, feature, region.ranges[feature.feature]) if gated else (-1, -1)
+        its_score, its_test, its_gate = _best_cut(race, feature, search.total, below, above)
+        if its_test >= 0 and ((its_gate and not is_gate) or (its_gate == is_gate and its_score > score)):
+            score, search.test, is_gate = its_score, its_test, its_gate
+
+
+@borrowing
+def _affordable(search, race, region, part, bits, leaf):
+    """Of the leaves that are bits, from `leaf` on, those that what is left of the budget can pay for."""
+    unseen = bits
+    while unseen != 0:
+        place = lowest_bit(unseen)
+        bit = np.uint64(1) << np.uint64(place)
+        unseen &= ~bit
+        node = race.leaves[leaf + place].node
+        cost = search.spent
+        for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
+            # What the box pays for the feature anyway is in `spent` already.
+            cost += max(0.0, part.costs[c].price - region.ranges[part.costs[c].feature].paid)
+        if cost > region.budget:
+            bits &= ~bit
+    return bits
+
+
+@borrowing
+def _drop_unaffordable_leaves(search, race, region, part):
+    """Kills the leaves that what is left of the budget cannot pay for, and lowers the bound to what the others give."""
+    search.now += 1
+    for t in range(race.trees.shape[0] - 1):
+        tree = race.trees[t]
+        start_trial(race, tree, search.now)
+        tree.trial = _affordable(search, race, region, part, tree.live, np.int64(tree.leaf))
+        changed = tree.trial != tree.live
+        for w in range(tree.extra):
+            word = race.words[tree.words + w]
+            word.trial = _affordable(search, race, region, part, word.live, tree.leaf + 64 * (w + 1))
+            changed |= word.trial != word.live
         if changed:
-            lead = _best_value(live, word[tree], word[tree + 1] - word[tree], value, first[tree])
-            if lead == IMPOSSIBLE:
-                return IMPOSSIBLE
-            change += lead - best[tree]
-            best[tree] = lead
-    return change
+            tree.trial_best = best_lead(race, tree)
+            if tree.trial_best == IMPOSSIBLE:
+                search.total = IMPOSSIBLE
+                return
+            search.total += tree.trial_best - tree.best
+            keep_trial(race, tree)
 
 
-@inner
-def all_leaves(word, first):
-    """The live-leaf bits of a race with every leaf alive."""
-    live = np.empty(np.int64(word[word.shape[0] - 1]), np.uint64)
-    for tree in range(word.shape[0] - 1):
-        n = np.int64(first[tree + 1]) - np.int64(first[tree])
-        start = np.int64(word[tree])
-        for w in range(start, np.int64(word[tree + 1])):
-            bits = min(64, n - 64 * (w - start))
-            full = np.uint64(0xFFFFFFFFFFFFFFFF)
-            live[w] = full if bits == 64 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-    return live
+@merged
+def _pay(search, race, region, part):
+    """Notes what the box costs on each feature and in all, and lowers the bound to what can be paid for."""
+    search.spent, changed = 0.0, False
+    for i in range(race.features.shape[0]):
+        feature = race.features[i]
+        cells = region.ranges[feature.feature]
+        least = least_price(region, cells, feature.low, feature.high)
+        if least != cells.paid:
+            cells.paid = least
+            changed = True
+        search.spent += least
+    search.spent += search.elsewhere
+    if search.spent > region.budget:
+        search.total = IMPOSSIBLE
+    elif changed:
+        _drop_unaffordable_leaves(search, race, region, part)
 
 
-@inner
-def _start(race_feature, feature_first, word, first, value, region_low, region_high, box, live, best):
-    """The whole region as a box; returns the sum of best leaves."""
-    total = np.int64(0)
-    for i in range(race_feature.shape[0]):
-        box[LOW, i] = region_low[race_feature[i]]
-        box[HIGH, i] = region_high[race_feature[i]]
-        box[FIRST, i] = feature_first[i]
-        box[END, i] = feature_first[i + 1]
-    for tree in range(word.shape[0] - 1):
-        best[tree] = _best_value(live, word[tree], word[tree + 1] - word[tree], value, first[tree])
-        if best[tree] == IMPOSSIBLE:
-            return IMPOSSIBLE
-        total += best[tree]
-    return total
+@borrowing
+def price_elsewhere(region, race):
+    """What the region costs at least on features that the race does not test, having noted what it costs on each.
+
+    Leaves can have a price there too: that of tests with only one side that can be paid for.
+    """
+    elsewhere = 0.0
+    if region.limited:
+        price_ranges(region)
+        i = 0
+        for f in range(region.ranges.shape[0]):
+            if i < race.features.shape[0] and race.features[i].feature == f:
+                i += 1
+            else:
+                elsewhere += region.ranges[f].paid
+    return elsewhere
+
+
+@borrowing
+def _label_at_point(question, region, race):
+    """Fills the cells of the question with the point, cheapest where nothing is tested; returns the label there."""
+    for f in range(question.cells.shape[0]):
+        cells = region.ranges[f]
+        question.cells[f] = cells.own
+        if cells.own >= 0:
+            question.cells[f] = cheapest_cell(region, cells, np.int64(cells.low), np.int64(cells.high))
+    for i in range(race.features.shape[0]):
+        question.cells[race.features[i].feature] = race.features[i].cell
+    return label_of_cells(question.model, question.exact, question.cells, question.scores)
+
+
+@borrowing
+def _can_pay_cheapest_point(search, race, region):
+    """Puts the features' cells at the cheapest point of the box; whether it can be paid for."""
+    spent = 0.0
+    for i in range(race.features.shape[0]):
+        feature = race.features[i]
+        cells = region.ranges[feature.feature]
+        low, high = np.int64(feature.low), np.int64(feature.high)
+        if region.limited:
+            spent += least_price(region, cells, low, high)
+        feature.cell = cheapest_cell(region, cells, low, high)
+    return not region.limited or spent <= region.budget - search.elsewhere
+
+
+@borrowing
+def _is_row_of(rows, cells):
+    for r in range(rows.shape[0]):
+        same = True
+        for f in range(cells.shape[0]):
+            same &= rows[r, f] == cells[f]
+        if same:
+            return True
+    return False
+
+
+@borrowing
+def _examine(search, question, region, part, race):
+    """Looks at the next box: CUT it at `search.test`, it is DONE, or the search ends with what is returned."""
+    search.boxes += 1
+    stop = question.stop[0]
+    if search.boxes % CHECK_EVERY == 0 and (stop == search.ticket or stop < 0):
+        return UNDECIDED
+    if search.boxes > search.max_boxes:
+        return OUT_OF_BOXES
+    if region.limited and search.total >= search.needed:
+        _pay(search, race, region, part)
+    if search.total < search.needed:
+        return DONE
+    _choose_cut(search, race, region)
+    if search.total < search.needed:
+        return DONE
+    if search.test < 0:
+        if not _can_pay_cheapest_point(search, race, region):
+            return DONE
+        is_broken = _label_at_point(question, region, race) != search.label
+        search.too_close |= not is_broken
+        return BROKEN if is_broken and not _is_row_of(question.unaffordable, question.cells) else DONE
+    if search.boxes == 1 and search.climb and climb(search, race, region) >= search.needed:
+        # Falsify first: most rows that can be broken are broken by climbing.
+        is_broken = _label_at_point(question, region, race) != search.label
+        if is_broken and not _is_row_of(question.unaffordable, question.cells):
+            return BROKEN
+    return CUT
+
+
+@borrowing
+def _start(search, race, region):
+    """The whole region as a box, with the leaves that are live, and the sum of the best of them as its bound."""
+    for i in range(race.features.shape[0]):
+        feature = race.features[i]
+        cells = region.ranges[feature.feature]
+        feature.low, feature.high = cells.low, cells.high
+        feature.first, feature.end = feature.first_test, feature.end_test
+    search.boxes, search.depth, search.now, search.too_close = 0, 0, 1, False
+    search.elsewhere = price_elsewhere(region, race)
+    search.total = search.constant
+    for t in range(race.trees.shape[0] - 1):
+        tree = race.trees[t]
+        tree.stamp = 0
+        start_trial(race, tree, 1)
+        tree.best = best_lead(race, tree)
+        if tree.best == IMPOSSIBLE:
+            search.total = IMPOSSIBLE
+            return
+        search.total += tree.best
+
+
+@borrowing
+def _descend(search, race, stack):
+    """Cuts the box: the more promising side first, and the other one waits with the box as it is now."""
+    test, bound, depth = race.tests[search.test], race.bounds[search.test], search.depth
+    feature, right = race.features[test.feature], bound.right > bound.left
+    if search.boxes == 1:
+        search.cut_feature, search.cut, search.cut_right = feature.feature, test.cut, right
+    waits = stack.decisions[depth]
+    waits.feature, waits.cut, waits.right, waits.total = test.feature, test.cut, not right, search.total
+    for i in range(race.features.shape[0]):
+        now, kept = race.features[i], stack.features[depth, i]
+        kept.low, kept.high, kept.first, kept.end = now.low, now.high, now.first, now.end
+    for t in range(race.trees.shape[0] - 1):
+        stack.trees[depth, t].live, stack.trees[depth, t].best = race.trees[t].live, race.trees[t].best
+    for w in range(race.words.shape[0]):
+        stack.words[depth, w] = race.words[w].live
+    search.depth += 1
+    _shrink(search, race, feature, np.int64(test.cut), right)
+
+
+@borrowing
+def _go_back(search, race, region, stack):
+    """The side that was left waiting last."""
+    search.depth -= 1
+    depth = search.depth
+    for i in range(race.features.shape[0]):
+        now, kept = race.features[i], stack.features[depth, i]
+        now.low, now.high, now.first, now.end = kept.low, kept.high, kept.first, kept.end
+        # Prices were those of a deeper box; leaves that it could not pay for may live again here.
+        region.ranges[now.feature].paid = -1.0
+    for t in range(race.trees.shape[0] - 1):
+        race.trees[t].live, race.trees[t].best = stack.trees[depth, t].live, stack.trees[depth, t].best
+    for w in range(race.words.shape[0]):
+        race.words[w].live = stack.words[depth, w]
+    waits = stack.decisions[depth]
+    search.total = waits.total
+    _shrink(search, race, race.features[waits.feature], np.int64(waits.cut), waits.right)
 
 
 @inner
@@ -325,334 +433,32 @@ def doubled(array):
     return bigger
 
 
-@merged
-def _copy_level(depth, boxes, lives, bests):
-    """The next level of the search starts as a copy of this one."""
-    for k in range(4):
-        for i in range(boxes.shape[2]):
-            boxes[depth + 1, k, i] = boxes[depth, k, i]
-    for w in range(lives.shape[1]):
-        lives[depth + 1, w] = lives[depth, w]
-    for tree in range(bests.shape[1]):
-        bests[depth + 1, tree] = bests[depth, tree]
-
-
 @inner
-def _point_value(
-    tree, i, cut, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word, first, value, tree_first,
-    tree_test, scratch,
-):  # fmt: skip
-    """The lead that a tree gives the point `cells` (per tested feature) if feature i is just above `cut` instead."""
-    at = word[tree]
-    n_words = word[tree + np.uint32(1)] - at
-    for w in range(n_words):
-        scratch[w] = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for j in range(tree_first[tree], tree_first[tree + np.uint32(1)]):
-        k = tree_test[j]
-        f = test_feature[k]
-        right = cut >= test_cut[k] if f == i else cells[f] > test_cut[k]
-        _keep_leaves(
-            scratch, np.uint32(0), n_words, keep_right[k] if right else keep_left[k], more, test_more[k], right
-        )
-    return _best_value(scratch, np.uint32(0), n_words, value, first[tree])
-
-
-@inner
-def _climb(
-    box, cells, lead, needed, feature, feature_first, test_cut, test_tree, test_feature, keep_left, keep_right,
-    test_more, more, word, first, value, tree_first, tree_test, current, trial, stamp, scratch, near_low, near_high,
-    own, price, price_start, limited, budget, now,
-):  # fmt: skip
-    """Coordinate ascent from the cheapest point of the box: moves one feature at a time to where the lead is largest.
-
-    Fills `cells` (per tested feature); returns the lead there, `needed` or more if a counterexample is likely, and the
-    largest stamp that was used.
-    """
-    n_features = feature.shape[0]
-    nowhere = np.int64(-1)
-    spent = 0.0
-    for i in range(n_features):
-        f = feature[i]
-        cells[i] = cheapest_cell(
-            price, price_start[f], near_low[f], near_high[f], own[f], box[LOW, i], box[HIGH, i], limited
-        )
-        if limited:
-            spent += least_price(price, price_start[f], near_low[f], near_high[f], cells[i], cells[i])
-    if spent > budget and limited:  # the box needs moves that cannot all be paid for
-        return IMPOSSIBLE, now
-    for tree in range(word.shape[0] - 1):
-        current[tree] = _point_value(
-            np.uint32(tree), nowhere, nowhere, cells, test_cut, test_feature, keep_left, keep_right, test_more, more,
-            word, first, value, tree_first, tree_test, scratch,
-        )  # fmt: skip
-        lead += current[tree]
-    quiet = 0
-    i = np.int64(0)
-    while quiet < n_features and lead < needed:
-        f = feature[i]
-        own_price = 0.0
-        if limited:
-            own_price = least_price(price, price_start[f], near_low[f], near_high[f], cells[i], cells[i])
-        start, end = feature_first[i], feature_first[i + 1]
-        now += 1
-        run = lead
-        # All tests of the feature on their left, then one after the other on their right.
-        for k in range(start, end):
-            tree = test_tree[k]
-            if stamp[tree] != now:
-                stamp[tree] = now
-                trial[tree] = _point_value(
-                    tree, i, nowhere, cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word,
-                    first, value, tree_first, tree_test, scratch,
-                )  # fmt: skip
-                run += trial[tree] - current[tree]
-        best_lead, best_cell = lead, cells[i]
-        k = start
-        low = box[LOW, i]
-        while True:
-            high = min(test_cut[k], box[HIGH, i]) if k < end else box[HIGH, i]
-            if run > best_lead and max(low, box[LOW, i]) <= high:
-                a = max(low, box[LOW, i])
-                cell = cheapest_cell(price, price_start[f], near_low[f], near_high[f], own[f], a, high, limited)
-                fits = True
-                if limited:
-                    its = least_price(price, price_start[f], near_low[f], near_high[f], cell, cell)
-                    fits = spent - own_price + its <= budget
-                if fits:
-                    best_lead, best_cell = run, cell
-            if k >= end:
-                break
-            cut = test_cut[k]
-            while k < end and test_cut[k] == cut:
-                tree = test_tree[k]
-                lead_after = _point_value(
-                    tree, i, np.int64(cut), cells, test_cut, test_feature, keep_left, keep_right, test_more, more, word,
-                    first, value, tree_first, tree_test, scratch,
-                )  # fmt: skip
-                run += lead_after - trial[tree]
-                trial[tree] = lead_after
-                k += 1
-            low = np.int32(cut + 1)
-        if best_cell != cells[i]:
-            if limited:
-                its = least_price(price, price_start[f], near_low[f], near_high[f], best_cell, best_cell)
-                spent += its - own_price
-            cells[i] = best_cell
-            lead = best_lead
-            now += 1
-            for k in range(start, end):
-                tree = test_tree[k]
-                if stamp[tree] != now:
-                    stamp[tree] = now
-                    current[tree] = _point_value(
-                        tree, nowhere, nowhere, cells, test_cut, test_feature, keep_left, keep_right, test_more, more,
-                        word, first, value, tree_first, tree_test, scratch,
-                    )  # fmt: skip
-            quiet = 0
-        else:
-            quiet += 1
-        i = i + 1 if i + 1 < n_features else 0
-    return lead, now
-
-
-@inner
-def run_race(
-    race, part, constant, needed, model, exact, region, label, too_dear, scores, cells, stop, ticket, max_boxes, climb,
-    first_cut, start_live,
-):  # fmt: skip
-    """Searches the region; returns (SAFE, BROKEN with `cells` filled, or one of the following; number of boxes).
+def run_race(search, question, region, part, race):
+    """Searches the region; returns SAFE, BROKEN with the cells of the question filled, or one of the following.
 
     TOO_CLOSE: no counterexample was found, but a box was left within the slack, where leaves that give the same lead
-    can round differently; the race must be run again with `close`. UNDECIDED: `stop[0]` became `ticket` or negative.
-    OUT_OF_BOXES: `max_boxes` were not enough; `first_cut` holds the feature and cell where the region was cut first,
-    and whether the right side is more promising.
-    `needed` is the least lead, `constant` included, with which a box can hold another label. `too_dear` (n,
-    n_features) are cell vectors that cost more than the rounded prices say. `climb` tries coordinate ascent first.
+    can round differently; the race must be run again with `close`. UNDECIDED: the search was told to stop.
+    OUT_OF_BOXES: `max_boxes` were not enough.
     """
-    word, first, value, leaf_node = race.word, race.first, race.value, race.leaf_node
-    test_cut, test_tree, keep_left, keep_right = race.test_cut, race.test_tree, race.keep_left, race.keep_right
-    test_more, more, feature = race.test_more, race.more, race.feature
-    cost_start, cost_feature, cost_price = part.cost_start, part.cost_feature, part.cost_price
-    near_low, near_high, own, price, price_start = (
-        region.near_low, region.near_high, region.own, region.price, region.price_start
-    )  # fmt: skip
-    limited, budget, gated = region.limited, region.budget, region.limited and region.flat
-    n_features, n_trees, n_tests = feature.shape[0], word.shape[0] - 1, test_cut.shape[0]
-    n_words = np.int64(word[n_trees])
-    # One level per open decision: the box before it, and the side that waits.
-    boxes = np.empty((8, 4, n_features), np.int32)
-    lives = np.empty((8, n_words), np.uint64)
-    bests = np.empty((8, n_trees), np.int64)
-    waiting = np.empty((8, 4), np.int64)
-    box_price, elsewhere = _region_prices(region, feature)
-    trial_live, trial_best = np.empty(n_words, np.uint64), np.empty(n_trees, np.int64)
-    stamp = np.zeros(n_trees, np.int64)
-    point = np.empty(n_features, np.int32)
-    climbed = np.empty(n_trees, np.int64)
-    scratch = np.empty(n_words, np.uint64)
-    bound_left, bound_right = np.empty(n_tests, np.int64), np.empty(n_tests, np.int64)
-    now, depth, n_boxes, too_close = np.int64(0), 0, 0, False
-    for w in range(n_words):
-        lives[0, w] = start_live[w]
-    box, live, best = boxes[0], lives[0], bests[0]
-    total = constant + _start(feature, race.feature_first, word, first, value, region.low, region.high, box, live, best)
+    stack = Stack(
+        np.empty(8, DECISION),
+        np.empty((8, race.features.shape[0]), KEPT_FEATURE),
+        np.empty((8, race.trees.shape[0]), KEPT_TREE),
+        np.empty((8, race.words.shape[0]), np.uint64),
+    )
+    _start(search, race, region)
     while True:
-        n_boxes += 1
-        if n_boxes % CHECK_EVERY == 0 and (stop[0] == ticket or stop[0] < 0):
-            return UNDECIDED, n_boxes
-        if n_boxes > max_boxes:
-            return OUT_OF_BOXES, n_boxes
-        chosen, test = -1, -1
-        if total >= needed and limited:
-            spent, changed = _box_prices(feature, box, near_low, near_high, price, price_start, box_price)
-            spent += elsewhere
-            if spent > budget:
-                total = IMPOSSIBLE
-            elif changed:
-                total += _drop_dear_leaves(
-                    word, first, value, leaf_node, cost_start, cost_feature, cost_price, box_price, spent, budget, live,
-                    best,
-                )  # fmt: skip
-        if total >= needed:
-            score, is_gate = -1.0, False
-            for i in range(n_features):
-                total, now = _tighten(
-                    box, i, total, needed, now, test_cut, test_tree, keep_left, keep_right, test_more, more, word,
-                    first, value, live, best, trial_live, trial_best, stamp, bound_left, bound_right,
-                )  # fmt: skip
-                if total < needed:
-                    break
-                f = feature[i]
-                below, above = _gates(box, i, test_cut, near_low[f], near_high[f]) if gated else (-1, -1)
-                its_score, its_test, its_gate = _best_cut(box, i, total, bound_left, bound_right, below, above)
-                if its_test >= 0 and ((its_gate and not is_gate) or (its_gate == is_gate and its_score > score)):
-                    score, test, is_gate, chosen = its_score, its_test, its_gate, i
-            if (
-                total >= needed
-                and chosen < 0
-                and _can_pay(feature, box, near_low, near_high, price, price_start, limited, budget - elsewhere)
-            ):
-                _cells_elsewhere(region, cells)
-                for i in range(n_features):
-                    f = feature[i]
-                    cells[f] = cheapest_cell(
-                        price, price_start[f], near_low[f], near_high[f], own[f], box[LOW, i], box[HIGH, i], limited
-                    )
-                if label_of_cells(model, exact, cells, scores) == label:
-                    too_close = True
-                elif not _is_row_of(too_dear, cells):
-                    return BROKEN, n_boxes
-        if total >= needed and chosen >= 0 and n_boxes == 1 and climb:
-            # Falsify first: most rows that can be broken are broken by climbing.
-            reached, now = _climb(
-                box, point, constant, max(needed, 1), feature, race.feature_first, test_cut, test_tree,
-                race.test_feature, keep_left, keep_right, test_more, more, word, first, value, race.tree_first,
-                race.tree_test, trial_best, climbed, stamp, scratch, near_low, near_high, own, price, price_start,
-                limited, budget - elsewhere, now + 1,
-            )  # fmt: skip
-            if reached >= needed:
-                _cells_elsewhere(region, cells)
-                for i in range(n_features):
-                    cells[feature[i]] = point[i]
-                if label_of_cells(model, exact, cells, scores) != label and not _is_row_of(too_dear, cells):
-                    return BROKEN, n_boxes
-        if total >= needed and chosen >= 0:
-            # The more promising side first; the other one waits with the box as it is now.
-            right = bound_right[test] > bound_left[test]
-            if depth + 1 == waiting.shape[0]:
-                boxes, lives, bests, waiting = doubled(boxes), doubled(lives), doubled(bests), doubled(waiting)
-            waiting[depth, 0] = chosen
-            waiting[depth, 1] = test_cut[test]
-            waiting[depth, 2] = not right
-            waiting[depth, 3] = total
-            if n_boxes == 1:
-                first_cut[0], first_cut[1], first_cut[2] = feature[chosen], test_cut[test], right
-            _copy_level(depth, boxes, lives, bests)
-            depth += 1
-            i, cut = chosen, np.int64(test_cut[test])
+        found = _examine(search, question, region, part, race)
+        if found == CUT:
+            if search.depth == stack.decisions.shape[0]:
+                stack = Stack(
+                    doubled(stack.decisions), doubled(stack.features), doubled(stack.trees), doubled(stack.words)
+                )
+            _descend(search, race, stack)
+        elif found != DONE:
+            return found
+        elif search.depth > 0:
+            _go_back(search, race, region, stack)
         else:
-            if depth == 0:
-                return (TOO_CLOSE if too_close else SAFE), n_boxes
-            depth -= 1
-            i, cut, right, total = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] == 1, waiting[depth, 3]
-            # Prices were those of a deeper box; leaves that it could not pay for may live again here.
-            for j in range(n_features if limited else 0):
-                box_price[feature[j]] = -1.0
-        box, live, best = boxes[depth], lives[depth], bests[depth]
-        total += _shrink(
-            box, i, cut, right, test_cut, test_tree, keep_left, keep_right, test_more, more, word, first, value, live,
-            best,
-        )  # fmt: skip
-
-
-@inner
-def _cells_elsewhere(region, cells):
-    """The cheapest cells of the region, whatever the race tests."""
-    for f in range(cells.shape[0]):
-        cells[f] = region.own[f]
-        if region.own[f] >= 0:
-            cells[f] = cheapest_cell(
-                region.price, region.price_start[f], region.near_low[f], region.near_high[f], region.own[f],
-                region.low[f], region.high[f], region.limited,
-            )  # fmt: skip
-
-
-@inner
-def price_elsewhere(region, tested):
-    """What the region costs at least on features that the race does not test."""
-    return _region_prices(region, tested)[1]
-
-
-@inner
-def _region_prices(region, tested):
-    """(what the region costs at least per feature, the sum over features that the race does not test).
-
-    Leaves can have a price there too: that of tests with only one side that can be paid for.
-    """
-    price, elsewhere = np.zeros(region.own.shape[0]), 0.0
-    if region.limited:
-        for f in range(price.shape[0]):
-            price[f] = least_of_region(region, f)
-        is_tested = np.zeros(price.shape[0], np.bool_)
-        for f in tested:
-            is_tested[f] = True
-        for f in range(price.shape[0]):
-            elsewhere += 0.0 if is_tested[f] else price[f]
-    return price, elsewhere
-
-
-@inner
-def _is_row_of(rows, cells):
-    for r in range(rows.shape[0]):
-        same = True
-        for f in range(cells.shape[0]):
-            same &= rows[r, f] == cells[f]
-        if same:
-            return True
-    return False
-
-
-@inner
-def _box_prices(feature, box, near_low, near_high, price, price_start, box_price):
-    """Updates what the box pays per feature; returns (the sum, whether anything changed)."""
-    spent, changed = 0.0, False
-    for i in range(feature.shape[0]):
-        f = feature[i]
-        least = least_price(price, price_start[f], near_low[f], near_high[f], box[LOW, i], box[HIGH, i])
-        if least != box_price[f]:
-            box_price[f] = least
-            changed = True
-        spent += least
-    return spent, changed
-
-
-@inner
-def _can_pay(feature, box, near_low, near_high, price, price_start, limited, budget):
-    """Whether the cheapest cells of the box can be paid for."""
-    if not limited:
-        return True
-    spent = 0.0
-    for i in range(feature.shape[0]):
-        f = feature[i]
-        spent += least_price(price, price_start[f], near_low[f], near_high[f], box[LOW, i], box[HIGH, i])
-    return spent <= budget
+            return TOO_CLOSE if search.too_close else SAFE

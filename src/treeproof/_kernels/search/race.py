@@ -6,75 +6,133 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import inner, merged
-from treeproof._kernels.search.region import LEAF
+from treeproof._kernels.jit import borrowing, inner
+from treeproof._kernels.model import LEAF
+from treeproof._kernels.search.trial import FULL
+
+TEST = np.dtype(
+    [
+        ("cut", "i4"),
+        ("tree", "u4"),
+        ("feature", "u4"),  # among those that are tested
+        ("masks", "i4"),  # where the masks of other words begin, left before right
+        ("left", "u8"),
+        ("right", "u8"),  # what stays alive of the first word of leaves on either side
+    ],
+    align=True,
+)
+"""A test: half a cache line."""
+
+TREE = np.dtype(
+    [
+        ("live", "u8"),  # the first word of leaves that the box under way leaves
+        ("best", "i8"),  # the lead that the best of these gives
+        ("trial", "u8"),
+        ("trial_best", "i8"),  # the same for a copy, to try cuts on
+        ("stamp", "i8"),  # of the trial that the copy was made for
+        ("point", "i8"),  # the lead at a single point
+        ("leaf", "i4"),  # its first leaf
+        ("test", "i4"),  # its first test, in the order of trees
+        ("words", "i4"),  # where its other words begin
+        ("extra", "i4"),  # how many these are
+    ],
+    align=True,
+)
+"""An open tree, and what is left of it: one cache line."""
+
+WORD = np.dtype([("live", "u8"), ("trial", "u8")], align=True)
+"""A word of leaves after the first of a tree, likewise."""
+
+BOUND = np.dtype([("left", "i8"), ("right", "i8")], align=True)
+"""What the bound of the box under way becomes on either side of a test."""
+
+RANKED_LEAF = np.dtype([("lead", "i8"), ("node", "i4")], align=True)
+"""A leaf and its node in the part. Those of a tree are sorted from the largest lead down."""
+
+FEATURE = np.dtype(
+    [
+        ("feature", "i4"),  # among all
+        ("first_test", "i4"),
+        ("end_test", "i4"),  # its tests: [first_test, end_test)
+        ("low", "i4"),
+        ("high", "i4"),  # the cells of the box under way: [low, high]
+        ("first", "i4"),
+        ("end", "i4"),  # the tests open in it: [first, end)
+        ("cell", "i4"),  # of a single point
+    ],
+    align=True,
+)
+"""A feature that is tested, and the box under way."""
+
+SUBTREE = np.dtype(
+    [
+        ("lead", "i8"),  # of one of its leaves
+        ("kind", "i4"),  # of its leaves if there is no choice between them, else -1
+        ("size", "i4"),
+        ("n_leaves", "i4"),
+    ],
+    align=True,
+)
+"""What is known of the nodes from one on downwards."""
+LISTED_TEST = np.dtype(
+    [
+        ("cell", "i8"),  # its cut, among the cells of all features
+        ("tree", "u4"),
+        ("node", "i4"),  # in the part
+        ("leaf", "i4"),  # the leftmost one below it
+    ],
+    align=True,
+)
+"""A test, in the order of trees."""
 
 
 class Race(NamedTuple):
     """The open trees as a race of one class against another; built by `build_race`.
 
-    Trees: `word` (n + 1,) first word of the live-leaf bits, `first` (n + 1,) first leaf. Leaves: `value`, sorted
-    from high to low within a tree, and their node in the part. Tests, sorted by feature and cut: `test_cut`,
-    `test_tree`, and the first word of what stays alive on the left and on the right of them, `keep_left` and
-    `keep_right`; where a tree has more than one word, the others are in `more` from `test_more` on, left before right.
-    Features that are tested: `feature`, with tests `feature_first[i]` to `feature_first[i + 1]`; `test_feature` is the
-    way back. The tests of tree t are `tree_test[tree_first[t]:tree_first[t + 1]]`.
+    `trees` (n_trees + 1,) are TREE records, the last one an end; `leaves` RANKED_LEAF; `tests` TEST, sorted by feature
+    and cut, and `bounds` a BOUND for each; `features` FEATURE. `tree_tests` are the numbers of tests in the order of
+    trees. Trees of more than 64 leaves have WORD records in `words`, and their tests masks (uint64) in `masks`.
     """
 
-    word: Any
-    first: Any
-    value: Any
-    leaf_node: Any
-    test_cut: Any
-    test_tree: Any
-    keep_left: Any
-    keep_right: Any
-    test_more: Any
-    more: Any
-    feature: Any
-    feature_first: Any
-    test_feature: Any
-    tree_first: Any
-    tree_test: Any
+    trees: Any
+    leaves: Any
+    tests: Any
+    bounds: Any
+    features: Any
+    words: Any
+    masks: Any
+    tree_tests: Any
 
 
-@merged
-def _node_values(part, n_nodes, value, kind, other, label, limited, close, lead, one, size, n_leaves):
-    """Per node a lead of `other` over `label` below it, and the size and leaves of its subtree.
+class Draft(NamedTuple):
+    """What is needed only to build a race: SUBTREE records of nodes, LISTED_TEST of tests, and ranks of leaves.
 
-    `one[i]` tells whether node i offers no choice: its leaves give the same lead or, if the race is `close`, even the
-    same scores. Such a node counts as a leaf, unless its leaves may differ in price.
+    `leads`, `nodes` and `order` are scratch for the leaves of one tree.
     """
-    for i in range(n_nodes - 1, -1, -1):
-        if part.feature[i] == LEAF:
-            row = part.row[i]
-            lead[i] = value[row, other] - value[row, label]
-            one[i] = kind[row] if close else 0
-            size[i] = 1
-            n_leaves[i] = 1
-        else:
-            a, b = part.left[i], part.right[i]
-            same = one[a] >= 0 and one[a] == one[b] and lead[a] == lead[b]
-            lead[i] = lead[a]
-            one[i] = one[a] if same else -1
-            size[i] = 1 + size[a] + size[b]
-            n_leaves[i] = 1 if same and not limited else n_leaves[a] + n_leaves[b]
+
+    subtrees: Any
+    tests: Any
+    rank: Any
+    leads: Any
+    nodes: Any
+    order: Any
 
 
-@inner
-def root_lead(part, n_trees, value, other, label):
+@borrowing
+def root_lead(part, value, other, label):
     """The greatest lead of `other` over `label` that the trees could give one by one."""
     total = 0
-    for t in range(n_trees):
+    for t in range(part.roots.shape[0] - 1):
         best = np.int64(-(2**62))
         for i in range(part.roots[t], part.roots[t + 1]):
-            if part.feature[i] == LEAF:
-                best = max(best, value[part.row[i], other] - value[part.row[i], label])
+            node = part.nodes[i]
+            if node.feature == LEAF:
+                best = max(best, value[node.row, other] - value[node.row, label])
         total += best
     return total
 
 
-@inner
+@borrowing
 def sort_down(values, n, order):
     """Fills order[:n] with the positions of values[:n] from the largest to the smallest."""
     # Shell's sort: short, and quick enough for leaves; numpy's argsort would take seconds to compile.
@@ -92,172 +150,194 @@ def sort_down(values, n, order):
                 j -= gap
             order[j] = moved
         gap //= 3
-    return order
 
 
-@inner
-def _sort_up(key, n_keys):
-    """The positions of whole numbers below n_keys from the smallest to the largest, by counting."""
-    place = np.zeros(n_keys + 1, np.int32)
-    for k in range(key.shape[0]):
-        place[key[k] + 1] += 1
-    for j in range(n_keys):
-        place[j + 1] += place[j]
-    order = np.empty(key.shape[0], np.int32)
-    for k in range(key.shape[0]):
-        order[place[key[k]]] = k
-        place[key[k]] += 1
-    return order
+@borrowing
+def _weigh_subtrees(part, model, region, other, label, close, subtrees):
+    """Fills per node of the part its SUBTREE; returns (how many trees offer a choice, the most leaves of any).
 
-
-@inner
-def build_race(part, n_nodes, n_trees, value, kind, other, label, limited, close, cell_start):
-    """The race of class `other` against `label`, and the lead that trees without a choice contribute.
-
-    `close` keeps leaves apart that give the same lead by different scores: within the slack these may round
-    differently. `cell_start` (n_features + 1,): where a feature's cells start if all cells are numbered in one row.
+    There is no choice between leaves that give the same lead or, if the race is `close`, even the same scores. A node
+    with such leaves only counts as one leaf, unless these may differ in price.
     """
-    lead = np.empty(n_nodes, np.int64)
-    one = np.empty(n_nodes, np.int32)
-    size = np.empty(n_nodes, np.int32)
-    n_leaves = np.empty(n_nodes, np.int32)
-    _node_values(part, n_nodes, value, kind, other, label, limited, close, lead, one, size, n_leaves)
-    constant = np.int64(0)
-    n_open, n_words, total_leaves, n_tests, n_more, most = 0, 0, 0, 0, 0, 1
-    for t in range(n_trees):
-        root = part.roots[t]
-        if one[root] >= 0:
-            constant += lead[root]
+    for i in range(subtrees.shape[0] - 1, -1, -1):
+        node, subtree = part.nodes[i], subtrees[i]
+        if node.feature == LEAF:
+            subtree.lead = model.value[node.row, other] - model.value[node.row, label]
+            subtree.kind = model.kind[node.row] if close else 0
+            subtree.size = 1
+            subtree.n_leaves = 1
+        else:
+            a, b = subtrees[node.left], subtrees[node.right]
+            same = a.kind >= 0 and a.kind == b.kind and a.lead == b.lead
+            subtree.lead = a.lead
+            subtree.kind = a.kind if same else -1
+            subtree.size = 1 + a.size + b.size
+            subtree.n_leaves = 1 if same and not region.limited else a.n_leaves + b.n_leaves
+    n_open, most_leaves = 0, 1
+    for root in part.roots[:-1]:
+        n_open += subtrees[root].kind < 0
+        most_leaves = max(most_leaves, subtrees[root].n_leaves)
+    return n_open, most_leaves
+
+
+@borrowing
+def _measure_trees(roots, subtrees, trees):
+    """Fills where the leaves, tests and words of trees with a choice begin; returns (the lead of the others, masks)."""
+    constant, n_masks, at = np.int64(0), np.int64(0), 0
+    trees[0].leaf, trees[0].test, trees[0].words = 0, 0, 0
+    for root in roots[:-1]:
+        subtree = subtrees[root]
+        if subtree.kind >= 0:
+            constant += subtree.lead
             continue
-        n = n_leaves[root]
-        words = (n + 63) // 64
-        n_open += 1
-        n_words += words
-        total_leaves += n
-        n_tests += n - 1
-        n_more += 2 * (words - 1) * (n - 1)
-        most = max(most, n)
-    word = np.empty(n_open + 1, np.uint32)
-    first = np.empty(n_open + 1, np.uint32)
-    tree_first = np.empty(n_open + 1, np.int32)
-    leaf_value = np.empty(total_leaves, np.int64)
-    leaf_node = np.empty(total_leaves, np.int32)
-    tree_of = np.empty(n_tests, np.uint32)
-    node_of = np.empty(n_tests, np.int32)
-    leaf_of = np.empty(n_tests, np.int32)
-    key = np.empty(n_tests, np.int64)
-    values = np.empty(most, np.int64)
-    nodes = np.empty(most, np.int32)
-    order = np.empty(most, np.int32)
-    rank = np.empty(total_leaves, np.int32)
-    tree, at_word, at_leaf, at_test = 0, 0, 0, 0
-    for t in range(n_trees):
-        root = part.roots[t]
-        if one[root] >= 0:
+        n_tests = subtree.n_leaves - 1
+        tree, after = trees[at], trees[at + 1]
+        tree.extra = n_tests >> 6
+        after.leaf = tree.leaf + subtree.n_leaves
+        after.test = tree.test + n_tests
+        after.words = tree.words + tree.extra
+        n_masks += 2 * np.int64(tree.extra) * n_tests
+        at += 1
+    return constant, n_masks
+
+
+@borrowing
+def _rank_leaves(part, region, trees, leaves, draft):
+    """Fills the leaves of all trees, and lists their tests; `rank` is the place of a leaf, from left to right."""
+    t, n_tests = 0, 0
+    for root in part.roots[:-1]:
+        if draft.subtrees[root].kind >= 0:
             continue
-        word[tree] = at_word
-        first[tree] = at_leaf
-        tree_first[tree] = at_test
-        j = 0
-        i = root
-        end = root + size[root]
+        first, n = np.int64(trees[t].leaf), 0
+        i, end = np.int64(root), np.int64(root) + draft.subtrees[root].size
         while i < end:
-            if n_leaves[i] == 1:
-                values[j] = lead[i]
-                nodes[j] = i
-                j += 1
-                i += size[i]
+            subtree = draft.subtrees[i]
+            if subtree.n_leaves == 1:
+                draft.leads[n], draft.nodes[n] = subtree.lead, i
+                n += 1
+                i += subtree.size
                 continue
-            tree_of[at_test] = tree
-            node_of[at_test] = i
-            leaf_of[at_test] = at_leaf + j
-            key[at_test] = cell_start[part.feature[i]] + part.cut[i]
-            at_test += 1
+            node, test = part.nodes[i], draft.tests[n_tests]
+            test.cell = region.ranges[node.feature].start + node.cut
+            test.tree, test.node, test.leaf = t, i, first + n
+            n_tests += 1
             i += 1
-        sort_down(values, j, order)
-        for r in range(j):
-            rank[at_leaf + order[r]] = r
-            leaf_value[at_leaf + r] = values[order[r]]
-            leaf_node[at_leaf + r] = nodes[order[r]]
-        at_word += (j + 63) // 64
-        at_leaf += j
-        tree += 1
-    word[tree] = at_word
-    first[tree] = at_leaf
-    tree_first[tree] = at_test
-    order = _sort_up(key, cell_start[cell_start.shape[0] - 1])
-    n_features = 0
-    last = -1
-    for k in range(n_tests):
-        f = part.feature[node_of[order[k]]]
-        n_features += f != last
-        last = f
-    feature = np.empty(n_features, np.int32)
-    feature_first = np.empty(n_features + 1, np.int32)
-    test_cut = np.empty(n_tests, np.int32)
-    test_tree = np.empty(n_tests, np.uint32)
-    keep_left = np.empty(n_tests, np.uint64)
-    keep_right = np.empty(n_tests, np.uint64)
-    test_more = np.empty(n_tests, np.int32)
-    test_feature = np.empty(n_tests, np.int32)
-    tree_test = np.empty(n_tests, np.int32)
-    more = np.empty(n_more, np.uint64)
-    i = -1
-    at_more = np.int64(0)
-    for k in range(n_tests):
-        source = order[k]
-        tree = tree_of[source]
-        node = node_of[source]
-        if i < 0 or part.feature[node] != feature[i]:
-            i += 1
-            feature[i] = part.feature[node]
-            feature_first[i] = k
-        n_left = np.int64(n_leaves[part.left[node]])
-        n_right = np.int64(n_leaves[part.right[node]])
-        leaf = np.int64(leaf_of[source])
-        extra = np.int64(word[tree + 1]) - np.int64(word[tree]) - 1
-        test_cut[k] = part.cut[node]
-        test_tree[k] = tree
-        test_more[k] = at_more
-        test_feature[k] = i
-        tree_test[source] = k
-        # Left of the test the leaves of its right child are out, and the other way round.
-        keep_left[k] = _all_but(rank, leaf + n_left, n_right, more, at_more, extra)
-        keep_right[k] = _all_but(rank, leaf, n_left, more, at_more + extra, extra)
-        at_more += 2 * extra
-    feature_first[n_features] = n_tests
-    race = Race(
-        word,
-        first,
-        leaf_value,
-        leaf_node,
-        test_cut,
-        test_tree,
-        keep_left,
-        keep_right,
-        test_more,
-        more,
-        feature,
-        feature_first,
-        test_feature,
-        tree_first,
-        tree_test,
-    )
-    return race, constant
+        sort_down(draft.leads, n, draft.order)
+        for r in range(n):
+            at = draft.order[r]
+            leaf = leaves[first + r]
+            leaf.lead, leaf.node = draft.leads[at], draft.nodes[at]
+            draft.rank[first + at] = r
+        t += 1
 
 
 @inner
-def _all_but(rank, start, count, more, at, extra):
-    """All bits but those of the leaves [start, start + count): the first word, and `extra` others into more[at:]."""
-    full = np.uint64(0xFFFFFFFFFFFFFFFF)
-    head = full
+def _sort_up(tests, n_cells):
+    """The positions of listed tests from the lowest cell to the highest, by counting."""
+    place = np.zeros(n_cells + 1, np.int32)
+    for k in range(tests.shape[0]):
+        place[tests[k].cell + 1] += 1
+    for j in range(n_cells):
+        place[j + 1] += place[j]
+    order = np.empty(tests.shape[0], np.int32)
+    for k in range(tests.shape[0]):
+        order[place[tests[k].cell]] = k
+        place[tests[k].cell] += 1
+    return order
+
+
+@borrowing
+def _count_features(part, tests, order):
+    """How many features are tested; `order` puts listed tests in that of features."""
+    n, last = 0, -1
+    for k in order:
+        f = part.nodes[tests[k].node].feature
+        n += f != last
+        last = f
+    return n
+
+
+@borrowing
+def _fill_features(part, race, draft, order):
+    """Fills the features that are tested, with their tests."""
+    n, last = 0, -1
+    for k in range(order.shape[0]):
+        f = part.nodes[draft.tests[order[k]].node].feature
+        if f != last:
+            race.features[n].feature, race.features[n].first_test = f, k
+            n += 1
+        race.features[n - 1].end_test = k + 1
+        last = f
+
+
+@borrowing
+def _all_but(rank, start, count, masks, at, extra):
+    """All bits but those of the leaves [start, start + count): the first word, and `extra` others into masks[at:]."""
+    head = FULL
     for w in range(extra):
-        more[at + w] = full
+        masks[at + w] = FULL
     for j in range(start, start + count):
         bit = np.uint64(1) << np.uint64(rank[j] & 63)
         w = rank[j] >> 6
         if w == 0:
             head &= ~bit
         else:
-            more[at + w - 1] &= ~bit
+            masks[at + w - 1] &= ~bit
     return head
+
+
+@borrowing
+def _fill_tests(part, race, draft, order):
+    """Fills the tests of the race and their masks."""
+    at = np.int64(0)
+    for i in range(race.features.shape[0]):
+        for k in range(race.features[i].first_test, race.features[i].end_test):
+            listed, test = draft.tests[order[k]], race.tests[k]
+            node = part.nodes[listed.node]
+            leaf, extra = np.int64(listed.leaf), np.int64(race.trees[listed.tree].extra)
+            n_left = np.int64(draft.subtrees[node.left].n_leaves)
+            n_right = np.int64(draft.subtrees[node.right].n_leaves)
+            test.cut, test.tree, test.feature, test.masks = node.cut, listed.tree, i, at
+            race.tree_tests[order[k]] = k
+            # Left of the test the leaves of its right child are out, and the other way round.
+            test.left = _all_but(draft.rank, leaf + n_left, n_right, race.masks, at, extra)
+            test.right = _all_but(draft.rank, leaf, n_left, race.masks, at + extra, extra)
+            at += 2 * extra
+
+
+@inner
+def build_race(part, model, region, other, label, close):
+    """The race of class `other` against `label`, and the lead from offsets and from trees that offer no choice.
+
+    `close` keeps leaves apart that give the same lead by different scores: within the slack these may round
+    differently.
+    """
+    subtrees = np.empty(part.roots[part.roots.shape[0] - 1], SUBTREE)
+    n_open, most_leaves = _weigh_subtrees(part, model, region, other, label, close, subtrees)
+    trees = np.empty(n_open + 1, TREE)
+    constant, n_masks = _measure_trees(part.roots, subtrees, trees)
+    n_leaves, n_tests, n_words = trees[n_open].leaf, trees[n_open].test, trees[n_open].words
+    draft = Draft(
+        subtrees,
+        np.empty(n_tests, LISTED_TEST),
+        np.empty(n_leaves, np.int32),
+        np.empty(most_leaves, np.int64),
+        np.empty(most_leaves, np.int32),
+        np.empty(most_leaves, np.int32),
+    )
+    leaves = np.empty(n_leaves, RANKED_LEAF)
+    _rank_leaves(part, region, trees, leaves, draft)
+    order = _sort_up(draft.tests, region.n_cells)
+    race = Race(
+        trees,
+        leaves,
+        np.empty(n_tests, TEST),
+        np.empty(n_tests, BOUND),
+        np.empty(_count_features(part, draft.tests, order), FEATURE),
+        np.empty(n_words, WORD),
+        np.empty(n_masks, np.uint64),
+        np.empty(n_tests, np.uint32),
+    )
+    _fill_features(part, race, draft, order)
+    _fill_tests(part, race, draft, order)
+    return race, constant + model.offset[other] - model.offset[label]

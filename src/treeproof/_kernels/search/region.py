@@ -6,236 +6,246 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import inner
+from treeproof._kernels.jit import borrowing
+from treeproof._kernels.model import LEAF
 
 INFINITE = np.inf
-LEAF = -1
 
+RANGE = np.dtype(
+    [
+        ("low", "i4"),
+        ("high", "i4"),  # the cells in question: [low, high]
+        ("near_low", "i4"),
+        ("near_high", "i4"),  # those of N(x)
+        ("own", "i4"),  # that of x itself, -1 for NaN
+        ("start", "i8"),  # where the feature's prices begin
+        ("paid", "f8"),  # what the box under way costs there at least
+    ],
+    align=True,
+)
+"""The cells of one feature."""
 
-class Model(NamedTuple):
-    """An ensemble on cells: left iff `cell <= cut`, a NaN (cell -1) iff `nan_left`. Arrays over nodes or leaves.
+OPEN_NODE = np.dtype(
+    [
+        ("feature", "i4"),  # LEAF for a leaf
+        ("cut", "i4"),
+        ("left", "i4"),
+        ("right", "i4"),
+        ("row", "i4"),  # of the leaf values, for a leaf
+        ("cost", "i4"),  # the first COST of its path, for a leaf; they end where those of the next node begin
+    ],
+    align=True,
+)
+"""A node of a part, in preorder."""
+COST = np.dtype([("feature", "i4"), ("price", "f8")], align=True)
+"""What the path to a leaf costs on one feature."""
 
-    `value` (n_leaves, n_classes) are leaf scores in whole units and `offset` (n_classes,) what is added to them;
-    of two classes whose sums differ by more than `slack` the one with the larger sum wins, and within it the exact
-    scores must be asked. Leaves with the same exact scores have the same `kind`; `depth` is that of the deepest tree.
-    """
-
-    feature: Any
-    cut: Any
-    left: Any
-    right: Any
-    nan_left: Any
-    leaf: Any
-    roots: Any
-    value: Any
-    offset: Any
-    slack: Any
-    kind: Any
-    depth: Any
+FRAME = np.dtype(
+    [
+        ("node", "i4"),  # in the model
+        ("here", "i4"),  # in the part
+        ("stage", "i4"),
+        ("low", "i4"),
+        ("high", "i4"),  # the range of its feature before it
+        ("price", "f8"),  # of that range
+        ("path_price", "f8"),  # of all ranges before it
+    ],
+    align=True,
+)
+"""An open test on the way down a tree."""
+# Stages of a frame: its left side under way, or its right side after a left one that holds something, or nothing.
+ON_THE_LEFT, LEFT_HOLDS, LEFT_IS_EMPTY = 0, 1, 2
 
 
 class Region(NamedTuple):
-    """Per feature the cells [low, high] in question, those of N(x) [near_low, near_high] and the cell of x itself.
+    """Per feature its RANGE, and in `price` (n_cells,) what a cell costs at least: of feature f from its `start` on.
 
-    `price[price_start[f] + c]` is what cell c of feature f costs at least. Where `limited` is false no price matters;
-    where `flat` is true a feature costs the same wherever it goes.
+    Where `limited` is false no price matters; where `flat` is true a feature costs the same wherever it goes.
     """
 
-    low: Any
-    high: Any
-    near_low: Any
-    near_high: Any
-    own: Any
+    ranges: Any
     price: Any
-    price_start: Any
     budget: Any
     limited: Any
     flat: Any
+    n_cells: Any
 
 
 class Part(NamedTuple):
-    """The reachable, affordable part of the ensemble: nodes in preorder, tree after tree.
+    """The reachable, affordable part of the ensemble: `nodes` are OPEN_NODE records in preorder, tree after tree.
 
-    Inner nodes test `feature` at `cut`; leaves have feature -1 and `row` into the leaf values. `cost_start[i]` to
-    `cost_start[i + 1]` are the (feature, price) pairs of a leaf that costs something; only filled where prices matter.
+    `roots` (n_trees + 1,) are where trees begin, and the end of the last; `costs` are COST records, only filled where
+    prices matter. `frames` (depth + 1,) is scratch.
     """
 
-    feature: Any
-    cut: Any
-    left: Any
-    right: Any
-    row: Any
+    nodes: Any
     roots: Any
-    cost_start: Any
-    cost_feature: Any
-    cost_price: Any
+    costs: Any
+    frames: Any
 
 
-@inner
-def least_price(price, start, near_low, near_high, low, high):
-    """The least price of the cells [low, high] of the feature at price[start]; infinite if none can be had."""
+@borrowing
+def least_price(region, cells, low, high):
+    """The least price of the cells [low, high] of the feature with the RANGE `cells`; infinite if none can be had."""
     if low > high:
         return INFINITE
-    if low > near_high:
+    if low > cells.near_high:
         # Away from N(x) prices only grow, but cells that no move ends in may lie in between.
         for c in range(low, high + 1):
-            if price[start + c] < INFINITE:
-                return price[start + c]
+            if region.price[cells.start + c] < INFINITE:
+                return region.price[cells.start + c]
         return INFINITE
-    if high < near_low:
+    if high < cells.near_low:
         for c in range(high, low - 1, -1):
-            if price[start + c] < INFINITE:
-                return price[start + c]
+            if region.price[cells.start + c] < INFINITE:
+                return region.price[cells.start + c]
         return INFINITE
     return 0.0
 
 
-@inner
-def least_of_region(region, f):
-    """What the region costs at least on feature f, where prices matter; a missing value costs nothing."""
-    if region.own[f] < 0:
-        return 0.0
-    return least_price(
-        region.price, region.price_start[f], region.near_low[f], region.near_high[f], region.low[f], region.high[f]
-    )
+@borrowing
+def price_of(region, cells, c):
+    """What cell c of the feature with the RANGE `cells` costs."""
+    return least_price(region, cells, c, c)
 
 
-@inner
-def cheapest_cell(price, start, near_low, near_high, own, low, high, limited):
+@borrowing
+def price_ranges(region):
+    """Notes what the region costs at least on every feature, where prices matter; a missing value costs nothing."""
+    for f in range(region.ranges.shape[0]):
+        cells = region.ranges[f]
+        cells.paid = 0.0 if cells.own < 0 else least_price(region, cells, cells.low, cells.high)
+
+
+@borrowing
+def cheapest_cell(region, cells, low, high):
     """A cell of [low, high] with the least price, as near to x's own cell as that allows."""
-    if low > near_high:
-        if limited:
+    if low > cells.near_high:
+        if region.limited:
             for c in range(low, high + 1):
-                if price[start + c] < INFINITE:
+                if region.price[cells.start + c] < INFINITE:
                     return np.int32(c)
         return np.int32(low)
-    if high < near_low:
-        if limited:
+    if high < cells.near_low:
+        if region.limited:
             for c in range(high, low - 1, -1):
-                if price[start + c] < INFINITE:
+                if region.price[cells.start + c] < INFINITE:
                     return np.int32(c)
         return np.int32(high)
-    return np.int32(min(max(own, low, near_low), high, near_high))
+    return np.int32(min(max(cells.own, low, cells.near_low), high, cells.near_high))
 
 
-@inner
-def _open_node(feature, cut, left, right, nan_left, own, low, high, node):
-    """The first node at or below `node` that is a leaf or that the box [low, high] does not settle."""
-    while feature[node] != LEAF:
-        f = feature[node]
-        if own[f] < 0:
-            node = left[node] if nan_left[node] else right[node]
-        elif high[f] <= cut[node]:
-            node = left[node]
-        elif low[f] > cut[node]:
-            node = right[node]
+@borrowing
+def _open_node(model, region, at):
+    """The first node at or below `at` that is a leaf or that the ranges do not settle."""
+    while model.nodes[at].feature != LEAF:
+        node = model.nodes[at]
+        cells = region.ranges[node.feature]
+        if cells.own < 0:
+            at = node.left if node.nan_left else node.right
+        elif cells.high <= node.cut:
+            at = node.left
+        elif cells.low > node.cut:
+            at = node.right
         else:
             break
-    return node
+    return at
 
 
-@inner
-def _move_up(feature, cut, left, right, row, cost_start, start, stop):
-    """Moves the nodes [start, stop) of a part one place up: the test before them turned out to be settled."""
-    for i in range(start, stop):
-        feature[i - 1] = feature[i]
-        cut[i - 1] = cut[i]
-        left[i - 1] = left[i] - 1
-        right[i - 1] = right[i] - 1
-        row[i - 1] = row[i]
-        cost_start[i - 1] = cost_start[i]
+@borrowing
+def _add_costs(model, region, part, level, n_costs):
+    """Notes what the features on the path to a leaf cost, each once; returns the number of costs."""
+    first = n_costs
+    for j in range(level):
+        f = model.nodes[part.frames[j].node].feature
+        price = region.ranges[f].paid
+        seen = price == 0
+        for c in range(first, n_costs):
+            seen |= part.costs[c].feature == f
+        if not seen:
+            part.costs[n_costs].feature, part.costs[n_costs].price = f, price
+            n_costs += 1
+    return n_costs
 
 
-@inner
-def restrict(model, region, part, depth):
-    """Fills `part` with what the region leaves open of each tree; returns the number of its nodes.
+@borrowing
+def _close_test(part, frame, cells, n, holds):
+    """Both sides of a test are done: keeps it, or takes it out if it turned out to be settled; returns (n, holds)."""
+    cells.low, cells.high, cells.paid = frame.low, frame.high, frame.price
+    left_holds = frame.stage == LEFT_HOLDS
+    if left_holds != holds:
+        for i in range(frame.here + 1, n):
+            part.nodes[i].left -= 1
+            part.nodes[i].right -= 1
+            part.nodes[i - 1] = part.nodes[i]
+        n -= 1
+    elif not holds:
+        n = np.int64(frame.here)
+    return n, left_holds or holds
 
-    Walks each tree with one frame per open test. A frame's stage says what is known: 0 left side under way, 1 right
-    side under way after a left side that holds something, 2 right side under way after one that cannot be paid for.
+
+@borrowing
+def _restrict_tree(model, region, part, root, n, n_costs, paid):
+    """Adds what the region leaves open of one tree to the n nodes of the part; returns (nodes, costs) after that.
+
+    `paid` is what the whole region costs at least.
     """
-    feature, cut, left, right, nan_left = model.feature, model.cut, model.left, model.right, model.nan_left
-    leaf, roots = model.leaf, model.roots
-    own, near_low, near_high = region.own, region.near_low, region.near_high
-    prices, price_start, budget, limited = region.price, region.price_start, region.budget, region.limited
-    p_feature, p_cut, p_left, p_right, p_row = part.feature, part.cut, part.left, part.right, part.row
-    cost_start, cost_feature, cost_price = part.cost_start, part.cost_feature, part.cost_price
-    low, high = region.low.copy(), region.high.copy()
-    price = np.zeros(low.shape[0])
-    frame_node, frame_here = np.empty(depth, np.int32), np.empty(depth, np.int32)
-    old_low, old_high = np.empty(depth, np.int32), np.empty(depth, np.int32)
-    old_price, paid = np.empty(depth), np.zeros(depth + 1)
-    stage = np.empty(depth, np.int8)
-    if limited:
-        for f in range(low.shape[0]):
-            price[f] = least_of_region(region, f)
-            paid[0] += price[f]
-    n, n_costs = np.int64(0), np.int64(0)
-    for t in range(roots.shape[0]):
-        part.roots[t] = n
-        level = 0
-        node = _open_node(feature, cut, left, right, nan_left, own, low, high, roots[t])
-        descend = True
-        holds = False
-        while descend or level > 0:
-            if descend and feature[node] == LEAF:
-                p_feature[n] = LEAF
-                p_row[n] = leaf[node]
-                cost_start[n] = n_costs
-                first = n_costs
-                for j in range(level if limited else 0):
-                    f = feature[frame_node[j]]
-                    seen = price[f] == 0
-                    for c in range(first, n_costs):
-                        seen |= cost_feature[c] == f
-                    if not seen:
-                        cost_feature[n_costs] = f
-                        cost_price[n_costs] = price[f]
-                        n_costs += 1
-                n += 1
-                holds = True
-                descend = False
+    level = 0
+    at = _open_node(model, region, root)
+    descend, holds = True, False
+    while descend or level > 0:
+        if descend:
+            node, new = model.nodes[at], part.nodes[n]
+            new.feature, new.cost = node.feature, n_costs
+            n += 1
+            if node.feature == LEAF:
+                new.row = node.leaf
+                if region.limited:
+                    n_costs = _add_costs(model, region, part, level, n_costs)
+                descend, holds = False, True
                 continue
-            if descend:
-                f = feature[node]
-                frame_node[level], frame_here[level], stage[level] = node, n, 0
-                old_low[level], old_high[level], old_price[level] = low[f], high[f], price[f]
-                p_feature[n], p_cut[n], p_left[n] = f, cut[node], n + 1
-                cost_start[n] = n_costs
-                n += 1
-                level += 1
-                go_right = False
-            else:
-                f = feature[frame_node[level - 1]]
-                if stage[level - 1] > 0:
-                    # Both sides are done: leave the test, or take it out if it turned out to be settled.
-                    low[f], high[f], price[f] = old_low[level - 1], old_high[level - 1], old_price[level - 1]
-                    here = frame_here[level - 1]
-                    left_holds = stage[level - 1] == 1
-                    if left_holds != holds:
-                        _move_up(p_feature, p_cut, p_left, p_right, p_row, cost_start, here + 1, n)
-                        n -= 1
-                    elif not holds:
-                        n = here
-                    holds = left_holds or holds
-                    level -= 1
-                    continue
-                stage[level - 1] = 1 if holds else 2
-                p_right[frame_here[level - 1]] = n
-                go_right = True
-            at = level - 1
-            node = frame_node[at]
-            low[f] = cut[node] + 1 if go_right else old_low[at]
-            high[f] = old_high[at] if go_right else cut[node]
-            paid[level] = paid[at]
-            descend = True
-            if limited:
-                price[f] = least_price(prices, price_start[f], near_low[f], near_high[f], low[f], high[f])
-                paid[level] = paid[at] - old_price[at] + price[f]
-                descend = paid[level] <= budget
-            holds = False
-            if descend:
-                below = right[node] if go_right else left[node]
-                node = _open_node(feature, cut, left, right, nan_left, own, low, high, below)
-    part.roots[roots.shape[0]] = n
-    cost_start[n] = n_costs
-    return n
+            cells, frame = region.ranges[node.feature], part.frames[level]
+            new.cut, new.left = node.cut, n
+            frame.node, frame.here, frame.stage = at, n - 1, ON_THE_LEFT
+            frame.low, frame.high, frame.price, frame.path_price = cells.low, cells.high, cells.paid, paid
+            level += 1
+            cells.high = node.cut
+        else:
+            frame = part.frames[level - 1]
+            node = model.nodes[frame.node]
+            cells = region.ranges[node.feature]
+            if frame.stage != ON_THE_LEFT:
+                n, holds = _close_test(part, frame, cells, n, holds)
+                level -= 1
+                continue
+            frame.stage = LEFT_HOLDS if holds else LEFT_IS_EMPTY
+            part.nodes[frame.here].right = n
+            cells.low, cells.high = node.cut + 1, frame.high
+        descend, holds = True, False
+        if region.limited:
+            cells.paid = least_price(region, cells, cells.low, cells.high)
+            paid = frame.path_price - frame.price + cells.paid
+            descend = paid <= region.budget
+        if descend:
+            at = _open_node(model, region, node.left if frame.stage == ON_THE_LEFT else node.right)
+    return n, n_costs
+
+
+@borrowing
+def restrict(model, region, part):
+    """Fills `part` with what the region leaves open of each tree.
+
+    Each tree is walked with one frame per open test. On the way the ranges of the region are narrowed, and when a tree
+    is done they are what they were.
+    """
+    paid = 0.0
+    if region.limited:
+        price_ranges(region)
+        for f in range(region.ranges.shape[0]):
+            paid += region.ranges[f].paid
+    n, n_costs = np.int64(0), np.int64(0)
+    for t in range(model.roots.shape[0]):
+        part.roots[t] = n
+        n, n_costs = _restrict_tree(model, region, part, model.roots[t], n, n_costs, paid)
+    part.roots[model.roots.shape[0]] = n
+    part.nodes[n].cost = n_costs

@@ -185,18 +185,18 @@ class LpRobustness(IntervalRobustness):
         if not 2.0**-900 < budget < 2.0**900:
             # Powers of such distances are not normal doubles: take any counterexample, and price it here.
             local, budget = self.unpriced, float(n)
-        too_costly = np.empty((0, n), dtype=np.int32)
+        unaffordable = np.empty((0, n), dtype=np.int32)
         timeout = self.local.limits.timeout
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            status, cells = local.search_within(self.X[[row]], ball, budget, too_costly)
+            status, cells = local.search_within(self.X[[row]], ball, budget, unaffordable)
             answer = self._answer(row, status, cells)
             if not isinstance(answer, Broken) or answer.level < level:
                 return answer
-            # It costs as much as the level: a tie, of which there can be very many.
+            # It costs as much as the level: one of its ties, of which there can be very many.
             if time.monotonic() >= end or local.limits.is_over():
                 return Outcome.UNKNOWN
-            too_costly = np.concatenate((too_costly, cells))
+            unaffordable = np.concatenate((unaffordable, cells))
 
     def _ball(self, row: int, radius: float) -> tuple[FloatArray, FloatArray]:
         """The box around the ball, inside the domain."""

@@ -1,0 +1,100 @@
+"""What kernels need of an ensemble: its nodes on cells, its scores in whole units, and how the library adds them up."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from treeproof._kernels.jit import borrowing
+from treeproof._kernels.walk import decide
+
+LEAF = -1
+
+NODE = np.dtype(
+    [
+        ("feature", "i4"),  # LEAF for a leaf
+        ("cut", "i4"),  # left iff `cell <= cut`
+        ("left", "i4"),
+        ("right", "i4"),
+        ("leaf", "i4"),  # row of its scores, for a leaf
+        ("nan_left", "?"),  # whether a NaN, cell -1, goes left
+    ],
+    align=True,
+)
+"""A node of a tree."""
+
+
+class Model(NamedTuple):
+    """An ensemble on cells: `nodes` (n_nodes,) are NODE records, `roots` (n_trees,) where the trees begin.
+
+    `value` (n_leaves, n_classes) are leaf scores in whole units and `offset` (n_classes,) what is added to them;
+    of two classes whose sums differ by more than `slack` the one with the larger sum wins, and within it the exact
+    scores must be asked. Leaves with the same exact scores have the same `kind`; `depth` is that of the deepest tree.
+    """
+
+    nodes: Any
+    roots: Any
+    value: Any
+    offset: Any
+    slack: Any
+    kind: Any
+    depth: Any
+
+    @property
+    def feature(self) -> Any:
+        """Per node the feature that it tests."""
+        return self.nodes["feature"]
+
+    @property
+    def cut(self) -> Any:
+        """Per node the last cell that goes left."""
+        return self.nodes["cut"]
+
+    @property
+    def left(self) -> Any:
+        """Per node its left child."""
+        return self.nodes["left"]
+
+    @property
+    def right(self) -> Any:
+        """Per node its right child."""
+        return self.nodes["right"]
+
+    @property
+    def leaf(self) -> Any:
+        """Per leaf its row of scores."""
+        return self.nodes["leaf"]
+
+
+class Exact(NamedTuple):
+    """What is needed to score a cell vector as the library does."""
+
+    leaf_scores: Any
+    base: Any
+    base_last: Any
+    divisor: Any
+    decision: Any
+    cut: Any
+    steepness: Any
+
+
+@borrowing
+def label_of_cells(model, exact, cells, scores):
+    """The class index of every row with these cells (NaN: -1); `scores` (n_scores,) is scratch in the right dtype."""
+    n_scores = scores.shape[0]
+    for k in range(n_scores):
+        scores[k] = 0 if exact.base_last else exact.base[k]
+    for t in range(model.roots.shape[0]):
+        node = model.nodes[model.roots[t]]
+        while node.feature != LEAF:
+            c = cells[node.feature]
+            goes_left = node.nan_left if c < 0 else c <= node.cut
+            node = model.nodes[node.left if goes_left else node.right]
+        for k in range(n_scores):
+            scores[k] += exact.leaf_scores[node.leaf, k]
+    for k in range(n_scores):
+        scores[k] = scores[k] / exact.divisor
+        if exact.base_last:
+            scores[k] += exact.base[k]
+    return decide(scores, exact.decision, exact.cut, exact.steepness)
