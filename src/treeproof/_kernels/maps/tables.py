@@ -67,11 +67,11 @@ TREE = np.dtype(
      ("use", "i4"), ("use_end", "i4")],
     align=True,
 )  # fmt: skip
-"""Where an open tree's leaves, tests, features, attacked sets and uses begin and end. Its first set is empty; the second
-one has every feature that can be moved."""
+"""Where an open tree's leaves, tests, features, attacked sets and uses begin and end. Its first set is empty; the
+second one has every feature that can be moved."""
 
 LEAF = np.dtype([("lead", "i8"), ("group", "i4")], align=True)
-"""The lead of class 1 over class 0, from high to low within a tree; the group is that of leaves that nothing tells apart."""
+"""The lead of class 1 over class 0, from high to low within a tree; nothing tells the leaves of a group apart."""
 
 PAIR = np.dtype([("table", "i8"), ("feature", "i4")], align=True)
 """A feature that a tree tests; `table + c` is the MASK of its coarse cell c."""
@@ -86,8 +86,8 @@ TEST = np.dtype(
     [("left", "u8"), ("right", "u8"), ("feature", "i4"), ("cut", "i4"), ("fine_cut", "i4"), ("right_test", "i4")],
     align=True,
 )
-"""A test of a tree: the leaves on its sides, the last coarse and fine cell on the left, and the test that the right side
-begins with. Tests stand in preorder, so the left side begins with the next one."""
+"""A test of a tree: the leaves on its sides, the last coarse and fine cell on the left, and the test that the right
+side begins with. Tests stand in preorder, so the left side begins with the next one."""
 
 
 class Boxed(NamedTuple):
@@ -126,8 +126,8 @@ FRAME = np.dtype(
 right side comes first, where its points begin, where those of the right side do, where they end, and its open trees."""
 
 NODE = np.dtype([("cut", "i4"), ("child", "i4")], align=True)
-"""A node of the tree of cuts: the cut, numbered over all features, and the node of its left part, with that of the right
-part behind it; for a leaf -1 and -1 - status."""
+"""A node of the tree of cuts: the cut, numbered over all features, and the node of its left part, with that of the
+right part behind it; for a leaf -1 and -1 - status."""
 
 CUT = np.dtype([("value", "f8"), ("feature", "i4"), ("place", "i4")], align=True)
 """A cut: a point goes left iff it has at most this value there; `place` numbers the cuts of a feature."""
