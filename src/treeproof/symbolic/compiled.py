@@ -82,6 +82,7 @@ class CompiledAnalysis:
             stack=np.zeros(n_nodes + 1, dtype=np.int32),
             votes=np.zeros(max(1, len(self.model.split_at)), dtype=np.int32),
             touched=np.zeros(n_nodes + 1, dtype=np.int32),
+            scores=np.zeros(len(self.ensemble.base), dtype=self.ensemble.leaf_scores.dtype),
         )
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from treeproof._kernels.borrowed import borrowed
-from treeproof._kernels.jit import entry, inner
+from treeproof._kernels.jit import borrowing, entry
 from treeproof._kernels.symbolic.records import PRE
 
 LEAF_SIZE = 8
 
 
-@inner
+@borrowing
 def _middle(cells):
     """Twice the middle of a range."""
     return np.int64(cells.low) + cells.high
 
 
-@inner
+@borrowing
 def _bound(boxes, order, first, end, bound):
     """The bounding box of the boxes order[first:end]; returns the axis along which their middles lie farthest apart."""
     axis, widest = 0, -1
@@ -36,7 +35,7 @@ def _bound(boxes, order, first, end, bound):
     return axis
 
 
-@inner
+@borrowing
 def _halve(boxes, order, first, end, axis):
     """Puts the boxes with lower middles along the axis into the first half of order[first:end] (quickselect)."""
     middle = (first + end) // 2
@@ -87,7 +86,7 @@ def build(boxes, order, branches, bounds):
     return n
 
 
-@inner
+@borrowing
 def _meet(box, other):
     """Whether two boxes (n_features,) share a cell in every feature."""
     for f in range(box.shape[0]):  # noqa: SIM110 (numba knows no generators)
@@ -99,7 +98,6 @@ def _meet(box, other):
 @entry
 def meets_any(rows, branches, bounds, boxes, out):
     """Per row (m, n_features): whether it meets a box; the boxes stand in the order of `build`."""
-    rows, bounds, boxes = borrowed(rows), borrowed(bounds), borrowed(boxes)
     stack = np.empty(128, np.int32)
     for row in range(rows.shape[0]):
         out[row] = False
@@ -132,7 +130,6 @@ def still_covered(rows, queue, first_new, witness):
     `witness` (m,) is the slot of an attack that met the row last, COVERED where one that has ended does, FREED where
     none is left: regions only shrink. The ended attacks from `first_new` on are new since the last call.
     """
-    rows, queue = borrowed(rows), borrowed(queue)
     boxes, slots, ended, state = queue.boxes, queue.slots, queue.ended, queue.state[0]
     for row in range(rows.shape[0]):
         if witness[row] < 0:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.bits import lowest_bit
-from treeproof._kernels.borrowed import borrowed
-from treeproof._kernels.jit import entry, inner
+from treeproof._kernels.jit import borrowing, entry
 from treeproof._kernels.symbolic.records import LEAF, POST, PRE
 from treeproof._kernels.symbolic.trees import apart, copy_box, paid_for, push_children, sharpen
 from treeproof._kernels.walk import decide
@@ -65,6 +64,7 @@ class Scratch(NamedTuple):
     stack: Any  # (n_nodes,)
     votes: Any  # (n_thresholds,)
     touched: Any  # (n_nodes,)
+    scores: Any  # (n_scores,) in the precision of the library
 
 
 class Queue(NamedTuple):
@@ -78,7 +78,7 @@ class Queue(NamedTuple):
     state: Any  # (1,) of STATE
 
 
-@inner
+@borrowing
 def _reach(image, features, model, stack, live):
     """Fills `live` with the leaves that `image` (n_features,) can reach."""
     keep_low, keep_high = model.keep_low, model.keep_high
@@ -111,7 +111,7 @@ def _reach(image, features, model, stack, live):
                 top = push_children(image, test, stack, top)
 
 
-@inner
+@borrowing
 def _span(live, tree, kinds, worth, spans):
     """The largest and smallest worth per pair of classes of the live leaves of a tree; their kind, or UNDECIDED."""
     n_pairs = worth.shape[1]
@@ -139,11 +139,10 @@ def _span(live, tree, kinds, worth, spans):
     return kind
 
 
-@inner
-def _exact_label(live, trees, exact):
+@borrowing
+def _exact_label(live, trees, exact, scores):
     """The label where every tree is decided, added up as the library does it."""
     leaf_scores, base = exact.leaf_scores, exact.base
-    scores = np.zeros(base.shape[0], leaf_scores.dtype)
     for k in range(scores.shape[0]):
         scores[k] = 0 if exact.base_last else base[k]
     for t in range(trees.shape[0]):
@@ -160,8 +159,8 @@ def _exact_label(live, trees, exact):
     return decide(scores, exact.decision, exact.cut, exact.steepness)
 
 
-@inner
-def _labels(sums, undecided, live, model, possible):
+@borrowing
+def _labels(sums, undecided, live, model, possible, scores):
     """T(H): fills `possible` with the classes that may win, by score differences; returns how many they are."""
     n_classes, slack = possible.shape[0], model.slack
     for k in range(n_classes):
@@ -181,12 +180,12 @@ def _labels(sums, undecided, live, model, possible):
     if count != 1 and undecided == 0:
         for k in range(n_classes):
             possible[k] = False
-        possible[_exact_label(live, model.trees, model.exact)] = True
+        possible[_exact_label(live, model.trees, model.exact, scores)] = True
         count = 1
     return count
 
 
-@inner
+@borrowing
 def _fill_movable(box, rules, movable):
     """Marks the features that an attack may have moved: the others are the same before and after, point by point."""
     features = rules.features
@@ -198,7 +197,7 @@ def _fill_movable(box, rules, movable):
             movable[f // 64] |= ONE << np.uint64(f % 64)
 
 
-@inner
+@borrowing
 def _is_moved(uses, t, movable):
     for w in range(movable.shape[0]):  # noqa: SIM110 (numba knows no generators)
         if uses[t, w] & movable[w]:
@@ -206,7 +205,7 @@ def _is_moved(uses, t, movable):
     return False
 
 
-@inner
+@borrowing
 def _judge(box, origin, model, rules, scratch):
     """What becomes of a symbolic attack (Alg. 4, lines 8-15), and n_u, the undecided trees on its pre-image."""
     live, spans, sums, possible = scratch.live, scratch.spans, scratch.sums, scratch.possible
@@ -235,8 +234,8 @@ def _judge(box, origin, model, rules, scratch):
             sums[PRE, p].smallest += spans[PRE, t, p].smallest
             sums[POST, p].largest += spans[image, t, p].largest
             sums[POST, p].smallest += spans[image, t, p].smallest
-    n_before = _labels(sums[PRE], undecided, live[PRE], model, possible[PRE])
-    n_after = _labels(sums[POST], undecided_after, live[POST], model, possible[POST])
+    n_before = _labels(sums[PRE], undecided, live[PRE], model, possible[PRE], scratch.scores)
+    n_after = _labels(sums[POST], undecided_after, live[POST], model, possible[POST], scratch.scores)
     for k in range(possible.shape[1]):
         if possible[PRE, k] and possible[POST, k]:
             if n_before == 1 and n_after == 1:
@@ -245,14 +244,14 @@ def _judge(box, origin, model, rules, scratch):
     return (ENDED if _all_can_pay(box, rules) else SPLIT_PRICE), undecided
 
 
-@inner
+@borrowing
 def _sticks_out(box, f):
     """Whether some instances of the pre-image, but not all, are outside the post-image in feature f."""
     pre, post = box[PRE, f], box[POST, f]
     return not apart(box, f) and (pre.low < post.low or pre.high > post.high)
 
 
-@inner
+@borrowing
 def _all_can_pay(box, rules):
     """Whether the attack takes every instance of the pre-image into the post-image.
 
@@ -272,12 +271,11 @@ def _all_can_pay(box, rules):
 @entry
 def judge_all(boxes, origin, model, rules, scratch, what, undecided):
     """Judges each of `boxes` (n, 2, n_features): fills `what` and `undecided`."""
-    model, rules, scratch = borrowed(model), borrowed(rules), borrowed(scratch)
     for i in range(boxes.shape[0]):
         what[i], undecided[i] = _judge(boxes[i], origin[i], model, rules, scratch)
 
 
-@inner
+@borrowing
 def _elect(image, model, scratch):
     """The test that `image` leaves open in most undecided trees, the first one among equals."""
     tests, trees = model.tests, model.trees
@@ -309,7 +307,7 @@ def _elect(image, model, scratch):
     return tests[best]
 
 
-@inner
+@borrowing
 def _choose(box, why, model, rules, scratch, cuts):
     """Where to split: fills `cuts` (3,), sorted, and returns the image (PRE or POST) and the feature."""
     features = rules.features
@@ -329,7 +327,7 @@ def _choose(box, why, model, rules, scratch, cuts):
     return image, f
 
 
-@inner
+@borrowing
 def _parts(cells, cuts, parts):
     """Cuts a range of cells after each of the sorted `cuts` that lies inside; returns the number of parts."""
     n, low, high = 0, cells.low, cells.high
@@ -346,7 +344,7 @@ def _parts(cells, cuts, parts):
     return n + 1
 
 
-@inner
+@borrowing
 def push(slot, level, undecided, queue):
     """Puts an attack at the end of its list."""
     slots, state, waiting = queue.slots, queue.state[0], queue.lists[level, undecided]
@@ -364,12 +362,11 @@ def push(slot, level, undecided, queue):
 @entry
 def push_all(undecided, queue):
     """Puts the first attacks of a queue, one per entry of `undecided`, on its lists."""
-    queue = borrowed(queue)
     for slot in range(undecided.shape[0]):
         push(slot, 0, undecided[slot], queue)
 
 
-@inner
+@borrowing
 def _pop(queue):
     """Takes the first attack off the queue, which is not empty: fewest splits n_c, then fewest undecided trees n_u."""
     slots, lists, state = queue.slots, queue.lists, queue.state[0]
@@ -386,7 +383,7 @@ def _pop(queue):
         state.first_level += 1
 
 
-@inner
+@borrowing
 def _take_slot(queue):
     state = queue.state[0]
     slot = state.free
@@ -397,7 +394,7 @@ def _take_slot(queue):
     return slot
 
 
-@inner
+@borrowing
 def _give_back(slot, queue):
     state = queue.state[0]
     queue.slots[slot].level = -1
@@ -405,7 +402,7 @@ def _give_back(slot, queue):
     state.free = slot
 
 
-@inner
+@borrowing
 def _pick(queue):
     """Takes the attacks of one iteration off the queue; returns how many, 0 if there may be too little room for it."""
     picked, state = queue.picked, queue.state[0]
@@ -423,7 +420,6 @@ def _pick(queue):
 @entry
 def refine(model, rules, scratch, queue, until, stop):
     """Iterates Algorithm 4 on one queue until iteration `until`; returns DONE, PAUSED, GROW or HALTED."""
-    model, rules, scratch, queue = borrowed(model), borrowed(rules), borrowed(scratch), borrowed(queue)
     boxes, slots, state = queue.boxes, queue.slots, queue.state[0]
     parent, parts = np.empty((2, boxes.shape[2]), boxes.dtype), np.empty(MAX_PARTS, boxes.dtype)
     cuts = np.empty(3, np.int32)

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.borrowed import borrowed
-from treeproof._kernels.jit import entry, inner
+from treeproof._kernels.jit import borrowing, entry
 from treeproof._kernels.symbolic.records import LEAF, POST, PRE
 
 # Instead of a number of attacks: the arrays were too small, or there was a call to stop.
@@ -27,7 +26,7 @@ class Rules(NamedTuple):
     budget: Any
 
 
-@inner
+@borrowing
 def copy_box(source, target):
     """Copies an attack; loops compile much faster than assignments of slices."""
     for image in range(2):
@@ -36,14 +35,14 @@ def copy_box(source, target):
             target[image, f].high = source[image, f].high
 
 
-@inner
+@borrowing
 def apart(box, f):
     """Whether pre-image and post-image share no cell of feature f: it was attacked."""
     pre, post = box[PRE, f], box[POST, f]
     return post.low > pre.high or pre.low > post.high
 
 
-@inner
+@borrowing
 def paid_for(box, features):
     """The cost of the attack."""
     paid = np.int64(0)
@@ -53,7 +52,7 @@ def paid_for(box, features):
     return paid
 
 
-@inner
+@borrowing
 def _meet_attacked(box, f, rules):
     """Keeps what can be reached by moving feature f, and from where; false if nothing is left."""
     pre, post = box[PRE, f], box[POST, f]
@@ -68,7 +67,7 @@ def _meet_attacked(box, f, rules):
     return low <= high
 
 
-@inner
+@borrowing
 def sharpen(box, rules):
     """Takes out of both images what no attack within the budget connects; false if nothing is left.
 
@@ -101,7 +100,7 @@ def sharpen(box, rules):
     return True
 
 
-@inner
+@borrowing
 def _refine(box, f, low, high, rules, out, n):
     """Appends to out[n:] what of the attack can end in the cells [low, high] of feature f; returns the new n.
 
@@ -132,7 +131,7 @@ def _refine(box, f, low, high, rules, out, n):
     return n
 
 
-@inner
+@borrowing
 def refine_left(box, test, rules, out):
     """Fills `out` with the attacks on the left child of a test; returns how many (Alg. 2)."""
     n, f = 0, test.feature
@@ -143,7 +142,7 @@ def refine_left(box, test, rules, out):
     return n
 
 
-@inner
+@borrowing
 def refine_right(box, test, rules, out):
     """Fills `out` with the attacks on the right child of a test; returns how many (Alg. 2)."""
     n, f = 0, test.feature
@@ -161,7 +160,6 @@ def annotate(tests, root, rules, top, nodes, boxes, stop):
 
     `top` (2, n_features) is the attack of the root. Returns how many there are, or FULL or STOPPED.
     """
-    rules = borrowed(rules)
     children = np.empty((4, 2, boxes.shape[2]), boxes.dtype)
     nodes[0] = root
     copy_box(top, boxes[0])
@@ -186,7 +184,7 @@ def annotate(tests, root, rules, top, nodes, boxes, stop):
     return n
 
 
-@inner
+@borrowing
 def _any_apart(box):
     for f in range(box.shape[1]):  # noqa: SIM110 (numba knows no generators)
         if apart(box, f):
@@ -194,7 +192,7 @@ def _any_apart(box):
     return False
 
 
-@inner
+@borrowing
 def _meet_images(free, attacked, out):
     """The instances of `free` that the attack takes to its post-image; false if there are none."""
     for f in range(free.shape[1]):
@@ -207,7 +205,7 @@ def _meet_images(free, attacked, out):
     return True
 
 
-@inner
+@borrowing
 def sides(cells, test):
     """Whether a range of cells can go left and right at a test."""
     if cells.low == 0:
@@ -217,7 +215,7 @@ def sides(cells, test):
     return cells.low <= test.cut, cells.high > test.cut
 
 
-@inner
+@borrowing
 def push_children(image, test, stack, top):
     """Puts the children of a test that `image` (n_features,) can reach on the stack, left on top.
 
@@ -240,7 +238,6 @@ def analyze_tree(tests, kinds, rules, nodes, boxes, attacks, stop):
     nodes and boxes come from `annotate`; leaves of the same kind predict the same. Returns how many there are, or FULL
     or STOPPED. The leaves where instances of an attack can start are found by walking down with its pre-image.
     """
-    rules = borrowed(rules)
     n = nodes.shape[0]
     # The attacks of cost 0 (nothing moved) of each leaf, as linked lists.
     first, following = np.full(kinds.shape[0], -1, np.int64), np.full(n, -1, np.int64)
