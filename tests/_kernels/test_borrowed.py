@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
-
 from treeproof._kernels.borrowed import borrowed
 
 PAIR = np.dtype([("low", "i2"), ("high", "i2")], align=True)

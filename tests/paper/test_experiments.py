@@ -24,8 +24,9 @@ import treeproof as tp
 from tests.support import oracles
 from tests.support.golden import needs_golden, published
 from treeproof.cli.main import main
-from treeproof.paper import EXPERIMENTS, Workbench, datasets, neighbours, results, workbench
+from treeproof.paper import EXPERIMENTS, Workbench, datasets, neighbours, workbench
 from treeproof.paper import published as paper
+from treeproof.paper import table4_results as results
 from treeproof.paper.models import cells_of, reachable
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
-from treeproof.results.rows import Refuted, RowTable
+from treeproof.results.row_table import Refuted, RowTable
 
 OF_ROWS = {field.name for field in dataclasses.fields(RowTable)}
 

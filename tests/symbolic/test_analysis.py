@@ -24,7 +24,7 @@ from tests.support.strategies import Case, cases
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
-from treeproof.symbolic import compiled, lanes
+from treeproof.symbolic import compiled, refinement
 from treeproof.symbolic.unstable_region import UnstableRegion
 
 COUNTS = (0, 1, 2, 4, None)
@@ -34,7 +34,7 @@ COUNTS = (0, 1, 2, 4, None)
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """One lane, so that tiny models take several iterations too."""
-    monkeypatch.setattr(lanes, "N_LANES", 1)
+    monkeypatch.setattr(refinement, "N_LANES", 1)
 
 
 def plain_cases() -> st.SearchStrategy[Case]:

@@ -27,7 +27,7 @@ from tests.support.results import changed
 from tests.support.zoo.case import data
 from treeproof import check
 from treeproof.importers import EnsembleBuilder
-from treeproof.results.rows import Refuted
+from treeproof.results.row_table import Refuted
 from treeproof.verification import verify as verify_module
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
@@ -289,7 +289,7 @@ X, y = load_digits(return_X_y=True)
 clf = RandomForestClassifier(100, max_depth=10, random_state=0).fit(X / 16, y)
 attacker = tp.Attacker.linf(0.07)
 X, y = np.tile(X / 16, (30, 1)), np.tile(y, 30)
-from treeproof.results.rows import RowTable as table
+from treeproof.results.row_table import RowTable as table
 take = table.take
 
 def announce(self, rows, answer):

@@ -24,7 +24,7 @@ IMPORTERS = {
     "lightgbm": "treeproof.importers.lightgbm",
     "catboost": "treeproof.importers.catboost",
     "onnx": "treeproof.importers.onnx",
-    "treeproof": "treeproof.importers.robust",
+    "treeproof": "treeproof.importers.robust_training",
 }
 
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".p")
@@ -166,7 +166,7 @@ def _kind_of_json(file: Path, data: bytes) -> tuple[str, str]:
     with _reading(file, "JSON file"):
         content = json.loads(data)
     if isinstance(content, list):
-        return "model in the paper authors' JSON", "authors"
+        return "model in the paper authors' JSON", "paper_authors"
     if "format" in content:
         return "treeproof model", "native"
     if "learner" in content:

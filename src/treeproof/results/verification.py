@@ -19,7 +19,7 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, read_text, write_whole
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.markup import escape, percent, table
-from treeproof.results.rows import RowTable
+from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, short
 from treeproof.results.verification_file import content_of, fields_of
 from treeproof.threat.attacker import Attacker

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.per_feature import PerFeature, as_number, as_size
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.rows import Refuted, RowTable
+from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon

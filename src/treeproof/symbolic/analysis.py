@@ -24,7 +24,7 @@ from treeproof.run.workers import n_workers
 from treeproof.symbolic.attacks import SymbolicAttack, costs_of, ends_of, symbolic_attacks
 from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
 from treeproof.symbolic.history import History, Tracker
-from treeproof.symbolic.lanes import (
+from treeproof.symbolic.refinement import (
     Lane,
     Memory,
     Workers,

@@ -14,7 +14,7 @@ from treeproof._kernels.symbolic.records import PRE
 from treeproof.errors import InvalidInput
 from treeproof.numbers.doubles import FloatArray
 from treeproof.symbolic.compiled import Boxes, CompiledAnalysis
-from treeproof.symbolic.lanes import Lane
+from treeproof.symbolic.refinement import Lane
 from treeproof.symbolic.shifted_grid import as_ranges
 from treeproof.symbolic.unstable_region import UnstableRegion
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon

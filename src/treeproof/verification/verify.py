@@ -14,7 +14,7 @@ from treeproof.check.evidence import is_within_reach
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.rows import Refuted, RowTable
+from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.results.verification import Verification
 from treeproof.run.limits import Limits, check_jobs
