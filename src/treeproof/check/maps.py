@@ -11,6 +11,7 @@ import numpy as np
 from treeproof.check.prover import Range, _Prover
 from treeproof.errors import SoundnessError
 from treeproof.importers import as_ensemble
+from treeproof.results.verdicts import Status
 from treeproof.threat.attacker import Attacker
 
 
@@ -22,7 +23,7 @@ def check_map(model: Any, attacker: Attacker, smap: Any, sample: int | None = No
     """
     ensemble = as_ensemble(model)
     prover = _Prover(ensemble, attacker)
-    decided = [(box, status) for box, status in _tiles(smap) if status in (0, 1)]
+    decided = [(box, status) for box, status in _tiles(smap) if status != Status.OPEN]
     if sample is not None and sample < len(decided):
         chosen = np.random.default_rng(seed).choice(len(decided), size=sample, replace=False)
         decided = [decided[i] for i in sorted(chosen.tolist())]

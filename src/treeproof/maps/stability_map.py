@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof._kernels.maps.tables import NODE
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.fine_grid import FineGrid
 from treeproof.maps.map_file import MapContent, read_map, write_map
-from treeproof.maps.partition import Int32Array, Partition, Problem, cut_tables, list_leaves
+from treeproof.maps.partition import Partition, cut_table, list_leaves
+from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
@@ -156,7 +158,7 @@ class StabilityMap:
         if resume is None:
             partition = Partition.begin(problem, points)
         else:
-            partition = Partition.resume(problem, resume.nodes, points)
+            partition = Partition.resume(problem, resume._tree, points)
         with progress_line(progress, "mapping") as show:
 
             def advance(partition: Partition) -> None:
@@ -165,7 +167,7 @@ class StabilityMap:
             interrupted = partition.run(n_jobs, limits, boxes, 2**62 if memory is None else memory, advance)
         from treeproof._kernels.maps.locate import compact
 
-        nodes = compact(partition.nodes[: partition.n_nodes])
+        nodes = compact(partition.nodes[: partition.n_nodes]).view(np.int32).reshape(-1, 2)
         nodes.flags.writeable = False
         before = (0.0, 0) if resume is None else (resume.seconds, resume.visited)
         seconds = time.monotonic() - began + before[0]
@@ -257,7 +259,7 @@ class StabilityMap:
         low, high = self._finite_domain(domain)
         share = np.zeros(len(Status))
         for status in Status:
-            _, boxes = list_leaves(self.grid, self.nodes, status)
+            _, boxes = list_leaves(self.grid, self._tree, status)
             share[status] = self._box_shares(boxes, low, high).sum()
         return {status: float(share[status]) for status in Status}
 
@@ -271,17 +273,16 @@ class StabilityMap:
         if np.isnan(rows).any() or not ((rows >= self.grid.low) & (rows <= self.grid.high)).all():
             return Explanation(status, label, (), (), None, None)
         first, last = np.zeros(self.grid.n_features, dtype=np.int64), self.grid.n_cells - 1
-        feature, place = self._cuts
-        node = 0
-        while self.nodes[node, 0] >= 0:
-            cut = int(self.nodes[node, 0])
-            f = feature[cut]
-            right = bool(rows[0, f] > self.grid.bounds.cuts[cut])
+        node = self._tree[0]
+        while node["cut"] >= 0:
+            cut = self._cuts[node["cut"]]
+            f = cut["feature"]
+            right = bool(rows[0, f] > cut["value"])
             if right:
-                first[f] = place[cut] + 1
+                first[f] = cut["place"] + 1
             else:
-                last[f] = place[cut]
-            node = int(self.nodes[node, 1]) + right
+                last[f] = cut["place"]
+            node = self._tree[node["child"] + right]
         conditions = self._conditions(first, last)
         if status != Status.UNSTABLE:
             return Explanation(status, label, conditions, (), None, None)
@@ -294,16 +295,16 @@ class StabilityMap:
         if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 0:
             raise InvalidInput(f"top must be a number of rules, got {top!r}")
         low, high = self._finite_domain(domain)
-        _, boxes = list_leaves(self.grid, self.nodes, Status.STABLE)
+        _, boxes = list_leaves(self.grid, self._tree, Status.STABLE)
         share = self._box_shares(boxes, low, high)
-        n = self.grid.n_features
         rules = []
         for i in np.argsort(-share, kind="stable")[:top]:
             if share[i] <= 0:
                 break
-            ends = [np.append(self.grid.bounds.cuts_of(f), self.grid.high[f]) for f in range(n)]
-            inside = np.array([ends[f][boxes[i, f]] for f in range(n)])
-            conditions = self._conditions(boxes[i, :n], boxes[i, n:])
+            first, last = boxes["low"][i], boxes["high"][i]
+            ends = [np.append(self.grid.bounds.cuts_of(f), self.grid.high[f]) for f in range(self.grid.n_features)]
+            inside = np.array([its[k] for its, k in zip(ends, first, strict=True)])
+            conditions = self._conditions(first, last)
             rules.append(Rule(conditions, self._label(inside), float(share[i])))
         return rules
 
@@ -337,8 +338,13 @@ class StabilityMap:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _cuts(self) -> tuple[Int32Array, Int32Array]:
-        return cut_tables(self.grid)
+    def _cuts(self) -> Records:
+        return cut_table(self.grid)
+
+    @cached_property
+    def _tree(self) -> Records:
+        """The nodes as kernels want them."""
+        return np.ascontiguousarray(self.nodes).view(NODE).reshape(-1)
 
     def _rows(self, X: npt.ArrayLike) -> FloatArray:
         rows = self.ensemble.check_rows(X)
@@ -349,8 +355,8 @@ class StabilityMap:
         from treeproof._kernels.maps.locate import locate
 
         leaf = np.empty(len(rows), dtype=np.int64)
-        locate(rows, self.nodes, self._cuts[0], self.grid.bounds.cuts, leaf)
-        return np.asarray(-1 - self.nodes[leaf, 1], dtype=np.int8)
+        locate(rows, self._tree, self._cuts, leaf)
+        return np.asarray(-1 - self._tree["child"][leaf], dtype=np.int8)
 
     def _meet(self, rows: FloatArray, epsilon: Any) -> npt.NDArray[np.int8]:
         """Per row UNSTABLE if its neighbourhood holds an unstable row, else OPEN if it may, else STABLE."""
@@ -364,7 +370,7 @@ class StabilityMap:
         found = np.full(len(rows), Status.OPEN, dtype=np.int8)
         inside = np.flatnonzero((low <= high).all(axis=1) & ~missing)
         part = np.empty(len(inside), dtype=np.int8)
-        meet(low[inside], high[inside], self.nodes, self._cuts[0], self.grid.bounds.cuts, part)
+        meet(low[inside], high[inside], self._tree, self._cuts, part)
         found[inside] = part
         found[beyond & (found == Status.STABLE)] = Status.OPEN
         return found
@@ -408,14 +414,13 @@ class StabilityMap:
             raise InvalidInput("a volume needs a domain with finite ranges that are not empty, such as domain=(0, 1)")
         return low, high
 
-    def _box_shares(self, boxes: Int32Array, low: FloatArray, high: FloatArray) -> FloatArray:
+    def _box_shares(self, boxes: Records, low: FloatArray, high: FloatArray) -> FloatArray:
         """The share of the domain's volume that each box takes."""
-        n = self.grid.n_features
         share = np.ones(len(boxes))
-        for f in range(n):
+        for f in range(self.grid.n_features):
             cuts = self.grid.bounds.cuts_of(f)
             edges = np.clip(np.concatenate(([low[f]], cuts, [high[f]])), low[f], high[f])
-            share *= (edges[boxes[:, n + f] + 1] - edges[boxes[:, f]]) / (high[f] - low[f])
+            share *= (edges[boxes["high"][:, f] + 1] - edges[boxes["low"][:, f]]) / (high[f] - low[f])
         return share
 
 

@@ -5,41 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from treeproof._kernels.bits import highest_bit, lowest_bit
-from treeproof._kernels.jit import inner
-
-STABLE, UNSTABLE, OPEN = 0, 1, 2
-
-# How the lead is read: class 1 over class 0, the other way round, or any class over another.
-ONE, ZERO, ANY = 0, 1, 2
+from treeproof._kernels.jit import borrowing, merged, tiny
+from treeproof._kernels.maps.status import OPEN, STABLE, UNSTABLE
+from treeproof._kernels.maps.tables import ONE, ZERO, Bounds
 
 LOWEST = np.int64(-(2**61))
 
 
-# Functions take plain arrays: numba counts references, with atomic operations, whenever a tuple of arrays or one of its
-# fields changes hands, and that would cost several times the work itself.
+@borrowing
+def top_lead(word, first, leaves, value, race):
+    """The largest lead among the live leaves of a tree, whose leaves begin at `first`."""
+    if race.mode == ONE:
+        return leaves[first + lowest_bit(word)].lead
+    if race.mode == ZERO:
+        return -leaves[first + highest_bit(word)].lead
+    return _top_of_any(word, first, value, race.other, race.label)
 
 
-@inner
-def top_lead(word, first, lead, value, other, label, mode):
-    """The largest lead of `other` over `label` among the live leaves of a tree."""
-    if mode == ONE:
-        return lead[first + lowest_bit(word)]
-    if mode == ZERO:
-        return -lead[first + highest_bit(word)]
-    return _top_of_any(word, first, value, other, label)
+@borrowing
+def bottom_lead(word, first, leaves, value, race):
+    """The smallest lead among the live leaves of a tree, whose leaves begin at `first`."""
+    if race.mode == ONE:
+        return leaves[first + highest_bit(word)].lead
+    if race.mode == ZERO:
+        return -leaves[first + lowest_bit(word)].lead
+    return -_top_of_any(word, first, value, race.label, race.other)
 
 
-@inner
-def bottom_lead(word, first, lead, value, other, label, mode):
-    """The smallest lead of `other` over `label` among the live leaves of a tree."""
-    if mode == ONE:
-        return lead[first + highest_bit(word)]
-    if mode == ZERO:
-        return -lead[first + lowest_bit(word)]
-    return -_top_of_any(word, first, value, label, other)
-
-
-@inner
+@borrowing
 def _top_of_any(word, first, value, other, label):
     best = LOWEST
     while word != 0:
@@ -49,8 +42,9 @@ def _top_of_any(word, first, value, other, label):
     return best
 
 
-@inner
+@borrowing
 def best_score(word, first, value, c):
+    """The largest score of class c among the live leaves of a tree."""
     best = LOWEST
     while word != 0:
         best = max(best, value[first + lowest_bit(word), c])
@@ -58,157 +52,187 @@ def best_score(word, first, value, c):
     return best
 
 
-@inner
-def one_group(word, first, group):
+@borrowing
+def one_group(word, first, leaves):
     """Whether nothing tells the live leaves apart."""
-    its = group[first + lowest_bit(word)]
+    its = leaves[first + lowest_bit(word)].group
     word &= word - np.uint64(1)
     while word != 0:
-        if group[first + lowest_bit(word)] != its:
+        if leaves[first + lowest_bit(word)].group != its:
             return False
         word &= word - np.uint64(1)
     return True
 
 
-@inner
-def own_bounds(words, trees, n_trees, set_first, leaf_first, lead, value, other, label, mode, greatest, least):
-    """Per tree the largest and the smallest lead without any attack; returns their sums."""
-    top, bottom = np.int64(0), np.int64(0)
-    for q in range(n_trees):
-        t = trees[q]
-        word = words[set_first[t]]
-        greatest[q] = top_lead(word, leaf_first[t], lead, value, other, label, mode)
-        least[q] = bottom_lead(word, leaf_first[t], lead, value, other, label, mode)
-        top += greatest[q]
-        bottom += least[q]
-    return top, bottom
+@tiny
+def own_bounds(boxed, part, race, leads):
+    """The lead without any attack; fills what each tree has of it into `leads`."""
+    trees, leaves, value, words = boxed.trees, boxed.leaves, boxed.value, part.words
+    top, bottom = race.constant, race.constant
+    for q in range(part.trees.shape[0]):
+        tree = trees[part.trees[q]]
+        word = words[tree.set]
+        leads[q].greatest = top_lead(word, tree.leaf, leaves, value, race)
+        leads[q].least = bottom_lead(word, tree.leaf, leaves, value, race)
+        top += leads[q].greatest
+        bottom += leads[q].least
+    return Bounds(top, bottom)
 
 
-@inner
-def reach_cut(f, cell, low, high, start, own, hull_low, hull_high):
-    """The fine cell behind which feature f's reach of a coarse cell outside the box ends or begins; -1 if nowhere."""
-    base = start[f]
-    if cell < own[base + low[f]]:
-        k = np.int64(high[f])
-        while k >= low[f] and hull_low[base + k] > cell:
-            k -= 1
-        return k if low[f] <= k < high[f] else -1
-    k = np.int64(low[f])
-    while k <= high[f] and hull_high[base + k] < cell:
-        k += 1
-    return k - 1 if low[f] < k <= high[f] else -1
+@tiny
+def move_one(f, race, own, space, boxed, part, scratch):
+    """An attack that moves feature f alone, coarse cell by coarse cell: (status, most dangerous cell, its lead).
 
-
-@inner
-def move_one(
-    f, low, high, words, trees, n_trees, start, own, hull_low, hull_high, must_low, must_high, irregular, top, bottom,
-    need, sure, leaf_first, local_first, set_first, members, lead, value, table, at_least, at_most, place, other, label,
-    mode, greatest, least, change_top, change_bottom,
-):  # fmt: skip
-    """An attack that moves feature f alone, coarse cell by coarse cell: (status, most dangerous cell, its leads).
-
-    STABLE if no cell lets `other` win, UNSTABLE if one surely does that all of the box can reach, else OPEN.
+    STABLE if no cell lets the other class win, UNSTABLE if one surely does that all of the box can reach, else OPEN.
+    `own` is the lead without any attack.
     """
-    base = start[f]
-    first_cell, last_cell = hull_low[base + low[f]], hull_high[base + high[f]]
-    own_low, own_high = own[base + low[f]], own[base + high[f]]
+    feature, its = space.features[f], part.box[f]
+    low, high = space.cells[feature.start + its.low], space.cells[feature.start + its.high]
+    first_cell, last_cell = low.hull_low, high.hull_high
+    changes = scratch.changes
+    _change_by_cell(f, first_cell, last_cell, low.own, high.own, race, boxed, part, scratch.leads, changes)
+    sure_low, sure_high = high.must_low, low.must_high
+    if feature.irregular and its.low < its.high:
+        sure_low, sure_high = 1, 0
+    cell, worst = np.int64(-1), Bounds(LOWEST, LOWEST)
     for c in range(first_cell, last_cell + 1):
-        change_top[c - first_cell] = 0
-        change_bottom[c - first_cell] = 0
-    for q in range(n_trees):
-        t = trees[q]
+        if low.own <= c <= high.own:
+            continue
+        change = changes[c - first_cell]
+        lead = Bounds(own.top + change.top, own.bottom + change.bottom)
+        if lead.top < race.need:
+            continue
+        if sure_low <= c <= sure_high and lead.bottom >= race.sure:
+            return UNSTABLE, c, lead
+        if lead.bottom > worst.bottom:
+            cell, worst = c, lead
+    return (STABLE if cell < 0 else OPEN), cell, worst
+
+
+@merged
+def _change_by_cell(f, first_cell, last_cell, own_low, own_high, race, boxed, part, leads, changes):
+    """Fills `changes` with what moving feature f to each cell, the box's own ones aside, does to the lead."""
+    trees, leaves, value = boxed.trees, boxed.leaves, boxed.value
+    pairs, masks, place, members = boxed.pairs, boxed.masks, boxed.place, boxed.members
+    words = part.words
+    for i in range(last_cell + 1 - first_cell):
+        changes[i].top = 0
+        changes[i].bottom = 0
+    for q in range(part.trees.shape[0]):
+        t = part.trees[q]
         p = place[t, f]
         if p < 0:
             continue
+        tree, its = trees[t], leads[q]
         bit = np.uint64(1) << np.uint64(p)
-        j = set_first[t] + 1
+        j = tree.set + 1
         while members[j] != bit:
             j += 1
-        word, at, first = words[j], table[local_first[t] + p], leaf_first[t]
+        word, table = words[j], pairs[tree.pair + p].table
         for c in range(first_cell, last_cell + 1):
             if own_low <= c <= own_high:
                 continue
-            live = word & at_least[at + c] & at_most[at + c]
-            change_top[c - first_cell] += top_lead(live, first, lead, value, other, label, mode) - greatest[q]
-            change_bottom[c - first_cell] += bottom_lead(live, first, lead, value, other, label, mode) - least[q]
-    sure_low, sure_high = must_low[base + high[f]], must_high[base + low[f]]
-    if irregular[f] and low[f] < high[f]:
-        sure_low, sure_high = 1, 0
-    cell, its_top, its_bottom = -1, LOWEST, LOWEST
-    for c in range(first_cell, last_cell + 1):
-        if own_low <= c <= own_high:
-            continue
-        cell_top, cell_bottom = top + change_top[c - first_cell], bottom + change_bottom[c - first_cell]
-        if cell_top < need:
-            continue
-        if sure_low <= c <= sure_high and cell_bottom >= sure:
-            return UNSTABLE, c, cell_top, cell_bottom
-        if cell_bottom > its_bottom:
-            cell, its_top, its_bottom = c, cell_top, cell_bottom
-    return (STABLE if cell < 0 else OPEN), cell, its_top, its_bottom
+            mask, change = masks[table + c], changes[c - first_cell]
+            live = word & mask.at_least & mask.at_most
+            change.top += top_lead(live, tree.leaf, leaves, value, race) - its.greatest
+            change.bottom += bottom_lead(live, tree.leaf, leaves, value, race) - its.least
 
 
-@inner
-def breaks(
-    features, n_moved, low, high, words, trees, n_trees, set_of, start, own, must_low, must_high, irregular, total,
-    sure, leaf_first, local_first, lead, value, local_feature, table, at_least, at_most, place, members, other, label,
-    mode, now_low, now_high, own_least, change,
-):  # fmt: skip
-    """Whether moves of `features[:n_moved]` to certain cells, possible from all of the box, surely break `label`.
+@tiny
+def use_sets(attack, boxed, part, leads):
+    """Gives each tree in `leads` the set of its features that the attack moves; attack -1 moves none."""
+    trees, uses = boxed.trees, boxed.uses
+    for q in range(part.trees.shape[0]):
+        tree = trees[part.trees[q]]
+        leads[q].set = tree.set
+        for u in range(tree.use, tree.use_end):
+            if uses[u].attack == attack:
+                leads[q].set = uses[u].set
 
-    Coordinate ascent: each feature in turn goes to the cell where the lead of `other` is largest in the worst case.
-    `total` is that lead, and `own_least` its part from each tree, before any move.
+
+@borrowing
+def breaks(attack, race, total, space, boxed, part, scratch):
+    """Whether moves of an attack's features to certain cells, possible from all of the box, surely break the label.
+
+    Coordinate ascent: each feature in turn goes to the cell where the lead is largest in the worst case. `total` is
+    that lead before any move.
     """
-    for i in range(n_moved):
-        f = features[i]
-        now_low[f], now_high[f] = own[start[f] + low[f]], own[start[f] + high[f]]
-    least = own_least[:n_trees].copy()
-    for i in range(n_moved):
-        f = features[i]
-        if irregular[f] and low[f] < high[f]:
+    features, cells, attacked = space.features, space.cells, space.attacked
+    box, leads, moved = part.box, scratch.leads, scratch.moved
+    for i in range(attack.first, attack.end):
+        f = attacked[i]
+        start = features[f].start
+        moved[f].low, moved[f].high = cells[start + box[f].low].own, cells[start + box[f].high].own
+    for q in range(part.trees.shape[0]):
+        leads[q].moved = leads[q].least
+    for i in range(attack.first, attack.end):
+        f = attacked[i]
+        feature = features[f]
+        if feature.irregular and box[f].low < box[f].high:
             continue
-        first_cell, last_cell = must_low[start[f] + high[f]], must_high[start[f] + low[f]]
-        own_low, own_high = own[start[f] + low[f]], own[start[f] + high[f]]
-        if first_cell > last_cell or (first_cell >= own_low and last_cell <= own_high):
+        low, high = cells[feature.start + box[f].low], cells[feature.start + box[f].high]
+        first_cell, last_cell = high.must_low, low.must_high
+        if first_cell > last_cell or (first_cell >= low.own and last_cell <= high.own):
             continue
+        _worst_by_cell(f, first_cell, last_cell, race, boxed, part, scratch)
+        best, cell = np.int64(0), np.int64(-1)
         for c in range(first_cell, last_cell + 1):
-            change[c - first_cell] = 0
-        for q in range(n_trees):
-            t = trees[q]
-            p = place[t, f]
-            if p < 0:
-                continue
-            rest = words[set_of[t]]
-            moved = members[set_of[t]] & ~(np.uint64(1) << np.uint64(p))
-            while moved != 0:
-                j = local_first[t] + lowest_bit(moved)
-                g = local_feature[j]
-                rest &= at_least[table[j] + now_low[g]] & at_most[table[j] + now_high[g]]
-                moved &= moved - np.uint64(1)
-            at = table[local_first[t] + p]
-            for c in range(first_cell, last_cell + 1):
-                word = rest & at_least[at + c] & at_most[at + c]
-                change[c - first_cell] += bottom_lead(word, leaf_first[t], lead, value, other, label, mode) - least[q]
-        best, cell = np.int64(0), -1
-        for c in range(first_cell, last_cell + 1):
-            if not own_low <= c <= own_high and (cell < 0 or change[c - first_cell] > best):
-                best, cell = change[c - first_cell], c
-        if total + best >= sure:
+            change = scratch.changes[c - first_cell].bottom
+            if not low.own <= c <= high.own and (cell < 0 or change > best):
+                best, cell = change, c
+        if total + best >= race.sure:
             return True
-        if best <= 0 or i == n_moved - 1:
+        if best <= 0 or i == attack.end - 1:
             continue
         total += best
-        now_low[f], now_high[f] = cell, cell
-        for q in range(n_trees):
-            t = trees[q]
-            if place[t, f] < 0:
-                continue
-            word = words[set_of[t]]
-            moved = members[set_of[t]]
-            while moved != 0:
-                j = local_first[t] + lowest_bit(moved)
-                g = local_feature[j]
-                word &= at_least[table[j] + now_low[g]] & at_most[table[j] + now_high[g]]
-                moved &= moved - np.uint64(1)
-            least[q] = bottom_lead(word, leaf_first[t], lead, value, other, label, mode)
+        moved[f].low, moved[f].high = cell, cell
+        _follow(f, race, boxed, part, scratch)
     return False
+
+
+@borrowing
+def _live_after_moves(word, bits, tree, pairs, masks, moved):
+    """The leaves of `word` that are left where the features of a tree whose `bits` are set have been moved."""
+    while bits != 0:
+        pair = pairs[tree.pair + lowest_bit(bits)]
+        its = moved[pair.feature]
+        word &= masks[pair.table + its.low].at_least & masks[pair.table + its.high].at_most
+        bits &= bits - np.uint64(1)
+    return word
+
+
+@borrowing
+def _worst_by_cell(f, first_cell, last_cell, race, boxed, part, scratch):
+    """Fills `changes` with what moving feature f to each cell, after the moves so far, does to the smallest lead."""
+    trees, leaves, value = boxed.trees, boxed.leaves, boxed.value
+    pairs, masks, place, members = boxed.pairs, boxed.masks, boxed.place, boxed.members
+    words, changes = part.words, scratch.changes
+    for i in range(last_cell + 1 - first_cell):
+        changes[i].bottom = 0
+    for q in range(part.trees.shape[0]):
+        t = part.trees[q]
+        p = place[t, f]
+        if p < 0:
+            continue
+        tree, its = trees[t], scratch.leads[q]
+        others = members[its.set] & ~(np.uint64(1) << np.uint64(p))
+        rest = _live_after_moves(words[its.set], others, tree, pairs, masks, scratch.moved)
+        table = pairs[tree.pair + p].table
+        for c in range(first_cell, last_cell + 1):
+            mask = masks[table + c]
+            word = rest & mask.at_least & mask.at_most
+            changes[c - first_cell].bottom += bottom_lead(word, tree.leaf, leaves, value, race) - its.moved
+
+
+@borrowing
+def _follow(f, race, boxed, part, scratch):
+    """Brings the smallest leads of the trees that test feature f up to the moves so far."""
+    for q in range(part.trees.shape[0]):
+        t = part.trees[q]
+        if boxed.place[t, f] < 0:
+            continue
+        tree, its = boxed.trees[t], scratch.leads[q]
+        word = _live_after_moves(
+            part.words[its.set], boxed.members[its.set], tree, boxed.pairs, boxed.masks, scratch.moved
+        )
+        its.moved = bottom_lead(word, tree.leaf, boxed.leaves, boxed.value, race)

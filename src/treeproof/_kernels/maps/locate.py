@@ -1,22 +1,26 @@
-"""Questions to a tree of cuts: which part holds a point, which parts a box meets, how large parts are.
+"""Questions to a tree of cuts: which part holds a point, which parts a box meets, where parts lie.
 
-A tree is `nodes` (n, 2): a cut and the node of its left part, with that of the right part behind it; for a leaf -1
-and -1 - status. Cuts of all features are numbered in one row; at cut k a point goes left iff
-`x[feature[k]] <= value[k]`.
+A tree is an array of NODE, and its cuts, numbered over all features, one of CUT: at a cut a point goes left iff
+`x[feature] <= value`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from treeproof._kernels.arrays import doubled
 from treeproof._kernels.jit import entry
+from treeproof._kernels.maps.status import OPEN, STABLE, UNSTABLE
+from treeproof._kernels.maps.tables import NODE, RANGE
 
-STABLE, UNSTABLE, OPEN = 0, 1, 2
 BLOCK = 16
+
+MOVED = np.dtype([("old", "i8"), ("new", "i8")], align=True)
+"""A node's number before and after."""
 
 
 @entry
-def locate(X, nodes, feature, value, out):
+def locate(X, nodes, cuts, out):
     """X (n, n_features): fills out (n,) with the leaf that holds each row.
 
     Rows go down the tree in blocks, side by side, so that their waits for memory overlap.
@@ -31,39 +35,35 @@ def locate(X, nodes, feature, value, out):
         while moving:
             moving = False
             for r in range(size):
-                node = at[r]
-                cut = nodes[node, 0]
-                if cut >= 0:
-                    at[r] = nodes[node, 1] + (X[start + r, feature[cut]] > value[cut])
+                node = nodes[at[r]]
+                if node.cut >= 0:
+                    cut = cuts[node.cut]
+                    at[r] = node.child + (X[start + r, cut.feature] > cut.value)
                     moving = True
         for r in range(size):
             out[start + r] = at[r]
 
 
 @entry
-def meet(low, high, nodes, feature, value, out):
+def meet(low, high, nodes, cuts, out):
     """Boxes [low, high] (n, n_features): fills out (n,) with UNSTABLE if they meet such a part, else OPEN or STABLE."""
     waiting = np.empty(1024, np.int64)
     for r in range(low.shape[0]):
         waiting[0], n, worst = 0, 1, STABLE
         while n > 0:
             n -= 1
-            node = waiting[n]
-            cut = nodes[node, 0]
-            while cut >= 0:
-                f, v = feature[cut], value[cut]
-                node = nodes[node, 1]
-                if low[r, f] > v:
-                    node += 1
-                elif high[r, f] > v:
+            node = nodes[waiting[n]]
+            while node.cut >= 0:
+                cut, child = cuts[node.cut], np.int64(node.child)
+                if low[r, cut.feature] > cut.value:
+                    child += 1
+                elif high[r, cut.feature] > cut.value:
                     if n == waiting.shape[0]:
-                        bigger = np.empty(2 * n, np.int64)
-                        bigger[:n] = waiting
-                        waiting = bigger
-                    waiting[n] = node + 1
+                        waiting = doubled(waiting)
+                    waiting[n] = child + 1
                     n += 1
-                cut = nodes[node, 0]
-            status = -1 - nodes[node, 1]
+                node = nodes[child]
+            status = -1 - node.child
             if status == UNSTABLE:
                 worst = UNSTABLE
                 break
@@ -77,72 +77,64 @@ def compact(nodes):
     """The same tree without cuts between two parts of the same known status, each part's nodes close together."""
     n = nodes.shape[0]
     for i in range(n - 1, -1, -1):  # parts have higher numbers than the whole
-        at = nodes[i, 1]
-        if at >= 0 and nodes[at, 1] == nodes[at + 1, 1] and -1 - UNSTABLE <= nodes[at, 1] <= -1 - STABLE:
-            nodes[i, 0], nodes[i, 1] = -1, nodes[at, 1]
-    out = np.empty((n, 2), np.int32)
-    waiting = np.empty((64, 2), np.int64)
-    waiting[0, 0], waiting[0, 1] = 0, 0
+        at = nodes[i].child
+        if at < 0:
+            continue
+        status = nodes[at].child
+        if status == nodes[at + 1].child and -1 - UNSTABLE <= status <= -1 - STABLE:
+            nodes[i].cut, nodes[i].child = -1, status
+    out = np.empty(n, NODE)
+    waiting = np.empty(64, MOVED)
+    waiting[0].old, waiting[0].new = 0, 0
     top, used = 1, 1
     while top > 0:
         top -= 1
-        old, new = waiting[top, 0], waiting[top, 1]
-        out[new, 0] = nodes[old, 0]
-        at = nodes[old, 1]
-        if at < 0:
-            out[new, 1] = at
+        node, moved = nodes[waiting[top].old], out[waiting[top].new]
+        moved.cut, moved.child = node.cut, node.child
+        if node.child < 0:
             continue
-        out[new, 1] = used
+        moved.child = used
         if top + 2 > waiting.shape[0]:
-            bigger = np.empty((2 * waiting.shape[0], 2), np.int64)
-            for j in range(top):
-                bigger[j, 0], bigger[j, 1] = waiting[j, 0], waiting[j, 1]
-            waiting = bigger
-        waiting[top, 0], waiting[top, 1] = at + 1, used + 1
-        waiting[top + 1, 0], waiting[top + 1, 1] = at, used
+            waiting = doubled(waiting)
+        waiting[top].old, waiting[top].new = node.child + 1, used + 1
+        waiting[top + 1].old, waiting[top + 1].new = node.child, used
         top += 2
         used += 2
     return out[:used].copy()
 
 
 @entry
-def list_parts(nodes, cut_feature, cut_place, n_cells, wanted, out_node, out_box):
+def list_parts(nodes, cuts, space, wanted, out_node, out_box):
     """Lists the leaves of one status (-1: any) with their boxes of fine cells; returns how many there are.
 
-    `cut_place` numbers a feature's cuts from 0. Fills `out_node` (m,) and `out_box` (m, 2 * n_features) as far as they
-    go, in the order of the tree.
+    `space` (n_features,) RANGE is the box that the tree cuts. Fills `out_node` (m,) and `out_box` (m, n_features) RANGE
+    as far as they go, in the order of the tree.
     """
-    n_features = n_cells.shape[0]
-    box = np.empty((64, 2 * n_features), np.int32)
+    n_features = space.shape[0]
+    boxes = np.empty((64, n_features), RANGE)
     waiting = np.empty(64, np.int64)
     for f in range(n_features):
-        box[0, f], box[0, n_features + f] = 0, n_cells[f] - 1
+        boxes[0, f] = space[f]
     waiting[0], top, found = 0, 1, 0
     while top > 0:
         top -= 1
-        node = waiting[top]
-        cut = nodes[node, 0]
-        if cut < 0:
-            if wanted < 0 or nodes[node, 1] == -1 - wanted:
+        at = waiting[top]
+        node = nodes[at]
+        if node.cut < 0:
+            if wanted < 0 or node.child == -1 - wanted:
                 if found < out_node.shape[0]:
-                    out_node[found] = node
-                    for j in range(2 * n_features):
-                        out_box[found, j] = box[top, j]
+                    out_node[found] = at
+                    for f in range(n_features):
+                        out_box[found, f] = boxes[top, f]
                 found += 1
             continue
         if top + 2 > waiting.shape[0]:
-            bigger = np.empty(2 * waiting.shape[0], np.int64)
-            bigger_box = np.empty((2 * box.shape[0], box.shape[1]), np.int32)
-            for i in range(top + 1):
-                bigger[i] = waiting[i]
-                for j in range(box.shape[1]):
-                    bigger_box[i, j] = box[i, j]
-            waiting, box = bigger, bigger_box
-        f = cut_feature[cut]
-        for j in range(box.shape[1]):
-            box[top + 1, j] = box[top, j]
+            waiting, boxes = doubled(waiting), doubled(boxes)
+        cut = cuts[node.cut]
+        for f in range(n_features):
+            boxes[top + 1, f] = boxes[top, f]
         # The left part is looked at first, so it stands on top.
-        box[top, f], box[top + 1, n_features + f] = cut_place[cut] + 1, cut_place[cut]
-        waiting[top], waiting[top + 1] = nodes[node, 1] + 1, nodes[node, 1]
+        boxes[top, cut.feature].low, boxes[top + 1, cut.feature].high = cut.place + 1, cut.place
+        waiting[top], waiting[top + 1] = node.child + 1, node.child
         top += 2
     return found

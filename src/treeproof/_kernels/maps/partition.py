@@ -10,449 +10,380 @@ from __future__ import annotations
 
 import numpy as np
 
+from treeproof._kernels.arrays import doubled
 from treeproof._kernels.bits import lowest_bit
-from treeproof._kernels.jit import entry, inner
+from treeproof._kernels.jit import borrowing, entry, inner, merged, tiny
 from treeproof._kernels.maps.attacks import (
-    ANY,
     LOWEST,
-    ONE,
-    OPEN,
-    STABLE,
-    UNSTABLE,
-    ZERO,
     best_score,
-    bottom_lead,
     breaks,
     move_one,
     one_group,
     own_bounds,
-    reach_cut,
     top_lead,
+    use_sets,
+)
+from treeproof._kernels.maps.cuts import choose_cut
+from treeproof._kernels.maps.status import CUT_AGAIN, OPEN, PENDING, STABLE, UNSTABLE
+from treeproof._kernels.maps.tables import (
+    ANY,
+    CHANGE,
+    FRAME,
+    LEADS,
+    MAX_LEAVES,
+    NODE,
+    ONE,
+    RANGE,
+    REST,
+    VOTE,
+    WAITING,
+    WORK,
+    ZERO,
+    Found,
+    Guide,
+    Levels,
+    Part,
+    Race,
+    Scratch,
+    Target,
 )
 
-PENDING = 3
-"""Every point of the box has the same reach, but bounds do not tell; the local search must."""
-CUT_AGAIN = -1
-
-HALF = 0.5
-"""What a test counts for the choice of a cut, relative to the test above it."""
-REACH = 0.1
-"""What the end of a cell's reach counts, relative to how far apart the leads of its box are."""
 CHECK_EVERY = 64
+"""Boxes after which the order to stop is looked for."""
 
 
 @inner
-def _part_of_box(
-    f, k, right, start, own, hull_low, hull_high, low, high, words, trees, n_trees, settled, part_low, part_high,
-    part_words, part_trees, part_settled, leaf_first, local_first, set_first, value, group, table, at_least, at_most,
-    place, members,
-):  # fmt: skip
-    """One side of the cut behind fine cell k of feature f: its box, words, open trees; returns their number."""
-    for g in range(low.shape[0]):
-        part_low[g], part_high[g] = low[g], high[g]
-    for c in range(settled.shape[0]):
-        part_settled[c] = settled[c]
+def _first_level(space, boxed, box, n_points):
+    """Levels that begin with the whole box."""
+    n_trees, n_features, n_classes = boxed.trees.shape[0], box.shape[0], boxed.settled.shape[0]
+    levels = Levels(
+        np.empty(32, FRAME),
+        np.empty((32, n_features), RANGE),
+        np.empty((32, boxed.members.shape[0]), np.uint64),
+        np.empty((32, n_trees), np.int32),
+        np.empty((32, n_classes), np.int64),
+    )
+    for f in range(n_features):
+        levels.boxes[0, f].low, levels.boxes[0, f].high = box[f].low, box[f].high
+    for t in range(n_trees):
+        levels.trees[0, t] = t
+        _first_words(boxed.trees[t], space, boxed, box, levels.words[0])
+    for c in range(n_classes):
+        levels.settled[0, c] = boxed.settled[c]
+    frame = levels.frames[0]
+    frame.node, frame.stage, frame.begin, frame.end, frame.n_trees = 0, 0, 0, n_points, n_trees
+    return levels
+
+
+@borrowing
+def _first_words(tree, space, boxed, box, words):
+    """Fills the words of a tree in a whole box, for each attacked set."""
+    for j in range(tree.set, tree.set_end):
+        word = np.uint64(0xFFFFFFFFFFFFFFFF)
+        for i in range(tree.pair, tree.pair_end):
+            f, table = boxed.pairs[i].feature, boxed.pairs[i].table
+            start = space.features[f].start
+            low, high = space.cells[start + box[f].low], space.cells[start + box[f].high]
+            if boxed.members[j] & (np.uint64(1) << np.uint64(i - tree.pair)):
+                word &= boxed.masks[table + low.hull_low].at_least & boxed.masks[table + high.hull_high].at_most
+            else:
+                word &= boxed.masks[table + low.own].at_least & boxed.masks[table + high.own].at_most
+        words[j] = word
+
+
+@inner
+def _twice_as_deep(levels):
+    """The same levels with room for twice as many."""
+    return Levels(
+        doubled(levels.frames),
+        doubled(levels.boxes),
+        doubled(levels.words),
+        doubled(levels.trees),
+        doubled(levels.settled),
+    )
+
+
+@inner
+def _scratch(space, boxed):
+    """Room to work in."""
+    n_trees, n_features = boxed.trees.shape[0], space.features.shape[0]
+    n_cuts = max(space.cells.shape[0] - n_features, 1)
+    scratch = Scratch(
+        np.empty(n_trees, LEADS),
+        np.empty(space.attacks.shape[0], np.int64),
+        np.empty(space.max_cells, CHANGE),
+        np.empty(n_features, RANGE),
+        np.empty(n_cuts, VOTE),
+        np.empty(MAX_LEAVES, WAITING),
+    )
+    for cut in range(n_cuts):
+        scratch.votes[cut].stamp = -1
+    return scratch
+
+
+@merged
+def _cut_off(level, right, space, boxed, levels):
+    """Fills the next level with one side of the cut of this one: its box, words and open trees."""
+    frame, next_frame = levels.frames[level], levels.frames[level + 1]
+    f, k = frame.feature, frame.cell
+    for g in range(levels.boxes.shape[1]):
+        levels.boxes[level + 1, g] = levels.boxes[level, g]
+    for c in range(levels.settled.shape[1]):
+        levels.settled[level + 1, c] = levels.settled[level, c]
+    its = levels.boxes[level + 1, f]
     if right:
-        part_low[f] = k + 1
+        its.low = k + 1
     else:
-        part_high[f] = k
-    at_low, at_high = start[f] + part_low[f], start[f] + part_high[f]
-    a, b, reach_a, reach_b = own[at_low], own[at_high], hull_low[at_low], hull_high[at_high]
+        its.high = k
+    start = space.features[f].start
+    next_frame.n_trees = _narrow(
+        f, space.cells[start + its.low], space.cells[start + its.high], frame.n_trees, level, boxed, levels
+    )
+    next_frame.stage = 0
+    next_frame.begin = frame.middle if right else frame.begin
+    next_frame.end = frame.end if right else frame.middle
+
+
+@merged
+def _narrow(f, first, last, n_trees, level, boxed, levels):
+    """Fills words and open trees of the next level, where feature f has the cells `first` to `last`; how many trees."""
+    trees, leaves, value = boxed.trees, boxed.leaves, boxed.value
+    pairs, masks, place, members = boxed.pairs, boxed.masks, boxed.place, boxed.members
+    words, part_words = levels.words[level], levels.words[level + 1]
+    whole_trees, part_trees, settled = levels.trees[level], levels.trees[level + 1], levels.settled[level + 1]
     n = 0
     for q in range(n_trees):
-        t = trees[q]
-        first, end = set_first[t], set_first[t + 1]
-        p = place[t, f]
+        t = whole_trees[q]
+        tree, p = trees[t], place[t, f]
         if p < 0:
-            for j in range(first, end):
+            for j in range(tree.set, tree.set_end):
                 part_words[j] = words[j]
         else:
-            at = table[local_first[t] + p]
-            plain = at_least[at + a] & at_most[at + b]
-            moved = at_least[at + reach_a] & at_most[at + reach_b]
+            table = pairs[tree.pair + p].table
+            plain = masks[table + first.own].at_least & masks[table + last.own].at_most
+            moved = masks[table + first.hull_low].at_least & masks[table + last.hull_high].at_most
             bit = np.uint64(1) << np.uint64(p)
-            for j in range(first, end):
+            for j in range(tree.set, tree.set_end):
                 part_words[j] = words[j] & (moved if members[j] & bit else plain)
-            live = part_words[first + 1]
-            if live != words[first + 1] and one_group(live, leaf_first[t], group):
-                leaf = leaf_first[t] + lowest_bit(live)
+            live = part_words[tree.set + 1]
+            if live != words[tree.set + 1] and one_group(live, tree.leaf, leaves):
+                leaf = tree.leaf + lowest_bit(live)
                 for c in range(settled.shape[0]):
-                    part_settled[c] += value[leaf, c]
+                    settled[c] += value[leaf, c]
                 continue
         part_trees[n] = t
         n += 1
     return n
 
 
-@inner
-def _vote(
-    now, low, high, words, trees, n_trees, set_of, start, own, hull_low, hull_high, cut_of, coarse_start, leaf_first,
-    local_first, lead, value, table, at_least, at_most, place, test_cut, test_mask, other, label, mode, pin, cell,
-    stamp, votes, waiting_word, waiting_test, waiting_weight,
-):  # fmt: skip
-    """(votes, feature, fine cell before the cut) of the cut that most trees ask for; feature -1 if none asks.
-
-    A tree asks for its topmost test that is still undecided, because that one matters everywhere in the box, and
-    with weights halved at each step for the undecided tests below it. `set_of` (trees,) is each tree's attacked
-    set; feature `pin`, unless -1, is moved to `cell`.
-    """
-    best, best_f, best_k = 0.0, -1, -1
-    for q in range(n_trees):
-        t = trees[q]
-        word = words[set_of[t]]
-        if pin >= 0 and place[t, pin] >= 0:
-            at = table[local_first[t] + place[t, pin]] + cell
-            word &= at_least[at] & at_most[at]
-        first = leaf_first[t]
-        waiting_word[0], waiting_test[0], waiting_weight[0] = word, first - t, 1.0
-        n = 1
-        while n > 0:
-            n -= 1
-            word, k, weight = waiting_word[n], waiting_test[n], waiting_weight[n]
-            if word & (word - np.uint64(1)) == 0:
-                continue
-            spread = top_lead(word, first, lead, value, other, label, mode) - bottom_lead(
-                word, first, lead, value, other, label, mode
-            )
-            if spread == 0:
-                continue
-            left, right = word & test_mask[k, 0], word & test_mask[k, 1]
-            while left == 0 or right == 0:
-                k = test_cut[k, 2] if right == 0 else test_cut[k, 3]
-                left, right = word & test_mask[k, 0], word & test_mask[k, 1]
-            f = np.int64(test_cut[k, 0])
-            c = np.int64(test_cut[k, 1])
-            if c < own[start[f] + low[f]]:
-                # The feature is moved, and the test lies outside the box: cut where the reach of it ends.
-                at_cut = reach_cut(f, c, low, high, start, own, hull_low, hull_high)
-            elif c >= own[start[f] + high[f]]:
-                at_cut = reach_cut(f, c + 1, low, high, start, own, hull_low, hull_high)
-            else:
-                at_cut = np.int64(cut_of[coarse_start[f] + c])
-            if at_cut >= 0:
-                cut = start[f] - f + at_cut
-                if stamp[cut] != now:
-                    stamp[cut] = now
-                    votes[cut] = 0.0
-                votes[cut] += weight * spread
-                if votes[cut] > best:
-                    best, best_f, best_k = votes[cut], f, at_cut
-            if weight > 0.1:
-                waiting_word[n], waiting_test[n], waiting_weight[n] = left, test_cut[k, 2], weight * HALF
-                n += 1
-                waiting_word[n], waiting_test[n], waiting_weight[n] = right, test_cut[k, 3], weight * HALF
-                n += 1
-    return best, best_f, best_k
+@borrowing
+def _race(other, label, mode, space, part):
+    constant = space.offset[other] + part.settled[other] - space.offset[label] - part.settled[label]
+    need = -space.slack if space.slack > 0 else np.int64(other > label)
+    sure = space.slack + 1 if space.slack > 0 else need
+    return Race(other, label, mode, constant, need, sure)
 
 
-@inner
-def _any_cut(
-    low, high, words, trees, n_trees, set_first, start, own, hull_low, hull_high, away, local_first, local_feature,
-    table, at_least, at_most,
-):  # fmt: skip
-    """A cut that makes any difference to any attack, or feature -1: then all points of the box are alike."""
-    for q in range(n_trees):
-        t = trees[q]
-        word = words[set_first[t] + 1]
-        for i in range(local_first[t], local_first[t + 1]):
-            f, at = local_feature[i], table[i]
-            if low[f] == high[f]:
-                continue
-            base = start[f]
-            a, b = base + low[f], base + high[f]
-            plain = word & at_least[at + own[a]] & at_most[at + own[b]]
-            middle = (low[f] + high[f]) // 2
-            if away[f]:
-                return f, middle
-            for step in range(high[f] - low[f]):
-                k = low[f] + (middle - low[f] + step) % (high[f] - low[f])
-                left, right = base + k, base + k + 1
-                if (
-                    word & at_least[at + hull_low[a]] & at_most[at + hull_high[left]] != word
-                    or word & at_least[at + hull_low[right]] & at_most[at + hull_high[b]] != word
-                    or plain & at_most[at + own[left]] != plain
-                    or plain & at_least[at + own[right]] != plain
-                ):
-                    return f, k
-    return -1, -1
+@borrowing
+def _best_class(space, boxed, part):
+    """The class with the best possible score: the label of the box, if it has one label."""
+    best, label = LOWEST, np.int64(0)
+    for c in range(space.offset.shape[0]):
+        total = space.offset[c] + part.settled[c]
+        for q in range(part.trees.shape[0]):
+            tree = boxed.trees[part.trees[q]]
+            total += best_score(part.words[tree.set], tree.leaf, boxed.value, c)
+        if total > best:
+            best, label = total, np.int64(c)
+    return label
 
 
-@inner
-def _doubled(array):
-    """The same rows in an array with room for twice as many."""
-    bigger = np.empty((2 * array.shape[0], array.shape[1]), array.dtype)
-    for i in range(array.shape[0]):
-        for j in range(array.shape[1]):
-            bigger[i, j] = array[i, j]
-    return bigger
-
-
-@inner
-def _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set, set_of):
-    """Fills `set_of` with each tree's set of features that the attack moves; attack -1 moves none."""
-    for q in range(n_trees):
-        t = trees[q]
-        set_of[t] = set_first[t]
-        for u in range(use_first[t], use_first[t + 1]):
-            if use_attack[u] == attack:
-                set_of[t] = use_set[u]
-
-
-@inner
-def _settle(
-    now, low, high, words, trees, n_trees, settled, attack_features, attack_size, start, own, hull_low, hull_high,
-    must_low, must_high, irregular, away, cut_of, coarse_start, offset, slack, leaf_first, local_first, set_first,
-    use_first, lead, value, local_feature, table, at_least, at_most, place, members, use_attack, use_set, test_cut,
-    test_mask, set_of, attack_top, stamp, votes, waiting_word, waiting_test, waiting_weight, now_low, now_high,
-    greatest, least, change, other_change,
-):  # fmt: skip
-    """The status of a box, or CUT_AGAIN and where: (status, feature, fine cell before the cut)."""
-    n_classes, n_attacks = offset.shape[0], attack_size.shape[0]
-    two = n_classes == 2
-    other, label, mode = np.int64(1), np.int64(0), np.int64(ONE)
-    if not two:
-        # If the box has one label, it is the class with the best possible score.
-        mode, best = np.int64(ANY), LOWEST
-        for c in range(n_classes):
-            total = offset[c] + settled[c]
-            for q in range(n_trees):
-                total += best_score(words[set_first[trees[q]]], leaf_first[trees[q]], value, c)
-            if total > best:
-                best, label = total, c
-    decided, most, its_top, its_bottom = True, LOWEST, np.int64(0), np.int64(0)
+@merged
+def _own_label(space, boxed, part, scratch):
+    """(whether the box has one label, the closest race without any attack)."""
+    n_classes = space.offset.shape[0]
+    label, mode = np.int64(0), np.int64(ONE)
+    if n_classes != 2:
+        label, mode = _best_class(space, boxed, part), np.int64(ANY)
+    decided, most = True, LOWEST
+    closest = Target(
+        _race(np.int64(0), label, mode, space, part), np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0)
+    )
     for c in range(n_classes):
         if c == label:
             continue
-        constant = offset[c] + settled[c] - offset[label] - settled[label]
-        top, bottom = own_bounds(
-            words, trees, n_trees, set_first, leaf_first, lead, value, c, label, mode, greatest, least
-        )
-        top, bottom = top + constant, bottom + constant
-        need = -slack if slack > 0 else (0 if c < label else 1)
-        if top >= need:
-            if two and bottom >= (slack + 1 if slack > 0 else 1):
-                other, label, mode = np.int64(0), np.int64(1), np.int64(ZERO)
-                break
+        race = _race(c, label, mode, space, part)
+        lead = own_bounds(boxed, part, race, scratch.leads)
+        if lead.top >= race.need:
+            if n_classes == 2 and lead.bottom >= race.sure:
+                race = _race(np.int64(0), np.int64(1), np.int64(ZERO), space, part)
+                return True, Target(race, np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0))
             decided = False
-        if top - need > most:
-            most, other, its_top, its_bottom = top - need, c, top, bottom
-    attack, pin, cell = np.int64(-1), np.int64(-1), np.int64(-1)
-    if decided:
-        # One label so far. Every class and every attack that may still change it.
-        most = LOWEST
-        for c in range(n_classes):
-            if c == label:
+        if lead.top - race.need > most:
+            most = lead.top - race.need
+            closest = Target(race, np.int64(-1), np.int64(-1), np.int64(-1), lead.top - lead.bottom)
+    return decided, closest
+
+
+@merged
+def _try_attacks(label, mode, space, boxed, part, scratch):
+    """(status, what to cut for if it is OPEN) of a box that has one label."""
+    leads, attack_top = scratch.leads, scratch.attack_top
+    most, n_classes = LOWEST, space.offset.shape[0]
+    closest = Target(
+        _race(np.int64(0), label, mode, space, part), np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0)
+    )
+    for c in range(n_classes):
+        if c == label:
+            continue
+        race = _race(c, label, mode, space, part)
+        own = own_bounds(boxed, part, race, leads)
+        _attack_tops(own.top, race, boxed, part, leads, attack_top)
+        for s in range(attack_top.shape[0]):
+            if attack_top[s] < race.need:
                 continue
-            constant = offset[c] + settled[c] - offset[label] - settled[label]
-            need = -slack if slack > 0 else (0 if c < label else 1)
-            sure = slack + 1 if slack > 0 else need
-            top, bottom = own_bounds(
-                words, trees, n_trees, set_first, leaf_first, lead, value, c, label, mode, greatest, least
-            )
-            top, bottom = top + constant, bottom + constant
-            for s in range(n_attacks):
-                attack_top[s] = top
-            for q in range(n_trees):
-                t = trees[q]
-                for u in range(use_first[t], use_first[t + 1]):
-                    attack_top[use_attack[u]] += (
-                        top_lead(words[use_set[u]], leaf_first[t], lead, value, c, label, mode) - greatest[q]
-                    )
-            for s in range(n_attacks):
-                if attack_top[s] < need:
-                    continue
-                if attack_size[s] == 1:
-                    status, k, cell_top, cell_bottom = move_one(
-                        attack_features[s, 0], low, high, words, trees, n_trees, start, own, hull_low, hull_high,
-                        must_low, must_high, irregular, top, bottom, need, sure, leaf_first, local_first, set_first,
-                        members, lead, value, table, at_least, at_most, place, c, label, mode, greatest, least, change,
-                        other_change,
-                    )  # fmt: skip
-                    if status == UNSTABLE:
-                        return UNSTABLE, -1, -1
-                    # One attack that breaks the box is enough, so go after the one that is closest to it.
-                    if status == OPEN and cell_bottom - sure > most:
-                        most, other, attack, its_top, its_bottom = cell_bottom - sure, c, s, cell_top, cell_bottom
-                        pin, cell = np.int64(attack_features[s, 0]), np.int64(k)
-                    continue
-                _use_sets(s, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
-                if breaks(
-                    attack_features[s], attack_size[s], low, high, words, trees, n_trees, set_of, start, own, must_low,
-                    must_high, irregular, bottom, sure, leaf_first, local_first, lead, value, local_feature, table,
-                    at_least, at_most, place, members, c, label, mode, now_low, now_high, least, change,
-                ):  # fmt: skip
-                    return UNSTABLE, -1, -1
-                if bottom - sure > most:
-                    most, other, attack, its_top, its_bottom = bottom - sure, c, s, attack_top[s], bottom
-                    pin = -1
-        if attack < 0:
-            return STABLE, -1, -1
-    _use_sets(attack, trees, n_trees, set_first, use_first, use_attack, use_set, set_of)
-    best, f, k = _vote(
-        now, low, high, words, trees, n_trees, set_of, start, own, hull_low, hull_high, cut_of, coarse_start,
-        leaf_first, local_first, lead, value, table, at_least, at_most, place, test_cut, test_mask, other, label, mode,
-        pin, cell, stamp, votes, waiting_word, waiting_test, waiting_weight,
-    )  # fmt: skip
-    if pin >= 0:
-        at = reach_cut(pin, cell, low, high, start, own, hull_low, hull_high)
-        # One side cannot reach the cell; on the other one all can.
-        if at >= 0 and REACH * (its_top - its_bottom) >= best:
-            f, k = pin, at
-    if f < 0:
-        f, k = _any_cut(
-            low, high, words, trees, n_trees, set_first, start, own, hull_low, hull_high, away, local_first,
-            local_feature, table, at_least, at_most,
-        )  # fmt: skip
+            attack = space.attacks[s]
+            if attack.end - attack.first == 1:
+                f = np.int64(space.attacked[attack.first])
+                status, cell, lead = move_one(f, race, own, space, boxed, part, scratch)
+                if status == UNSTABLE:
+                    return UNSTABLE, closest
+                # One attack that breaks the box is enough, so go after the one that is closest to it.
+                if status == OPEN and lead.bottom - race.sure > most:
+                    most = lead.bottom - race.sure
+                    closest = Target(race, np.int64(s), f, np.int64(cell), lead.top - lead.bottom)
+                continue
+            use_sets(s, boxed, part, leads)
+            if breaks(attack, race, own.bottom, space, boxed, part, scratch):
+                return UNSTABLE, closest
+            if own.bottom - race.sure > most:
+                most = own.bottom - race.sure
+                closest = Target(race, np.int64(s), np.int64(-1), np.int64(-1), attack_top[s] - own.bottom)
+    return (STABLE if closest.attack < 0 else OPEN), closest
+
+
+@tiny
+def _attack_tops(own_top, race, boxed, part, leads, attack_top):
+    """Fills `attack_top` with the largest lead under each attack."""
+    trees, leaves, value, uses, words = boxed.trees, boxed.leaves, boxed.value, boxed.uses, part.words
+    for s in range(attack_top.shape[0]):
+        attack_top[s] = own_top
+    for q in range(part.trees.shape[0]):
+        tree, greatest = trees[part.trees[q]], leads[q].greatest
+        for u in range(tree.use, tree.use_end):
+            use = uses[u]
+            attack_top[use.attack] += top_lead(words[use.set], tree.leaf, leaves, value, race) - greatest
+
+
+@merged
+def _settle(level, now, space, boxed, levels, scratch):
+    """The status of a level's box, or CUT_AGAIN and where: (status, feature, fine cell before the cut)."""
+    n_trees = levels.frames[level].n_trees
+    part = Part(levels.boxes[level], levels.words[level], levels.trees[level, :n_trees], levels.settled[level])
+    decided, target = _own_label(space, boxed, part, scratch)
+    if decided:
+        status, target = _try_attacks(target.race.label, target.race.mode, space, boxed, part, scratch)
+        if status != OPEN:
+            return status, np.int64(-1), np.int64(-1)
+    f, k = choose_cut(target, now, space, boxed, part, scratch)
     return (PENDING if f < 0 else CUT_AGAIN), f, k
 
 
-@inner
-def _gather(cells, order, begin, end, f, k):
-    """Puts the points of order[begin:end] up to fine cell k of feature f first; returns where the others begin."""
-    middle = begin
-    for i in range(begin, end):
-        if cells[order[i], f] <= k:
-            order[i], order[middle] = order[middle], order[i]
-            middle += 1
-    return middle
+@merged
+def _begin_cut(f, k, frame, guide):
+    """Notes a box's cut, brings its points into order, and says which side comes first."""
+    frame.feature, frame.cell, frame.middle = f, k, frame.begin
+    for i in range(frame.begin, frame.end):
+        if guide.points[guide.order[i], f] <= k:
+            guide.order[i], guide.order[frame.middle] = guide.order[frame.middle], guide.order[i]
+            frame.middle += 1
+    frame.right_first = frame.end - frame.middle > frame.middle - frame.begin
+
+
+@merged
+def _leave(status, frame, box, work, found):
+    """Makes a box a leaf of the tree of cuts, and puts it to the rest if it is open."""
+    found.nodes[frame.node].cut, found.nodes[frame.node].child = -1, -1 - status
+    if status >= OPEN:
+        rest = found.rest[work.n_rest]
+        rest.node, rest.points = frame.node, frame.end - frame.begin
+        for f in range(box.shape[0]):
+            found.rest_box[work.n_rest, f] = box[f]
+        work.n_rest += 1
+
+
+@merged
+def _join(node, nodes, work):
+    """Takes back a cut between parts of the same known status."""
+    at = nodes[node].child
+    status = nodes[at].child
+    if status == nodes[at + 1].child and -1 - UNSTABLE <= status <= -1 - STABLE:
+        nodes[node].cut, nodes[node].child = -1, status
+        work.n_nodes = at  # whatever was below the cut is gone by now, so its nodes are the last ones
+
+
+@merged
+def _visit(work, space, boxed, levels, scratch, found, guide, stop):
+    """Looks at a new box: makes it a leaf, or cuts it; returns whether it is cut."""
+    frame = levels.frames[work.level]
+    status, f, k = OPEN, np.int64(-1), np.int64(-1)
+    if not work.full and (guide.points.shape[0] == 0 or frame.begin < frame.end):
+        status, f, k = _settle(work.level, work.visited, space, boxed, levels, scratch)
+        work.visited += 1
+        work.full = work.visited >= work.limit or (work.visited % CHECK_EVERY == 0 and stop[0] != 0)
+    if status != CUT_AGAIN:
+        _leave(status, frame, levels.boxes[work.level], work, found)
+        return False
+    node = found.nodes[frame.node]
+    node.cut, node.child = space.features[f].start - f + k, work.n_nodes
+    work.n_nodes += 2
+    _begin_cut(f, k, frame, guide)
+    return True
+
+
+@borrowing
+def _cut_on(work, space, boxed, levels, scratch, found, guide, stop):
+    """Goes on with the work until it is done or needs more room."""
+    while work.level >= 0:
+        if (
+            work.level + 1 == levels.frames.shape[0]
+            or work.n_nodes + 2 > found.nodes.shape[0]
+            or work.n_rest == found.rest.shape[0]
+        ):
+            return
+        frame = levels.frames[work.level]
+        if frame.stage == 2:
+            _join(frame.node, found.nodes, work)
+            work.level -= 1
+        elif frame.stage == 0 and not _visit(work, space, boxed, levels, scratch, found, guide, stop):
+            work.level -= 1
+        else:
+            right = frame.right_first != frame.stage
+            _cut_off(work.level, right, space, boxed, levels)
+            levels.frames[work.level + 1].node = found.nodes[frame.node].child + right
+            frame.stage += 1
+            work.level += 1
 
 
 @entry
-def cut_box(boxed, fine, first_low, first_high, constant, offset, slack, attack_features, attack_size, points, limit,
-            stop):  # fmt: skip
-    """Cuts a box into parts, at most `limit` of them visited; returns a tree of cuts and the parts left over.
+def cut_box(space, boxed, box, points, limit, stop):
+    """Cuts a box (n_features,) into parts, at most `limit` of them visited; returns what it found, and how many it saw.
 
-    The tree, `nodes` (n, 2): the cut, numbered over all features, and the node of the left part, its sibling right
-    behind it; for a leaf -1 and -1 - status. Left over, OPEN or PENDING, are `rest` (m, 2): node and number of points,
-    and `rest_box` (m, 2 * n_features). Also returns the number of boxes visited. With `points` (n, n_features) fine
-    cells, parts that hold some come first, and those that hold none are left over.
+    With `points` (n, n_features) fine cells, parts that hold some come first, and those that hold none are left over.
     """
-    start, own, hull_low, hull_high = fine.start, fine.own, fine.hull_low, fine.hull_high
-    must_low, must_high, irregular, away = fine.must_low, fine.must_high, fine.irregular, fine.away
-    cut_of, coarse_start = fine.cut_of, fine.coarse_start
-    leaf_first, local_first, set_first, use_first = (
-        boxed.leaf_first, boxed.local_first, boxed.set_first, boxed.use_first
-    )  # fmt: skip
-    lead, value, group, local_feature, table = (
-        boxed.lead, boxed.value, boxed.group, boxed.local_feature, boxed.table
-    )  # fmt: skip
-    at_least, at_most, place, members = boxed.at_least, boxed.at_most, boxed.place, boxed.members
-    use_attack, use_set, test_cut, test_mask = boxed.use_attack, boxed.use_set, boxed.test_cut, boxed.test_mask
-    n_trees, n_features, n_classes = leaf_first.shape[0] - 1, first_low.shape[0], offset.shape[0]
-    n_cuts = start[n_features] - n_features
-    guided = points.shape[0] > 0
-    order = np.arange(points.shape[0])
-
-    # Per level: the box's low and high cells and open trees; words; in `frame` the node, the stage (0 new, 1 one side
-    # is done, 2 both), feature and cell of the cut, whether the right side came first, where its points begin, where
-    # those of the right side do, and where they end; the number of open trees, and what settled trees give each class.
-    boxes = np.empty((32, 2 * n_features + n_trees), np.int32)
-    words = np.empty((32, members.shape[0]), np.uint64)
-    frame = np.empty((32, 9 + n_classes), np.int64)
-    nodes = np.empty((1024, 2), np.int32)
-    rest, rest_box = np.empty((64, 2), np.int64), np.empty((64, 2 * n_features), np.int32)
-    n_rest = 0
-
-    stamp, votes = np.full(max(n_cuts, 1), -1, np.int64), np.empty(max(n_cuts, 1))
-    waiting_word, waiting_test, waiting_weight = np.empty(64, np.uint64), np.empty(64, np.int64), np.empty(64)
-    set_of = np.empty(n_trees, np.int32)
-    attack_top = np.empty(attack_size.shape[0], np.int64)
-    now_low, now_high = np.empty(n_features, np.int32), np.empty(n_features, np.int32)
-    greatest, least = np.empty(n_trees, np.int64), np.empty(n_trees, np.int64)
-    change, other_change = np.empty(fine.most_cells, np.int64), np.empty(fine.most_cells, np.int64)
-
-    _first_words(
-        first_low, first_high, start, own, hull_low, hull_high, local_first, set_first, local_feature, table, at_least,
-        at_most, members, words[0],
-    )  # fmt: skip
-    for f in range(n_features):
-        boxes[0, f], boxes[0, n_features + f] = first_low[f], first_high[f]
-    for t in range(n_trees):
-        boxes[0, 2 * n_features + t] = t
-    for c in range(n_classes):
-        frame[0, 9 + c] = constant[c]
-    frame[0, 0], frame[0, 1], frame[0, 5], frame[0, 7], frame[0, 8] = 0, 0, 0, points.shape[0], n_trees
-    level, n_nodes, visited, full = 0, 1, np.int64(0), False
-    while level >= 0:
-        node, stage = frame[level, 0], frame[level, 1]
-        box = boxes[level]
-        if stage == 0:
-            n_points = frame[level, 7] - frame[level, 5]
-            status, f, k = OPEN, -1, -1
-            if not full and (not guided or n_points > 0):
-                status, f, k = _settle(
-                    visited, box[:n_features], box[n_features : 2 * n_features], words[level], box[2 * n_features :],
-                    frame[level, 8], frame[level, 9:], attack_features, attack_size, start, own, hull_low, hull_high,
-                    must_low, must_high, irregular, away, cut_of, coarse_start, offset, slack, leaf_first, local_first,
-                    set_first, use_first, lead, value, local_feature, table, at_least, at_most, place, members,
-                    use_attack, use_set, test_cut, test_mask, set_of, attack_top, stamp, votes, waiting_word,
-                    waiting_test, waiting_weight, now_low, now_high, greatest, least, change, other_change,
-                )  # fmt: skip
-                visited += 1
-                full = visited >= limit or (visited % CHECK_EVERY == 0 and stop[0] != 0)
-            if status != CUT_AGAIN:
-                nodes[node, 0], nodes[node, 1] = -1, -1 - status
-                if status >= OPEN:
-                    if n_rest == rest.shape[0]:
-                        rest, rest_box = _doubled(rest), _doubled(rest_box)
-                    rest[n_rest, 0], rest[n_rest, 1] = node, n_points
-                    for f in range(2 * n_features):
-                        rest_box[n_rest, f] = box[f]
-                    n_rest += 1
-                level -= 1
-                continue
-            if n_nodes + 2 > nodes.shape[0]:
-                nodes = _doubled(nodes)
-            nodes[node, 0], nodes[node, 1] = start[f] - f + k, n_nodes
-            n_nodes += 2
-            begin, end = frame[level, 5], frame[level, 7]
-            middle = _gather(points, order, begin, end, f, k) if guided else begin
-            frame[level, 2], frame[level, 3] = f, k
-            frame[level, 4] = end - middle > middle - begin
-            frame[level, 6] = middle
-        elif stage == 2:
-            at = nodes[node, 1]
-            if nodes[at, 1] == nodes[at + 1, 1] and -1 - UNSTABLE <= nodes[at, 1] <= -1 - STABLE:
-                # The cut tells nothing apart. Whatever was below it is gone by now, so its nodes are the last ones.
-                nodes[node, 0], nodes[node, 1] = -1, nodes[at, 1]
-                n_nodes = at
-            level -= 1
-            continue
-        if level + 1 == boxes.shape[0]:
-            boxes, words, frame = _doubled(boxes), _doubled(words), _doubled(frame)
-            box = boxes[level]
-        right = frame[level, 4] != stage
-        part = boxes[level + 1]
-        frame[level + 1, 8] = _part_of_box(
-            frame[level, 2], frame[level, 3], right, start, own, hull_low, hull_high, box[:n_features],
-            box[n_features : 2 * n_features], words[level], box[2 * n_features :], frame[level, 8], frame[level, 9:],
-            part[:n_features], part[n_features : 2 * n_features], words[level + 1], part[2 * n_features :],
-            frame[level + 1, 9:], leaf_first, local_first, set_first, value, group, table, at_least, at_most, place,
-            members,
-        )  # fmt: skip
-        frame[level, 1] += 1
-        frame[level + 1, 0] = nodes[node, 1] + right
-        frame[level + 1, 1] = 0
-        frame[level + 1, 5] = frame[level, 6] if right else frame[level, 5]
-        frame[level + 1, 7] = frame[level, 7] if right else frame[level, 6]
-        level += 1
-    return nodes[:n_nodes].copy(), rest[:n_rest].copy(), rest_box[:n_rest].copy(), visited
-
-
-@inner
-def _first_words(
-    low, high, start, own, hull_low, hull_high, local_first, set_first, local_feature, table, at_least, at_most,
-    members, words,
-):  # fmt: skip
-    """Fills the words of a whole box, for each tree and attacked set."""
-    for t in range(set_first.shape[0] - 1):
-        for j in range(set_first[t], set_first[t + 1]):
-            word = np.uint64(0xFFFFFFFFFFFFFFFF)
-            for i in range(local_first[t], local_first[t + 1]):
-                f, at = local_feature[i], table[i]
-                a, b = start[f] + low[f], start[f] + high[f]
-                if members[j] & (np.uint64(1) << np.uint64(i - local_first[t])):
-                    word &= at_least[at + hull_low[a]] & at_most[at + hull_high[b]]
-                else:
-                    word &= at_least[at + own[a]] & at_most[at + own[b]]
-            words[j] = word
+    guide = Guide(points, np.arange(points.shape[0]))
+    levels, scratch = _first_level(space, boxed, box, points.shape[0]), _scratch(space, boxed)
+    found = Found(np.empty(1024, NODE), np.empty(64, REST), np.empty((64, box.shape[0]), RANGE))
+    work = np.zeros(1, WORK)
+    work[0].n_nodes, work[0].limit = 1, limit
+    while work[0].level >= 0:
+        _cut_on(work[0], space, boxed, levels, scratch, found, guide, stop)
+        if work[0].level + 1 == levels.frames.shape[0]:
+            levels = _twice_as_deep(levels)
+        if work[0].n_nodes + 2 > found.nodes.shape[0]:
+            found = Found(doubled(found.nodes), found.rest, found.rest_box)
+        if work[0].n_rest == found.rest.shape[0]:
+            found = Found(found.nodes, doubled(found.rest), doubled(found.rest_box))
+    n_nodes, n_rest = work[0].n_nodes, work[0].n_rest
+    found = Found(found.nodes[:n_nodes].copy(), found.rest[:n_rest].copy(), found.rest_box[:n_rest].copy())
+    return found, work[0].visited

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner, tiny
-from treeproof._kernels.search.race import sort_down
 from treeproof._kernels.search.region import least_price
 
 # No leaf: below every sum of shares, since shares stay within FARTHEST of 0.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treeproof._kernels.arrays import doubled
 from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged
 from treeproof._kernels.model import label_of_cells
@@ -422,15 +423,6 @@ def _go_back(search, race, region, stack):
     waits = stack.decisions[depth]
     search.total = waits.total
     _shrink(search, race, race.features[waits.feature], np.int64(waits.cut), waits.right)
-
-
-@inner
-def doubled(array):
-    """The same rows in an array with room for twice as many."""
-    bigger = np.empty((2 * array.shape[0], *array.shape[1:]), array.dtype)
-    for at, value in np.ndenumerate(array):
-        bigger[at] = value
-    return bigger
 
 
 @inner

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner
 from treeproof._kernels.model import LEAF
 from treeproof._kernels.search.trial import FULL
@@ -130,26 +131,6 @@ def root_lead(part, value, other, label):
                 best = max(best, value[node.row, other] - value[node.row, label])
         total += best
     return total
-
-
-@borrowing
-def sort_down(values, n, order):
-    """Fills order[:n] with the positions of values[:n] from the largest to the smallest."""
-    # Shell's sort: short, and quick enough for leaves; numpy's argsort would take seconds to compile.
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    for i in range(n):
-        order[i] = i
-    while gap > 0:
-        for i in range(gap, n):
-            moved = order[i]
-            j = i
-            while j >= gap and values[order[j - gap]] < values[moved]:
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = moved
-        gap //= 3
 
 
 @borrowing

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treeproof._kernels.arrays import doubled, sort_down
 from treeproof._kernels.jit import borrowing, entry, merged
 from treeproof._kernels.search.balance import balanced, promising, sort_again
 from treeproof._kernels.search.branch import (
@@ -16,11 +17,10 @@ from treeproof._kernels.search.branch import (
     TOO_CLOSE,
     UNDECIDED,
     Question,
-    doubled,
     price_elsewhere,
     run_race,
 )
-from treeproof._kernels.search.race import build_race, root_lead, sort_down
+from treeproof._kernels.search.race import build_race, root_lead
 from treeproof._kernels.search.region import COST, FRAME, INFINITE, OPEN_NODE, RANGE, Part, Region, restrict
 from treeproof._kernels.search.trial import revive
 
