@@ -25,7 +25,9 @@ def all_cases() -> list:
                 raise
             rows.append(pytest.param(None, id=library, marks=pytest.mark.skip(reason=str(error))))
             continue
-        rows += [pytest.param(case, id=f"{library}-{case.name}") for case in zoo.CASES]
+        for case in zoo.CASES:
+            marks = [pytest.mark.skip(reason=case.skipped)] if case.skipped else []
+            rows.append(pytest.param(case, id=f"{library}-{case.name}", marks=marks))
     return rows
 
 

@@ -36,6 +36,8 @@ class Case:
     """Train and predict with NaN in the data."""
     labels: tuple[Any, ...] | None = field(default=None)
     """Class labels to use in place of 0, 1, 2…"""
+    skipped: str = ""
+    """Why the version of the library that is installed cannot train this."""
 
 
 def data(
