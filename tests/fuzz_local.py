@@ -36,7 +36,7 @@ SECONDS = 60.0
 """More than any of these rows needs by a factor of thousands: an open row is a mismatch."""
 
 BLOCKS_PER_TASK = 8
-MOST_SECONDS = 900
+MAX_SECONDS = 900
 """For a task, compilation included."""
 
 
@@ -159,9 +159,9 @@ def check_numbers(seed: int, numbers: range) -> Tally:
 def _awaited(seed: int, numbers: range, answer: Any) -> Tally:
     """The tally of a task; one that never comes is a mismatch too."""
     try:
-        tally: Tally = answer.get(MOST_SECONDS)
+        tally: Tally = answer.get(MAX_SECONDS)
     except multiprocessing.TimeoutError:
-        return Tally(mismatch=f"blocks {numbers[0]} to {numbers[-1]} of seed {seed}: no answer after {MOST_SECONDS} s")
+        return Tally(mismatch=f"blocks {numbers[0]} to {numbers[-1]} of seed {seed}: no answer after {MAX_SECONDS} s")
     return tally
 
 

@@ -300,7 +300,7 @@ def test_a_pair_of_doubles_exists_iff_enumeration_finds_one(pair: tuple[float, f
 
 @pytest.mark.parametrize("most", [0, 3])
 def test_the_walk_over_many_doubles_agrees_with_enumeration(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracles, "MOST_ENUMERATED", most)
+    monkeypatch.setattr(oracles, "MAX_ENUMERATED", most)
     walked = [0, 0]
 
     @checked(1000)

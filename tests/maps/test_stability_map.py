@@ -317,12 +317,12 @@ def test_wrong_input_is_refused() -> None:
 
 
 def test_budgets_with_too_many_sets_are_covered_by_larger_ones() -> None:
-    from treeproof.maps.partition import MOST_ATTACKS, attacked_sets
+    from treeproof.maps.problem import MAX_ATTACKS, attacked_sets
 
     costs = dict.fromkeys(range(30), 1)
     for budget in (1, 2, 3, 10, 29, 30):
         sets = [frozenset(one) for one in attacked_sets(costs, budget)]
-        assert len(sets) <= max(MOST_ATTACKS, 1)
+        assert len(sets) <= max(MAX_ATTACKS, 1)
         rng = np.random.default_rng(budget)
         for _ in range(200):
             some = set(rng.choice(30, size=budget, replace=False).tolist())
@@ -332,7 +332,7 @@ def test_budgets_with_too_many_sets_are_covered_by_larger_ones() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.integers(0, 6), st.integers(0, 5), max_size=6), st.integers(0, 12))
 def test_affordable_sets_lie_in_the_attacked_ones(costs: dict[int, int], budget: int) -> None:
-    from treeproof.maps.partition import attacked_sets
+    from treeproof.maps.problem import attacked_sets
 
     sets = [set(one) for one in attacked_sets(costs, budget)]
     for size in range(len(costs) + 1):
@@ -340,3 +340,10 @@ def test_affordable_sets_lie_in_the_attacked_ones(costs: dict[int, int], budget:
             if some and sum(costs[f] for f in some) <= budget:
                 assert any(set(some) <= one for one in sets)
     assert all(sum(costs[f] for f in one) <= budget for one in sets)
+
+
+def test_kernels_number_statuses_as_everybody_does() -> None:
+    from treeproof._kernels.maps import status
+
+    assert {one.name: int(one) for one in Status} == {one.name: getattr(status, one.name) for one in Status}
+    assert status.PENDING not in set(Status) and status.CUT_AGAIN not in set(Status)

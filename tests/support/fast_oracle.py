@@ -19,7 +19,7 @@ from tests.support.oracles import OracleAttacker
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 
-MOST_PAIRS = 400_000
+MAX_PAIRS = 400_000
 """Pairs of cell vectors that one question may have."""
 
 CERTAIN = 2.0**-48
@@ -98,7 +98,7 @@ class FastOracle:
     def stable_around(self, x: Sequence[float], eps: Sequence[float]) -> bool:
         """T(w) = T(z) for all z in N(x) and w in A(z); NotImplementedError or TooManyPairs if it cannot tell."""
         options = [self._moves(f, float(x[f]), float(eps[f])) for f in range(len(x))]
-        if math.prod(len(option.z) for option in options) > MOST_PAIRS:
+        if math.prod(len(option.z) for option in options) > MAX_PAIRS:
             raise TooManyPairs
         z = w = np.zeros(1, dtype=np.int64)
         share = np.zeros(1)

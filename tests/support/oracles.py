@@ -27,7 +27,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 
 NAN_CELL = -1
-MOST_ENUMERATED = 200
+MAX_ENUMERATED = 200
 LARGEST = math.nextafter(math.inf, 0.0)
 
 Cost = Fraction | int
@@ -80,7 +80,7 @@ class Span(NamedTuple):
             x = math.nextafter(x, math.inf)
 
     def is_small(self) -> bool:
-        return all(i < MOST_ENUMERATED for i, _ in enumerate(self.doubles()))
+        return all(i < MAX_ENUMERATED for i, _ in enumerate(self.doubles()))
 
 
 class Move(NamedTuple):

@@ -65,7 +65,7 @@ class TrainingSet:
 
 
 @dataclass(frozen=True)
-class Limits:
+class GrowthLimits:
     """Where a tree stops growing, and what a split may look at."""
 
     max_depth: int | None
@@ -132,7 +132,7 @@ class Grower:
     """Grows one tree on weighted rows; rows of weight 0 are not seen."""
 
     def __init__(
-        self, data: TrainingSet, weight: FloatArray, limits: Limits, random: np.random.RandomState, threat: Threat
+        self, data: TrainingSet, weight: FloatArray, limits: GrowthLimits, random: np.random.RandomState, threat: Threat
     ) -> None:
         from treeproof._kernels.training import Terms
 

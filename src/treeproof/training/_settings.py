@@ -13,16 +13,16 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.run.limits import as_count
 from treeproof.threat.attacker import check_attacker
 from treeproof.threat.threat import Threat
-from treeproof.training._grow import Limits
+from treeproof.training._grow import GrowthLimits
 
 CRITERIA = ("treant", "groot")
 
 
-def limits_of(model: Any, n_rows: int, n_features: int) -> Limits:
+def limits_of(model: Any, n_rows: int, n_features: int) -> GrowthLimits:
     """The limits that an estimator's parameters set for trees on this data."""
     if not isinstance(model.criterion, str) or model.criterion not in CRITERIA:
         raise InvalidInput(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {model.criterion!r}")
-    return Limits(
+    return GrowthLimits(
         max_depth=as_count(model.max_depth, "max_depth"),
         min_samples_split=_rows(model.min_samples_split, "min_samples_split", 2, n_rows),
         min_samples_leaf=_rows(model.min_samples_leaf, "min_samples_leaf", 1, n_rows),

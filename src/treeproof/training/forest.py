@@ -15,7 +15,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
 from treeproof.training._base import RobustClassifier
-from treeproof.training._grow import Limits, TrainingSet
+from treeproof.training._grow import GrowthLimits, TrainingSet
 from treeproof.training._settings import check_whole, limits_of
 from treeproof.training.tree import RobustTreeClassifier
 
@@ -119,7 +119,7 @@ def _grow_member(
     member: RobustTreeClassifier,
     data: TrainingSet,
     weight: FloatArray,
-    limits: Limits,
+    limits: GrowthLimits,
     threat: Threat,
     bootstrap: bool,
 ) -> RobustTreeClassifier:

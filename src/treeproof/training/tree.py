@@ -13,7 +13,7 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
 from treeproof.training._base import RobustClassifier
-from treeproof.training._grow import Grower, GrownTree, Limits, TrainingSet
+from treeproof.training._grow import Grower, GrownTree, GrowthLimits, TrainingSet
 from treeproof.training._loss import loss_under_attack
 from treeproof.training._settings import limits_of
 
@@ -74,7 +74,7 @@ class RobustTreeClassifier(RobustClassifier):
         self,
         data: TrainingSet,
         weight: FloatArray,
-        limits: Limits,
+        limits: GrowthLimits,
         threat: Threat,
         random: np.random.RandomState,
     ) -> RobustTreeClassifier:

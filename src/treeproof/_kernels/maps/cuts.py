@@ -9,7 +9,7 @@ from treeproof._kernels.maps.attacks import bottom_lead, top_lead, use_sets
 
 HALF = 0.5
 """What a test counts for the choice of a cut, relative to the test above it."""
-LEAST_WEIGHT = 0.1
+MIN_WEIGHT = 0.1
 """Tests below one that counts for no more are not asked."""
 REACH = 0.1
 """What the end of a cell's reach counts, relative to how far apart the leads of its box are."""
@@ -87,7 +87,7 @@ def _vote(target, now, space, boxed, part, scratch):
                 vote.weight += weight * spread
                 if vote.weight > best:
                     best, best_f, best_k = vote.weight, f, at
-            if weight > LEAST_WEIGHT:
+            if weight > MIN_WEIGHT:
                 waiting[n].word, waiting[n].test, waiting[n].weight = left, k + 1, weight * HALF
                 n += 1
                 waiting[n].word, waiting[n].test, waiting[n].weight = right, test.right_test, weight * HALF

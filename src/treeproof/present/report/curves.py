@@ -126,7 +126,7 @@ def measured_robustness(
 ) -> Curve | str:
     """Robustness against the scale of the attacker's reach, or why there is no such curve."""
     threat = attacker.bind(ensemble)
-    if ((threat.low > 0) | (threat.high < 0)).any():
+    if threat.away.any():
         return (
             "An interval of this attacker excludes 0: scaled up, it moves away, so more reach need not break more rows."
         )
