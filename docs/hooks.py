@@ -1,4 +1,4 @@
-"""Pages that live beside `docs/` (measurements, architecture, changelog) become pages of the site, too.
+"""Pages that live beside `docs/` (measurements, architecture, security, changelog) become pages of the site, too.
 
 Links between them are written so that they work in the repository; here they are turned into links of the site.
 """
@@ -18,7 +18,7 @@ FOLDERS = ("benchmarks", "experiments")
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds the pages and pictures from outside `docs/`."""
-    beside = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    beside = [path for path in ROOT.glob("*.md") if path.name != "README.md"]
     for folder in FOLDERS:
         results = ROOT / folder / "RESULTS.md"
         if results.exists():

@@ -18,7 +18,7 @@ from treeproof.cli.main import main
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-BESIDE = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("*/RESULTS.md")]
+BESIDE = [page for page in (*sorted(ROOT.glob("*.md")), *ROOT.glob("*/RESULTS.md")) if page.name != "README.md"]
 
 
 def blocks(page: Path, language: str) -> list[str]:
