@@ -68,14 +68,15 @@ def _parser() -> argparse.ArgumentParser:
     mode.add_argument("--update", action="store_true", help="store what is counted now")
     mode.add_argument("--against", metavar="REV", help="compare times with this commit, in fresh processes by turns")
     parser.add_argument("--rounds", type=int, default=5, help="for --against: the best of so many rounds counts")
+    parser.add_argument("--first-uses", type=int, default=1, help="for --against: how often each side compiles all")
     return parser
 
 
 def _against(options: argparse.Namespace) -> int:
-    if options.rounds < 1:
-        return _refused(f"--rounds must be at least 1, got {options.rounds}")
+    if min(options.rounds, options.first_uses) < 1:
+        return _refused("--rounds and --first-uses must be at least 1")
     try:
-        return compare_times(options.against, options.only, options.rounds)
+        return compare_times(options.against, options.only, options.first_uses, options.rounds)
     except CannotCompare as error:
         return _refused(str(error))
     except KeyboardInterrupt:

@@ -38,10 +38,19 @@ class Side:
     def __init__(self, name: str, checkout: Path, folder: Path) -> None:
         self.name, self.source = name, checkout / "src"
         self._folder = folder
-        self.cold: Run = {}
+        self.cold: list[Run] = []
         self.warm: list[Run] = []
 
-    def run(self, only: str, repeats: int) -> Run:
+    def use_first(self, only: str) -> None:
+        """A run with nothing compiled; what it compiles is there for the next ones."""
+        self._cache = self._folder / f"numba {len(self.cold)}"
+        self.cold.append(self._run(only, 0))
+
+    def use_again(self, only: str) -> None:
+        """A run with everything compiled."""
+        self.warm.append(self._run(only, REPEATS))
+
+    def _run(self, only: str, repeats: int) -> Run:
         """All cases in a fresh process."""
         self._folder.mkdir(exist_ok=True)
         out = self._folder / "measured.json"
@@ -51,7 +60,7 @@ class Side:
                 *(sys.executable, "-m", "benchmarks.regression.measure", self.source, out),
                 *("--only", only, "--repeats", str(repeats)),
             ],
-            env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(self._folder / "numba")},
+            env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(self._cache)},
             cwd=ROOT,
             check=False,
             # Ctrl-C is ours alone, which ends the process; it has nothing to say about it.
@@ -63,12 +72,16 @@ class Side:
 
     def best(self, case: str) -> float:
         """The least CPU seconds of a case in any round."""
-        return min((run[case].best for run in self.warm), default=math.nan)
+        return min(run[case].best for run in self.warm)
+
+    def first(self, case: str) -> float:
+        """The least CPU seconds of a case with nothing compiled, or with what the cases before it compiled."""
+        return min(run[case].first for run in self.cold)
 
     def unsteady(self, case: str) -> list[str]:
         """How the counts of a later run differ from those of the first one, which they never should."""
-        for run in self.warm:
-            if differ := changes(self.cold[case].counts, run[case].counts):
+        for run in [*self.cold, *self.warm]:
+            if differ := changes(self.cold[0][case].counts, run[case].counts):
                 return [f"{self.name}, from run to run: {one}" for one in differ]
         return []
 
@@ -83,20 +96,18 @@ def commit_of(revision: str) -> str:
     return asked.stdout.strip()
 
 
-def compare_times(revision: str, only: str, rounds: int) -> int:
+def compare_times(revision: str, only: str, first_uses: int, rounds: int) -> int:
     """Prints a line per case; 0 if both sides counted the same, else 1."""
     commit = commit_of(revision)
     with checked_out(commit) as checkout:
         there = Side(commit[:7], checkout, checkout.parent / "there")
         here = Side("here", ROOT, checkout.parent / "here")
-        _say("first use: compiling everything, once per side")
-        for side in (there, here):
-            side.cold = side.run(only, 0)
-        for number in range(rounds):
-            _say(f"round {number + 1} of {rounds}")
+        for number in range(first_uses + rounds):
+            first = number < first_uses
+            _say(f"first use {number + 1} of {first_uses}" if first else f"round {number - first_uses + 1} of {rounds}")
             # Whoever comes first may find a cooler machine.
             for side in (there, here) if number % 2 == 0 else (here, there):
-                side.warm.append(side.run(only, REPEATS))
+                side.use_first(only) if first else side.use_again(only)
     same = True
     for line, agree in lines(there, here):
         same &= agree
@@ -106,18 +117,19 @@ def compare_times(revision: str, only: str, rounds: int) -> int:
 
 def lines(there: Side, here: Side) -> Iterator[tuple[str, bool]]:
     """Lines to print, and whether both sides agree in what they counted."""
-    yield f"CPU seconds of {there.name} and here, best of {len(here.warm)} rounds; ratios below 1: faster here", True
+    best = f"best of {len(here.warm)}, first use: best of {len(here.cold)}"
+    yield f"CPU seconds of {there.name} and here, {best}; ratios below 1: faster here", True
     yield f"{'':38} {there.name:>8} {'here':>8} {'ratio':>6}   {'first use':>9} {'here':>6} {'ratio':>6}  counts", True
     ratios, firsts = [], []
-    for case, now in here.cold.items():
-        before = there.cold[case]
+    for case, now in here.cold[0].items():
+        before = there.cold[0][case]
         failed = [f"{side.name}: {one.failure}" for side, one in ((there, before), (here, now)) if one.failure]
         if failed:
             yield f"{case:38} {'; '.join(failed)}", False
             continue
         differ = changes(before.counts, now.counts) or [*there.unsteady(case), *here.unsteady(case)]
         ratios.append(here.best(case) / there.best(case))
-        firsts.append((before.first, now.first))
+        firsts.append((there.first(case), here.first(case)))
         line = f"{case:38} {there.best(case):8.3f} {here.best(case):8.3f} {ratios[-1]:6.2f}   {_first_use(*firsts[-1])}"
         yield f"{line}  {'; '.join(differ) or 'same'}", not differ
     if ratios:
