@@ -65,7 +65,7 @@ def test_every_moved_cut_that_changes_a_status_is_caught() -> None:
     model = tp.from_model(clf, voting="hard")
     rows = np.array(cell_corners(smap, 10**6))
     truth = smap.status(rows)
-    feature = smap._cuts[0]
+    feature = smap._cuts["feature"]
     caught = 0
     for node in np.flatnonzero(smap.nodes[:, 0] >= 0)[:60]:
         for step in (-1, 1):
