@@ -28,6 +28,7 @@ def rows_beside_cuts(smap: StabilityMap, n: int, rng: np.random.Generator) -> np
 
 
 # Four tests of the same promise, so that they can run side by side.
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_symbolic_within_map_and_local_equal_to_it(part: int) -> None:
     @settings(max_examples=75, deadline=None, database=None)

@@ -67,6 +67,7 @@ def is_attack(plain: OracleAttacker, x: tuple[float, ...], z: tuple[float, ...])
     return paid <= plain.limit and all(plain.intervals[f][0] <= d <= plain.intervals[f][1] for f, d in by.items())
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None, database=None)
 @given(cases())
 def test_no_attack_turns_an_answer_into_another_class(case: Case) -> None:
@@ -84,6 +85,7 @@ def test_no_attack_turns_an_answer_into_another_class(case: Case) -> None:
     assert set(guard.predict(attacked)) <= {answer, guard.abstain_label_}
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, database=None)
 @given(st.data())
 def test_both_modes_agree_where_the_map_is_complete(data: st.DataObject) -> None:
@@ -119,6 +121,7 @@ def library_models() -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", [False, True], ids=["trained", "frozen"])
 @pytest.mark.parametrize("model", library_models(), ids=lambda model: type(model).__name__)
 def test_random_attacks_on_answers_fail_against_the_library_itself(model: Any, frozen: bool) -> None:

@@ -292,12 +292,14 @@ def literally_exists(lo: float, hi: float, z: Span, w: Span) -> bool:
     return any(lo <= Fraction(b) - Fraction(a) <= hi for a in z.doubles() for b in w.doubles())
 
 
+@pytest.mark.slow
 @checked(1000)
 @given(small_pairs())
 def test_a_pair_of_doubles_exists_iff_enumeration_finds_one(pair: tuple[float, float, Span, Span]) -> None:
     assert oracles.pair_exists(*pair) == literally_exists(*pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 3])
 def test_the_walk_over_many_doubles_agrees_with_enumeration(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracles, "MAX_ENUMERATED", most)
@@ -390,6 +392,7 @@ def literal_bill(attacker: OracleAttacker, moved: Sequence[tuple[int, Fraction]]
     return attacker.budget is None or sum(attacker.costs[f] for f, _ in moved) <= attacker.budget
 
 
+@pytest.mark.slow
 @checked(400)
 @given(cases_of_few_doubles())
 def test_every_answer_equals_enumeration_of_all_doubles(case: Case) -> None:
@@ -418,6 +421,7 @@ def sides(case: Case) -> tuple[bool, bool]:
     return oracles.resilient(model, attacker, x, y, eps), correct and oracles.constant_on_M(model, attacker, x, eps)
 
 
+@pytest.mark.slow
 def test_resilience_is_being_constant_on_m_where_the_attacker_can_nudge() -> None:
     seen = {"cases": 0, "nudge": 0, "resilient": 0, "lost": 0, "differ": 0, "connects only": 0}
 
@@ -449,6 +453,7 @@ def test_resilience_is_being_constant_on_m_where_the_attacker_can_nudge() -> Non
     assert seen["connects only"] > 5
 
 
+@pytest.mark.slow
 @checked(300)
 @given(cases(max_features=1))
 def test_where_cells_do_not_connect_some_model_tells_the_two_sides_apart(case: Case) -> None:
@@ -531,6 +536,7 @@ def test_a_threshold_on_the_rim_of_the_neighbourhood_needs_no_nudge() -> None:
 # --- implications ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @checked(350)
 @given(cases())
 def test_resilient_implies_robust_implies_correct(case: Case) -> None:

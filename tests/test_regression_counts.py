@@ -157,7 +157,7 @@ def test_without_git_there_is_one_clear_line(
 
 
 @pytest.mark.parametrize("end", ["nothing", "Ctrl-C", "SIGTERM", "an error"])
-def test_the_worktree_of_another_commit_is_gone_afterwards(repository: Path, end: str) -> None:
+def test_the_worktree_of_another_commit_is_gone_afterwards(repository: Path, end: str, ctrl_c: None) -> None:
     seen = []
 
     def look_and_end() -> None:

@@ -239,6 +239,7 @@ def _meant(case: Case, near: list[float], attacked: list[float]) -> bool:
     return attacker.budget is None or spent <= attacker.budget
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(claims())
 def test_what_is_within_reach_is_what_the_definitions_say(claim: tuple[Case, list[float], list[float]]) -> None:
@@ -251,6 +252,7 @@ def test_what_is_within_reach_is_what_the_definitions_say(claim: tuple[Case, lis
     assert is_witness(case.ensemble, attacker, list(case.eps), claimed) == (meant and flips)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.data())
 def test_a_plain_walk_predicts_what_the_ensemble_predicts(data: st.DataObject) -> None:

@@ -20,6 +20,7 @@ from treeproof.check.results import check_verification
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases())
 def test_what_the_engine_decides_holds(case: Case) -> None:

@@ -383,6 +383,7 @@ def start(*arguments: Any, **more: Any) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_what_was_decided_and_resume_goes_on(tmp_path: Path) -> None:
     data = load_breast_cancer(as_frame=True)
     clf = RandomForestClassifier(60, max_depth=8, random_state=0).fit(data.data.to_numpy(), data.target)
@@ -415,6 +416,7 @@ def test_ctrl_c_saves_what_was_decided_and_resume_goes_on(tmp_path: Path) -> Non
     np.testing.assert_array_equal(whole.stability[known], part.stability[known])
 
 
+@pytest.mark.slow
 def test_the_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "demo", "--out", tmp_path / "demo.html")
     assert code == 0, err
@@ -426,6 +428,7 @@ def test_the_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFi
     assert 10_000 < (tmp_path / "demo.html").stat().st_size < 3_000_000
 
 
+@pytest.mark.slow
 def test_help_is_quick() -> None:
     best = min(_seconds("--help") for _ in range(3))
     plain = min(_seconds("-c", "import numpy, click", module=False) for _ in range(3))

@@ -223,6 +223,7 @@ NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2**31, 2**63, 1e308, math.nan, math.inf, T
 JUNK: tuple[Any, ...] = (*NUMBERS, None, "", "x", "AsTrue", [], {}, [[]], [0] * 9)
 
 
+@pytest.mark.slow
 def test_mutated_json_is_refused_or_read_but_never_leaks(content: dict[str, Any], tmp_path: Path) -> None:
     rng = random.Random(0)
     relevant = {key: content[key] for key in content if key != "model_info"} | {
@@ -249,6 +250,7 @@ def test_mutated_json_is_refused_or_read_but_never_leaks(content: dict[str, Any]
             tp.load_model(file).predict(np.zeros((2, 5)))
 
 
+@pytest.mark.slow
 def test_damaged_cbm_is_refused_and_never_ends_the_process(model: Any, tmp_path: Path) -> None:
     """CatBoost itself segfaults on about one damaged file in 100; each is read in a process of its own."""
     file = tmp_path / "model.cbm"

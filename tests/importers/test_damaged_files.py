@@ -201,6 +201,7 @@ def load_or_refuse(file: Path, content: bytes, keep: Path) -> str:
     return "loaded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_damaged_bytes_are_refused_or_still_valid(kind: str, tmp_path: Path) -> None:
     file = SAMPLES[kind](tmp_path)
@@ -212,6 +213,7 @@ def test_damaged_bytes_are_refused_or_still_valid(kind: str, tmp_path: Path) -> 
     assert results.count("refused") > mutations / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["treeproof", "authors", "xgboost json", "catboost json"])
 def test_odd_values_are_refused_or_still_valid(kind: str, tmp_path: Path) -> None:
     file = SAMPLES[kind](tmp_path)
@@ -221,6 +223,7 @@ def test_odd_values_are_refused_or_still_valid(kind: str, tmp_path: Path) -> Non
     assert results.count("refused") > MUTATIONS / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_every_cut_off_file_is_refused(kind: str, tmp_path: Path) -> None:
     file = SAMPLES[kind](tmp_path)

@@ -56,6 +56,7 @@ def test_voting_is_checked() -> None:
         tp.from_model(FOREST, voting="loud")
 
 
+@pytest.mark.slow
 def test_from_model_imports_no_library_that_the_model_does_not_need() -> None:
     code = (
         "import sys, treeproof as tp; from sklearn.tree import DecisionTreeClassifier as D\n"

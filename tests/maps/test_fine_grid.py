@@ -35,6 +35,7 @@ def some_doubles(first: float, last: float) -> list[float]:
     return [z for z in near if first <= z <= last]
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None, database=None)
 @given(st.data())
 def test_doubles_of_a_fine_cell_reach_the_same_coarse_cells(data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ from treeproof.maps.stability_map import StabilityMap
 pytestmark = needs_golden
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", range(18))
 def test_maps_of_the_standard_models_agree_with_verify(row: int) -> None:
     line, data, forest, attacker = standard_row(row)

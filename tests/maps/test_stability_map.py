@@ -27,6 +27,7 @@ from treeproof.results.verdicts import Status
 
 
 # Four tests of the same promise, so that they can run side by side.
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_status_equals_the_oracle_in_every_fine_cell(part: int) -> None:
     @settings(max_examples=150, deadline=None, database=None)
@@ -48,6 +49,7 @@ def test_status_equals_the_oracle_in_every_fine_cell(part: int) -> None:
     check()
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, database=None)
 @given(st.data())
 def test_covers_equals_the_definition(data: st.DataObject) -> None:
@@ -75,6 +77,7 @@ def test_covers_equals_the_definition(data: st.DataObject) -> None:
     assert smap.resilience([x], wrong[:1], list(eps)).upper == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
@@ -104,6 +107,7 @@ def test_workers_do_not_change_any_status(n_jobs: int, monkeypatch: pytest.Monke
     assert (smap.status(rows) == whole.status(rows)).all()
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     from treeproof.maps import partition

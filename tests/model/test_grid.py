@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from treeproof.model.grid import Grid
 pool = st.sampled_from([-2.0, -1.0, -0.0, 0.0, 5e-324, 1.0, float(np.nextafter(1.0, 2.0)), 1e300])
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), pool), min_size=1, max_size=12))
 def test_going_left_is_a_comparison_of_cells(splits: list[tuple[int, float]]) -> None:

@@ -27,6 +27,7 @@ float32s = st.floats(width=32, allow_nan=False, allow_infinity=False)
 close = st.floats(-4, 4) | st.sampled_from([0.1, 0.2, 0.3, 1.0, 2.0**-53, 2.0**-54, 5e-324, -5e-324, -0.0])
 
 
+@pytest.mark.slow
 @settings(max_examples=2000, deadline=None)
 @given(finite | close, finite | close)
 @example(LARGEST, LARGEST)
@@ -51,6 +52,7 @@ def test_sums_with_an_infinite_end_are_that_end(end: float) -> None:
     assert float(add_up(3.0, end)) == end
 
 
+@pytest.mark.slow
 @settings(max_examples=3000, deadline=None)
 @given(float32s)
 @example(float(np.finfo(np.float32).max))

@@ -49,6 +49,7 @@ def ranges(draw: st.DrawFn) -> list[float]:
     return doubles(start, draw(st.integers(0, 12)))
 
 
+@pytest.mark.slow
 @settings(max_examples=3000, deadline=None, derandomize=True)
 @given(ranges(), ranges(), st.data())
 def test_a_move_is_found_exactly_when_trying_all_pairs_finds_one(

@@ -258,6 +258,7 @@ def made_up_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_quick_run_writes_everything_and_resumes(made_up_data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = reproduce("all", "--quick", "--data", made_up_data, "--out", out)

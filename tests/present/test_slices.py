@@ -36,6 +36,7 @@ def stump(threshold: float, n_features: int = 2) -> tp.Ensemble:
     return builder.build()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.floats(0.05, 0.95), st.sampled_from([0.0, 0.01, 0.1, 0.3]), st.sampled_from([0.0, 0.02, 0.2]), st.integers(1, 30)

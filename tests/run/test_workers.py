@@ -78,12 +78,14 @@ def count_arrivals(folder: Path, n_jobs: int | None) -> tuple[int, int]:
     return sum(name.startswith("process") for name in names), sum(name.startswith("model") for name in names)
 
 
+@pytest.mark.slow
 def test_processes_unpack_a_model_once(tmp_path: Path) -> None:
     with joblib.parallel_config(backend="loky", n_jobs=2):
         processes, models = count_arrivals(tmp_path, None)
     assert processes == models >= 1
 
 
+@pytest.mark.slow
 def test_dask_sends_a_model_once_and_not_with_every_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     packed: list[int] = []

@@ -79,6 +79,7 @@ def assert_sound(case: Case) -> None:
         assert proved.tolist() == truth
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("part", range(4))
 def test_nothing_unstable_is_called_stable_after_any_number_of_iterations(part: int) -> None:
@@ -90,6 +91,7 @@ def test_nothing_unstable_is_called_stable_after_any_number_of_iterations(part: 
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
 def test_the_same_holds_where_trees_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "LARGEST_TABLE", 0)
@@ -102,6 +104,7 @@ def test_the_same_holds_where_trees_are_walked(monkeypatch: pytest.MonkeyPatch) 
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
 def test_the_same_holds_where_every_interval_excludes_0() -> None:
     reach = st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 7.0])
@@ -119,6 +122,7 @@ def test_the_same_holds_where_every_interval_excludes_0() -> None:
     check()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, database=None)
 @given(plain_cases().filter(lambda case: case.ensemble.n_trees == 1))
 def test_single_trees_are_exact_without_iterations(case: Case) -> None:
@@ -196,6 +200,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
 @pytest.mark.parametrize("name", MODELS)
 def test_regions_shrink_towards_what_exact_verification_says(name: str, attacker: tp.Attacker) -> None:
@@ -314,6 +319,7 @@ def test_a_time_limit_is_kept(seconds: float) -> None:
     assert_sound_on_data(analysis, attacker)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0, 100_000, 30_000_000])
 def test_a_memory_cap_is_kept(memory: int) -> None:
     ensemble, attacker = hard_question()

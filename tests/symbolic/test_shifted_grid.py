@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def cell_of(grid: ShiftedGrid, f: int, value: float) -> int:
     return 1 + int(sum(top < value for top in tops))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None, database=None)
 @given(st.data())
 def test_cells_know_exactly_what_is_within_reach(data: st.DataObject) -> None:
@@ -66,6 +68,7 @@ def test_cells_know_exactly_what_is_within_reach(data: st.DataObject) -> None:
             assert last == max((c for c in cells if reach_low[c - 1] <= cell), default=0)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, database=None)
 @given(st.data())
 def test_all_doubles_of_a_cell_agree_on_which_thresholds_an_attack_can_pass(data: st.DataObject) -> None:

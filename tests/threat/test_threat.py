@@ -35,6 +35,7 @@ def cell_vectors(ensemble: tp.Ensemble, x: tuple[float, ...]) -> set[tuple[int, 
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(cases())
 def test_affordable_cells_are_the_attacked_neighbourhood(case: Case) -> None:
@@ -44,6 +45,7 @@ def test_affordable_cells_are_the_attacked_neighbourhood(case: Case) -> None:
     assert affordable == {w for _, w in oracles.attacks(ensemble, plain, x, eps)}
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(cases())
 def test_price_bounds_enclose_the_exact_price(case: Case) -> None:

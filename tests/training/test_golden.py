@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import treeproof as tp
 from tests.support.golden import needs_golden, published, split
@@ -22,6 +23,7 @@ def trained(line: dict, attacker: tp.Attacker, **settings: object) -> tp.Verific
     return tp.verify(model, data.X_test, data.y_test, attacker, epsilon=line["epsilon"])
 
 
+@pytest.mark.slow
 def test_mean_robustness_and_resilience_of_the_18_settings() -> None:
     table = published("paper/tables.json")
     lines = table["table_results"]

@@ -70,6 +70,7 @@ def test_every_split_is_the_best_of_all_thresholds_and_scores(
     held_against_the_book(sample, max_depth, min_leaf, criterion)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "criterion"), [(2, "treant"), (2, "groot"), (3, "treant")])
 def test_deep_trees_on_six_rows_go_by_the_book(n_classes: int, criterion: str) -> None:
     """Seeded, so that it is certain how many splits and invariants were looked at."""

@@ -40,6 +40,7 @@ def assert_decided_as_the_oracle(case: Case) -> None:
 
 # Six tests of the same promise, so that they can run side by side; with the one below 20,000 decisions in all.
 # Without patience every row is searched as if it were hard (`_kernels/balance.py`).
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("patience", [0, 300])
 def test_verdicts_equal_brute_force_over_cells(patience: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +77,7 @@ def stumps_that_nearly_tie(draw: st.DrawFn) -> Ensemble:
     return builder.build()
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None, database=None)
 @given(st.data())
 def test_rounding_decides_ties_in_every_cell(data: st.DataObject) -> None:
@@ -89,6 +91,7 @@ def test_rounding_decides_ties_in_every_cell(data: st.DataObject) -> None:
         assert_decided_as_the_oracle(Case(ensemble, plain, x, 0, (0.0,) * n))
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None, database=None)
 @given(tiny_ensembles(), st.data())
 def test_outside_the_slack_whole_units_order_classes_as_the_library_does(
@@ -160,6 +163,7 @@ def test_a_real_forest_is_not_broken_where_it_was_proved(attacker: tp.Attacker) 
         assert (ensemble.predict_index(tried) == labels[row]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.02])
 @pytest.mark.parametrize(
     "attacker",

@@ -105,6 +105,7 @@ ATTACKERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", DATA)
 @pytest.mark.parametrize("model", MODELS)
 def test_every_witness_flips_the_library_and_passes_the_check(model: str, source: str) -> None:
@@ -187,6 +188,7 @@ def _work(n_jobs: int | None = 1) -> tp.Verification:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_results_do_not_depend_on_workers_and_chunks(n_jobs: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +217,7 @@ def test_witnesses_are_replayed_here_and_not_on_the_workers() -> None:
     assert result.has_witness.all() and set(backends) == {"ThreadingBackend"}
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     expected = _work()
@@ -307,6 +310,7 @@ print(result.interrupted, int(known.sum()), len(X), flip, result.robustness.exac
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT to a child process")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_returns_what_was_decided(n_jobs: int) -> None:

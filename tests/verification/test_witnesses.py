@@ -6,6 +6,7 @@ import math
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -22,6 +23,7 @@ def differs(a: float, b: float) -> bool:
     return not (a == b or (math.isnan(a) and math.isnan(b)))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(cases())
 def test_witnesses_hold_and_need_all_their_moves(case: Case) -> None:

@@ -176,6 +176,7 @@ def picture(page: Any) -> str:
     return str(page.execute_script("return document.getElementById('slice-picture').innerHTML"))
 
 
+@pytest.mark.slow
 def test_choosing_features_and_rows_changes_the_slice(page: Any) -> None:
     seen = set()
     features = options_of(page, "#slice-x")

@@ -162,6 +162,7 @@ def test_kinds_of_open_rows_are_open() -> None:
     assert "0 % to" in text and "of the rows were not decided in time" in text
 
 
+@pytest.mark.slow
 def test_large_results_stay_small_and_are_counted_honestly() -> None:
     data, labels = load_breast_cancer(return_X_y=True)
     data = minmax_scale(data)
@@ -211,6 +212,7 @@ SHAPES: dict[str, tp.Attacker] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 6.0])
 @pytest.mark.parametrize("name", SHAPES)
 def test_curves_hold_what_verify_finds(name: str, seconds: float) -> None:
@@ -248,6 +250,7 @@ def test_exact_levels_lie_in_the_brackets_that_halving_found(monkeypatch: pytest
         assert exact.at(level)[0] == pytest.approx((radii > level).mean(), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attacker", "reason"),
     [
@@ -266,6 +269,7 @@ def test_curves_that_make_no_sense_are_left_out_with_a_reason(attacker: tp.Attac
 # --- every kind of question ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_reports_on_every_attacker(name: str) -> None:
     attacker = SHAPES[name]
@@ -275,6 +279,7 @@ def test_reports_on_every_attacker(name: str) -> None:
     assert data_of(written)["slices"]["cuts"]
 
 
+@pytest.mark.slow
 def test_missing_values_and_no_rows() -> None:
     holes = X.copy()
     holes[::3, 1] = np.nan
@@ -293,6 +298,7 @@ def test_an_interrupted_verification_says_so(result: tp.Verification) -> None:
     assert "The verification was interrupted" in tp.report_html(FOREST, stopped, max_seconds=0)
 
 
+@pytest.mark.slow
 def test_features_and_names_of_the_slices(result: tp.Verification) -> None:
     names = ["sepal length", "sepal width", "petal length", "petal width"]
     written = tp.report_html(FOREST, result, features=["petal width", 0], feature_names=names, max_seconds=3)

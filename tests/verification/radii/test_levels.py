@@ -43,6 +43,7 @@ LEVELS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(st.lists(st.one_of(ORDINARY, ANY), min_size=1, max_size=3), LEVELS)
 def test_highest_below_is_the_last_double_before_the_sum(x: list[float], level: Fraction) -> None:
@@ -90,6 +91,7 @@ def nearly_equal_levels(draw: st.DrawFn) -> tuple[Ensemble, OracleAttacker, tupl
     return any_of(thresholds, labels), OracleAttacker(tuple(intervals), (1,) * n, draw(pick(None, 1))), tuple(x)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(nearly_equal_levels())
 def test_robustness_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttacker, tuple[float, ...]]) -> None:
@@ -106,6 +108,7 @@ def test_robustness_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAtt
         assert (answer == Outcome.PROVED) == (level == expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(nearly_equal_levels(), st.sampled_from([1, 2, 3]))
 def test_lp_radii_tell_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttacker, tuple[float, ...]], p: int) -> None:
@@ -121,6 +124,7 @@ def test_lp_radii_tell_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttack
         assert (answer == Outcome.PROVED) == (level == expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(nearly_equal_levels())
 def test_resilience_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttacker, tuple[float, ...]]) -> None:
@@ -296,6 +300,7 @@ def test_a_level_that_was_found_but_not_proved_is_nan(
     assert QUICK in asked and asked[-1] == 100.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("radius", "attacker"), RADII)
 def test_tries_that_take_too_long_change_nothing_but_the_way(
     radius: Any, attacker: tp.Attacker, monkeypatch: pytest.MonkeyPatch
@@ -329,6 +334,7 @@ def test_endless_ties_end_with_the_timeout(monkeypatch: pytest.MonkeyPatch) -> N
     assert 0.3 <= time.monotonic() - began < 10.0
 
 
+@pytest.mark.slow
 def test_hard_rows_are_nan_in_about_the_time_given() -> None:
     X, y = load_digits(return_X_y=True)
     clf = RandomForestClassifier(300, max_depth=10, random_state=0, n_jobs=2).fit(X[::2] / 16, y[::2])

@@ -58,6 +58,7 @@ def excludes_0(attacker: OracleAttacker) -> bool:
     return attacker.p is None and any(low > 0 or high < 0 for low, high in attacker.intervals)
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(cases())
 def test_robustness_radius_equals_brute_force_over_cells(case: Case) -> None:
@@ -79,6 +80,7 @@ def assert_is_robustness_radius(got: float, case: Case) -> None:
         assert largest_root(got, attacker, least_cost(ensemble, attacker, x))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from([math.inf, 1, 2, 3]))
 def test_for_unit_balls_it_is_the_minimal_adversarial_distance(data: st.DataObject, p: float) -> None:
@@ -116,6 +118,7 @@ def domains(attacker: OracleAttacker, n: int) -> list[oracles.Span]:
     return [oracles._domain(attacker, f) for f in range(n)]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(batches())
 def test_rows_of_one_call_have_their_own_radius(batch: tuple[Case, list[tuple[tuple[float, ...], Any]]]) -> None:
@@ -143,6 +146,7 @@ def resilient(case: Case, epsilon: Any) -> bool:
         raise
 
 
+@pytest.mark.slow
 @settings(max_examples=800, deadline=None)
 @given(cases(max_features=2))
 def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
@@ -159,6 +163,7 @@ def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
         assert shown == oracles.double_at_most(Fraction(radius))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases(max_features=2), st.integers(1, 3), st.sampled_from([0.1, 0.3, 1.0, 2.0**-53]))
 def test_the_same_for_lp_attackers(case: Case, p: int, radius: float) -> None:
@@ -167,6 +172,7 @@ def test_the_same_for_lp_attackers(case: Case, p: int, radius: float) -> None:
     test_a_row_is_resilient_below_its_radius_and_not_at_it.hypothesis.inner_test(case._replace(attacker=attacker))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(batches(), st.lists(st.sampled_from([0.0, 0.1, 0.3, 1.0, 1e16, math.inf]), max_size=2))
 def test_the_curve_equals_the_share_that_the_oracle_counts(
@@ -274,6 +280,7 @@ def scaled(attacker: tp.Attacker, scale: float) -> tp.Attacker:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
 def test_robustness_radii_agree_with_verify_at_scales(forest: Any, attacker: tp.Attacker) -> None:
     clf, X, y = forest
@@ -286,6 +293,7 @@ def test_robustness_radii_agree_with_verify_at_scales(forest: Any, attacker: tp.
     assert (larger == radius / 4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
 def test_the_curve_equals_verify_everywhere(forest: Any, attacker: tp.Attacker) -> None:
     clf, X, y = forest
