@@ -342,10 +342,9 @@ def _as_label(label: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise InvalidInput(f"abstain_label {label!r} is one of the model's labels {known}; choose another")
     if classes.dtype.kind == "U":
         return np.array([str(label)])  # in its own length: it must not be cut to that of the classes
-    entry = np.empty(1, dtype=classes.dtype)
     try:
         with np.errstate(over="ignore"):
-            entry[0] = label
+            entry = np.array([label]).astype(classes.dtype)
         fits = bool(entry.tolist()[0] == label or label != label)
     except (OverflowError, ValueError, TypeError):
         fits = False

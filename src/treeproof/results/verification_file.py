@@ -194,7 +194,8 @@ def _labels_from_json(values: Any, name: str, n: int, dtype: np.dtype[Any]) -> n
     kinds = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,), "O": (str, bool, int, float)}
     if dtype.kind not in kinds:
         raise InvalidInput(f"label_dtype {dtype} is not a dtype of labels")
-    array = np.array(_list(values, name, kinds[dtype.kind], n), dtype=dtype)
+    found = _list(values, name, kinds[dtype.kind], n)
+    array = np.array(found, dtype=object if dtype.kind == "O" else None).astype(dtype)
     if array.tolist() != values:
         raise InvalidInput(f"{name} contains labels that do not fit {dtype}")
     return array

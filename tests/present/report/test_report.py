@@ -170,7 +170,7 @@ def test_large_results_stay_small_and_are_counted_honestly() -> None:
     attacker = tp.Attacker.linf(0.03)
     large = tiled(tp.verify(clf, data, labels, attacker, epsilon=0.01), 100_000 // len(data) + 1)
     start = time.perf_counter()
-    written = tp.report_html(clf, large, max_seconds=4)
+    written = tp.report_html(clf, large, max_seconds=60)
     assert len(written.encode()) < 3_000_000
     assert time.perf_counter() - start < 120
     shown = data_of(written)["entries"]
