@@ -310,8 +310,8 @@ def test_a_missing_field_is_named() -> None:
         ("{", "the text is not a valid verification"),
         ("{}", 'it lacks "format"'),
         ('{"a": ' * 100_000, "the text is not a valid verification"),
-        ('{"format": NaN}', "NaN is not JSON"),
-        ('{"format": -Infinity}', "-Infinity is not JSON"),
+        ('{"format": NaN}', "NaN is not a JSON number"),
+        ('{"format": -Infinity}', "-Infinity is not a JSON number"),
     ],
 )
 def test_text_that_is_not_a_result_is_refused(text: str, message: str) -> None:
@@ -329,7 +329,7 @@ def test_truncated_text_is_refused_wherever_it_ends() -> None:
 def test_numbers_too_large_for_a_double_are_refused() -> None:
     text = result().to_json()
     assert "0.45" in text
-    with pytest.raises(tp.InvalidInput, match="X contains a number that is too large for a double"):
+    with pytest.raises(tp.InvalidInput, match="1e999 is too large for a double"):
         Verification.from_json(text.replace("0.45", "1e999", 1))
 
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.files import parse_json
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._refusals import refuse_voting
 from treeproof.model.builder import LEAF, EnsembleBuilder
@@ -107,7 +108,7 @@ def load_bytes(data: bytes, *, voting: object) -> Ensemble:
     """The exact ensemble of a `.cbm` file (needs catboost) or a `.json` file (does not)."""
     refuse_voting(voting, "CatBoost")
     is_cbm = data[:4] == b"CBM1"
-    content = json.loads(_json_of_cbm(data) if is_cbm else data)
+    content = parse_json(_json_of_cbm(data) if is_cbm else data, constants=True)
     return _ensemble(content, origin="CatBoost model file", source=None)
 
 

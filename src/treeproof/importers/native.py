@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_path, parse_json, write_whole
 from treeproof.importers.registry import Voting, as_ensemble
 from treeproof.model.builder import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
@@ -112,7 +112,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     """The ensemble of such a file; other versions and unknown fields are refused."""
     if voting is not None:
         raise InvalidInput("voting was chosen when the model was saved; leave it out")
-    content = json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    content = parse_json(data)
     if content.get("format") != FORMAT:
         raise InvalidInput(f"its format is {content.get('format')!r}, expected {FORMAT!r}")
     if type(content.get("version")) is not int or content["version"] != VERSION:
@@ -151,18 +151,6 @@ def _check_fields(content: Any, known: tuple[str, ...], where: str, optional: tu
     for name in known:
         if name not in content:
             raise InvalidInput(f"{where} lacks the field {name!r}")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise InvalidInput(f"the field {next(n for n in names if names.count(n) > 1)!r} occurs twice")
-    return content
-
-
-def _no_constant(text: str) -> float:
-    raise InvalidInput(f"{text} is not a JSON number")
 
 
 def _number(value: Any, where: str) -> float:

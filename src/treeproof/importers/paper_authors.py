@@ -7,12 +7,12 @@ tree has one vote, and a tie goes to the label named first.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
 from treeproof.errors import InvalidInput
+from treeproof.files import parse_json
 from treeproof.importers._refusals import WrongVoting
 from treeproof.importers.registry import Voting
 from treeproof.model.builder import EnsembleBuilder
@@ -23,7 +23,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     """The hard-voting ensemble of such a file."""
     if voting == "soft":
         raise WrongVoting("its leaves hold labels, not probabilities: voting is always 'hard'")
-    content = json.loads(data)
+    content = parse_json(data)
     if len(content) != 3:
         raise InvalidInput(f"expected [n_features, labels, trees], got a list of {len(content)} entries")
     n_features, labels, trees = content

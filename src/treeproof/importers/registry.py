@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.files import as_path
+from treeproof.files import as_path, parse_json
 from treeproof.importers._refusals import WrongVoting
 from treeproof.model.ensemble import Ensemble
 
@@ -164,7 +163,7 @@ def is_ubjson(data: bytes) -> bool:
 
 def _kind_of_json(file: Path, data: bytes) -> tuple[str, str]:
     with _reading(file, "JSON file"):
-        content = json.loads(data)
+        content = parse_json(data, constants=True)
     if isinstance(content, list):
         return "model in the paper authors' JSON", "paper_authors"
     if "format" in content:

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.files import parse_json
 from treeproof.importers import _ubjson
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
@@ -90,7 +91,7 @@ class BoosterLabels:
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
     """The exact ensemble of a .json or .ubj file, as `XGBClassifier.load_model` would read it."""
     refuse_voting(voting, "XGBoost")
-    document = _ubjson.parse(data) if is_ubjson(data) else json.loads(data)
+    document = _ubjson.parse(data) if is_ubjson(data) else parse_json(data, constants=True)
     return _ensemble(document, as_wrapper=True, origin="XGBoost file", source=None)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.files import parse_json
 from treeproof.model.per_feature import PerFeature, as_number, as_size
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
@@ -70,7 +71,7 @@ def content_of(result: Any) -> dict[str, Any]:
 
 def fields_of(text: str) -> dict[str, Any]:
     """The fields of the Verification in this JSON text, or ValueError, TypeError, … for anything else."""
-    content = json.loads(text, parse_constant=_refuse_constant)
+    content = parse_json(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'it lacks "format": "{FORMAT}"')
     version = content.get("version")
@@ -147,10 +148,6 @@ def _refuted_from_json(
     return refuted, index
 
 
-def _refuse_constant(token: str) -> Any:
-    raise InvalidInput(f"{token} is not JSON")
-
-
 def _list(values: Any, name: str, kinds: tuple[type, ...], length: int | None = None) -> list[Any]:
     """The list that a file has under this name; its entries must be of exactly these types."""
     if not isinstance(values, list):
@@ -213,13 +210,8 @@ def _rows_to_json(rows: FloatArray) -> list[list[float | None]]:
 
 def _rows_from_json(values: Any, name: str, n: int, width: int) -> FloatArray:
     kinds = (float, int, type(None))
-    rows = np.array(
-        [
-            [math.nan if value is None else value for value in _list(row, name, kinds, width)]
-            for row in _list(values, name, (list,), n)
-        ],
-        dtype=np.float64,
-    ).reshape(n, width)
-    if np.isinf(rows).any():
-        raise InvalidInput(f"{name} contains a number that is too large for a double")
-    return rows
+    rows = [
+        [math.nan if value is None else value for value in _list(row, name, kinds, width)]
+        for row in _list(values, name, (list,), n)
+    ]
+    return np.array(rows, dtype=np.float64).reshape(n, width)

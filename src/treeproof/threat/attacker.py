@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, read_text, write_whole
+from treeproof.files import as_path, parse_json, read_text, write_whole
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
 from treeproof.threat.threat import Threat
@@ -191,7 +191,8 @@ class Attacker:
         """
         text, where = _read_source(source)
         try:
-            content = json.loads(text)
+            # The authors write open ends as Infinity.
+            content = parse_json(text, constants=text.lstrip()[:1] == "[")
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{where} is not JSON: {error}") from None
         if isinstance(content, list):
