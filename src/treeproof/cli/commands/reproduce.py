@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from treeproof.cli import screen
 from treeproof.paper import EXPERIMENTS, Workbench, run
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -39,7 +40,7 @@ def reproduce(name: str, quick: bool, data: Path | None, models: Path | None, ou
         bench = Workbench(out, quick, data, models, jobs, sys.stderr.isatty(), lambda text: click.echo(text, err=True))
         for one in chosen:
             run(one, bench)
-            click.echo(out.joinpath(f"{one}.md").read_text(encoding="utf-8"))
+            screen.put(out.joinpath(f"{one}.md").read_text(encoding="utf-8") + "\n")
     except KeyboardInterrupt:
         click.echo(f"finished cells are in {out}; the same command goes on from there", err=True)
         raise
