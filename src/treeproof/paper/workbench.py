@@ -151,7 +151,7 @@ def _stored(file: Path, cell: Cell) -> Cell | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return content["found"] if content["cell"] == cell and isinstance(content["found"], dict) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

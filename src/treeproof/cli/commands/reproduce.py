@@ -11,6 +11,7 @@ import click
 
 from treeproof.cli import screen
 from treeproof.paper import EXPERIMENTS, Workbench, run
+from treeproof.visible import visible
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 NAMES = "\n".join(f"  {name:18} {text}" for name, text in EXPERIMENTS.items())
@@ -42,6 +43,6 @@ def reproduce(name: str, quick: bool, data: Path | None, models: Path | None, ou
             run(one, bench)
             screen.put(out.joinpath(f"{one}.md").read_text(encoding="utf-8") + "\n")
     except KeyboardInterrupt:
-        click.echo(f"finished cells are in {out}; the same command goes on from there", err=True)
+        click.echo(f"finished cells are in {visible(out)}; the same command goes on from there", err=True)
         raise
-    click.echo(f"{', '.join(chosen)}: {time.perf_counter() - began:.0f} s, in {out}", err=True)
+    click.echo(f"{', '.join(chosen)}: {time.perf_counter() - began:.0f} s, in {visible(out)}", err=True)
