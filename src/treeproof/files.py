@@ -198,7 +198,7 @@ def _replace(file: Path, parts: Iterable[bytes | memoryview]) -> None:
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777
     with _beside(file.parent, mode) as (name, out):
         if old is not None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, AttributeError):  # Windows has no owners to keep
                 os.chown(name, old.st_uid, old.st_gid)
             os.chmod(name, mode)
         with out:

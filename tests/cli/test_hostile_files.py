@@ -166,6 +166,7 @@ BAD: dict[str, tuple[str, Callable[[], bytes | str], str]] = {
     "many columns": ("d.csv", lambda: "a," * 10**4 + "b\n", f"{LARGE}d.csv, with 1 rows and 10,001 columns"),
     "many columns over many lines": ("d.csv", lambda: '"a\n",' * 10**4 + "b\n", f"{LARGE}d.csv, with 1 rows and "),
     "many rows": ("d.csv", lambda: "a,b,c,label\n" + "1,2,3,0\n" * 40_000, f"{LARGE}d.csv, with 32,768 rows and 4"),
+    "a long line": ("d.csv", lambda: "a,b\n" + ",".join(["1" * 110_000] * 10), f"{LARGE}one line of d.csv takes"),
     "a long field": ("d.csv", lambda: f'a,b,c,label\n"{"y" * 200_000}",1,2,1\n', "not a CSV file: field larger"),
     "no UTF-8": ("d.csv", lambda: b"a,b,c,label\n1,2,3,\xff\n", "d.csv is not a text file in UTF-8"),
 }  # fmt: skip

@@ -231,7 +231,8 @@ def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     if X is None:
         raise InvalidInput("--relative needs data to take the ranges from")
     known = np.where(np.isnan(X), -np.inf, X).max(axis=0), np.where(np.isnan(X), np.inf, X).min(axis=0)
-    size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
+    with np.errstate(over="ignore"):  # such a range is infinite
+        size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
     if not (size > 0).any():
         raise InvalidInput(
             "no feature varies in the data, so fractions of its ranges are 0; give more rows with --ranges"

@@ -8,7 +8,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -33,7 +33,7 @@ NPZ_ARRAYS = ("X", "y", "feature_names")
 COLUMN_BYTES = 1024
 """What a column takes beside its values: its name, and its arrays while they are read."""
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
 """What stands for a missing value in a text file, in lower case."""
 
 
@@ -101,7 +101,7 @@ class Table:
         if values.dtype.kind not in "biufOU":
             raise InvalidInput(f"{self.source}, column {column!r}: {values.dtype} is not a type of labels")
         for row, value in enumerate(values.tolist() if values.dtype.kind == "O" else ()):
-            if not isinstance(value, (str, bool, int, float, type(None))):
+            if not isinstance(value, Hashable):
                 raise InvalidInput(f"{self.source}, row {row}, column {column!r}: {value!r} is not a label")
         if ensemble is None:
             return self._new_labels(column, _plain_labels(values))
@@ -126,7 +126,7 @@ class Table:
         if values.dtype.kind in "biu":
             return values
         for row, value in enumerate(values.tolist()):
-            if value is None or value == "" or value != value:
+            if value == "" if isinstance(value, str) else str(value).lower() in MISSING:
                 raise InvalidInput(f"{self.source}, row {row}, column {column!r}: the label is missing")
             if values.dtype.kind == "f":
                 raise InvalidInput(
@@ -212,7 +212,8 @@ class _Lines:
         """What the record being read can have; it may go over several lines. Whoever has read it sets this to 0."""
 
     def __iter__(self) -> Iterator[str]:
-        while line := self.text.readline(self.max_bytes):
+        while line := self.text.readline(self.max_bytes + 1):
+            check_bytes(f"one line of {self.file}", len(line), self.max_bytes)
             self.columns += 1 + line.count(self.delimiter)
             _check_shape(self.file, 1, self.columns, self.max_bytes)
             yield line
