@@ -13,6 +13,7 @@ import re
 import secrets
 import stat
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,8 +88,8 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise InvalidInput(f"{next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise InvalidInput(f"{twice!r} occurs twice in one object")
     return content
 
 
