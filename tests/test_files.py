@@ -42,9 +42,9 @@ def test_what_readers_could_take_differently_is_refused(text: str, message: str)
 
 
 def test_a_key_that_occurs_twice_is_found_at_once_among_many() -> None:
-    text = json.dumps({f"key {i}": i for i in range(200_000)})
-    with pytest.raises(tp.InvalidInput, match="'key 199999' occurs twice in one object"):
-        parse_json(text[:-1] + ', "key 199999": 0}')
+    text = json.dumps({f"key {i}": i for i in range(60_000)})
+    with pytest.raises(tp.InvalidInput, match="'key 59999' occurs twice in one object"):
+        parse_json(text[:-1] + ', "key 59999": 0}')
 
 
 def test_everything_else_is_read_as_python_reads_it() -> None:
