@@ -13,6 +13,7 @@ SOURCE = Path(treeproof.__file__).parent
 
 # Top to bottom; a folder is one room.
 ROOMS = [
+    "visible",
     "errors",
     "files",
     "_kernels",

@@ -15,7 +15,7 @@ import treeproof as tp
 from tests.support.adapters import as_attacker
 from tests.support.results import changed
 from tests.support.strategies import Case, cases
-from treeproof.check.results import check_verification
+from treeproof.check.results import check_verification, drawn
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
 
@@ -92,3 +92,17 @@ def test_lp_attackers_have_their_counterexamples_checked() -> None:
     counts = check_verification(clf, lp)
     assert counts["proofs"] == 0 and counts["proofs not checked"] == int((lp.stability == P).sum())
     assert counts["counterexamples"] == int((lp.stability == R).sum()) > 0
+
+
+def test_nobody_knows_a_sample_before_it_is_drawn() -> None:
+    drawn_without = {tuple(drawn(1000, 5, None).tolist()) for _ in range(10)}
+    assert len(drawn_without) == 10 and all(len(set(one)) == 5 for one in drawn_without)
+    assert drawn(1000, 5, 7).tolist() == drawn(1000, 5, 7).tolist() != drawn(1000, 5, 8).tolist()
+    assert drawn(3, 5, None).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("sample", "seed"), [(0, None), (2.5, None), (True, None), (2, -1), (2, "x")])
+def test_samples_and_seeds_are_whole_numbers(sample: Any, seed: Any) -> None:
+    clf, result = question()
+    with pytest.raises(tp.InvalidInput, match="must be a whole number of at least"):
+        check_verification(clf, result, sample, seed)

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from treeproof.cli import tables
-from treeproof.cli.tables import read_table
+from treeproof.cli.tables import Table, read_table
 
 X = np.array([[0.1, 2.0], [np.nextafter(0.1, 1), -3.5], [1e-300, 7.0], [0.25, 0.0]])
 Y = np.array([0, 1, 1, 0])
@@ -124,6 +124,21 @@ def test_bad_files_are_refused_in_one_line(name: str, content: bytes | None, mes
 def test_a_label_column_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(tp.InvalidInput, match=r"no column 'class'; it has 'age', 'income', 'label'"):
         read_table(write(tmp_path / "d.csv")).labels("class", model())
+
+
+def test_labels_of_mixed_types_are_text_in_training_and_lists_are_none() -> None:
+    def labels(*values: object) -> np.ndarray:
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        return Table("d.parquet", {"y": column}, True).labels("y")
+
+    assert labels("a", 1.0, 2, True).tolist() == ["a", "1", "2", "True"]
+    assert labels(1, 2.0, "3").tolist() == [1, 2, 3]
+    for missing in (None, np.nan, "", pd.NA):
+        with pytest.raises(tp.InvalidInput, match="d.parquet, row 1, column 'y': the label is missing"):
+            labels("a", missing)
+    with pytest.raises(tp.InvalidInput, match=r"row 1, column 'y': \[1\] is not a label"):
+        labels("a", [1])
 
 
 def test_arrays_with_python_objects_are_not_unpickled(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import math
@@ -209,7 +210,7 @@ def test_labels_that_json_cannot_hold_are_refused() -> None:
 
 
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(tp.InvalidInput, match="cannot write .*: No such file"):
+    with pytest.raises(tp.InvalidInput, match="cannot write .*: .*none is not a folder"):
         result().to_json(tmp_path / "none" / "result.json")
     with pytest.raises(tp.InvalidInput, match="expected a path, got 3"):
         result().to_json(3)  # type: ignore[arg-type]
@@ -232,6 +233,8 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"label_dtype": "|i1", "y": [0, 0, 0, 300]}, "is not a valid verification"),
     ({"label_dtype": "nonsense"}, "is not a valid verification"),
     ({"label_dtype": 7}, "label_dtype has the wrong type: 7"),
+    ({"label_dtype": "i4," * 1000}, "label_dtype .* is not a dtype of labels"),
+    ({"label_dtype": "<U1000000000"}, "label_dtype '<U1000000000' is not a dtype of labels"),
     ({"stability": [0, 1, 2]}, "stability has 3 entries instead of 4"),
     ({"stability": [0, 1, 2, 3]}, "3 is not a valid Outcome"),
     ({"stability": [0, 1, 2, 300]}, "300 is not a valid Outcome"),
@@ -373,3 +376,40 @@ def test_notebooks_run_no_name_as_code() -> None:
     nasty = "<script>alert(1)</script>"
     shown = result(classes=(nasty, "b"), names=(nasty, "income"))._repr_html_()
     assert "<script" not in shown and "&lt;script&gt;" in shown
+
+
+def test_labels_take_no_more_memory_than_allowed() -> None:
+    content = json.loads(result().to_json())
+    n = len(content["y"])
+    labels = {name: ["a"] * n for name in ("y", "predicted", "neighbour_label", "attacked_label")}
+    for change in ({"label_dtype": "<U99999999"}, {"label_dtype": "<U1", "y": ["a"] * (n - 1) + ["b" * 10**6]}):
+        text = json.dumps(content | labels | change)
+        with pytest.raises(tp.InvalidInput, match="max_bytes is 1,500,000, but y takes"):
+            Verification.from_json(text, max_bytes=1_500_000)
+    assert Verification.from_json(json.dumps(content | labels | {"label_dtype": "<U9"})).y.dtype == "<U9"
+
+
+def test_rows_are_not_wider_than_memory_where_there_are_none() -> None:
+    content = json.loads(result().to_json())
+    empty = {name: [] for name, value in content.items() if isinstance(value, list) and name != "epsilons"}
+    content |= empty | {"resilience": [[] for _ in content["epsilons"]], "feature_names": None, "n_features": 10**12}
+    content |= {"epsilon_names": None}
+    with pytest.raises(tp.InvalidInput, match="max_bytes is .*, but one row takes 8,000,000,000,000"):
+        Verification.from_json(json.dumps(content))
+
+
+def test_large_files_are_refused_unread(tmp_path: Path) -> None:
+    with open(tmp_path / "r.json", "wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(tp.InvalidInput, match="max_bytes is 1,073,741,824, but .*r.json takes 1,099,511,627,776"):
+        Verification.from_json(tmp_path / "r.json")
+
+
+def test_a_table_for_spreadsheets_has_no_formulas(tmp_path: Path) -> None:
+    named = dataclasses.replace(result(), feature_names=("=a", "b"), y=np.array(["=x", "-1", "+y", "z"]))
+    named.to_csv(tmp_path / "r.csv")
+    neutral = csv.DictReader((tmp_path / "r.csv").read_text(encoding="utf-8").splitlines())
+    assert [line["label"] for line in neutral] == ["'=x", "-1", "'+y", "z"]
+    named.to_csv(tmp_path / "r.csv", raw=True)
+    raw = csv.DictReader((tmp_path / "r.csv").read_text(encoding="utf-8").splitlines())
+    assert [line["label"] for line in raw] == ["=x", "-1", "+y", "z"]

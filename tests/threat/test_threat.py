@@ -7,6 +7,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -206,11 +207,33 @@ def test_the_authors_file_is_read() -> None:
         ("[[-1, 1, true, false, 1]]", "entry 0: the end -1 is open; treeproof's intervals are closed"),
         ("[[1, -1, false, false, 1]]", "interval of feature 0 .* is empty"),
         ('[[-1, 1, false, false, "a"]]', "cost of feature 0 must be a number, got 'a'"),
+        ("[[true, 1, false, false, 1]]", "interval of feature 0 must be a number, got True"),
+        ('[["1j", 1, false, false, 1]]', "interval of feature 0 must be a number, got '1j'"),
+        (f"[[-{10**400}, 1, false, false, 1]]", "interval of feature 0 .* is too large for a double"),
+        ('[[-1, 1, "no", false, 1]]', "entry 0: left_open and right_open are true or false"),
+        ("[" * 900 + "]" * 900, "entry 0: expected"),
     ],
 )
 def test_bad_attacker_files_are_refused(text: str, message: str) -> None:
     with pytest.raises(tp.InvalidInput, match=message):
         tp.Attacker.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": True}, "has version True"),
+        ({"radius": False}, "radius must be a number, got False"),
+        ({"radius": "0"}, "radius must be a number, got '0'"),
+        ({"budget": True}, "budget must be a number, got True"),
+        ({"budget": 10**400}, "budget .* is too large for a double"),
+        ({"power": True, "radius": 1}, "p must be a whole number"),
+    ],
+)
+def test_what_is_nearly_a_number_in_an_attacker_file_is_refused(change: dict[str, Any], message: str) -> None:
+    content = json.loads(tp.Attacker((-1, 1)).to_json()) | change
+    with pytest.raises(tp.InvalidInput, match=message):
+        tp.Attacker.from_json(json.dumps(content))
 
 
 @pytest.mark.parametrize("field", ["intervals", "costs", "domain"])

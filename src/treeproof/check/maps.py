@@ -9,24 +9,25 @@ from typing import Any
 import numpy as np
 
 from treeproof.check.prover import Range, _Prover
+from treeproof.check.results import drawn
 from treeproof.errors import SoundnessError
 from treeproof.importers import as_ensemble
 from treeproof.results.verdicts import Status
 from treeproof.threat.attacker import Attacker
 
 
-def check_map(model: Any, attacker: Attacker, smap: Any, sample: int | None = None, seed: int = 0) -> int:
+def check_map(model: Any, attacker: Attacker, smap: Any, sample: int | None = None, seed: int | None = None) -> int:
     """Proves every box of a stability map again (or a random `sample` of them), and that the boxes tile the space.
 
-    Uses only doubles and plain walks of the trees. Raises SoundnessError with the first box that does not hold;
-    returns how many boxes were proved. Nothing is claimed about OPEN boxes, so nothing is checked.
+    A sample is drawn as by `check_verification`. Uses only doubles and plain walks of the trees. Raises SoundnessError
+    with the first box that does not hold; returns how many boxes were proved. Nothing is claimed about OPEN boxes, so
+    nothing is checked.
     """
     ensemble = as_ensemble(model)
     prover = _Prover(ensemble, attacker)
     decided = [(box, status) for box, status in _tiles(smap) if status != Status.OPEN]
-    if sample is not None and sample < len(decided):
-        chosen = np.random.default_rng(seed).choice(len(decided), size=sample, replace=False)
-        decided = [decided[i] for i in sorted(chosen.tolist())]
+    if sample is not None:
+        decided = [decided[i] for i in drawn(len(decided), sample, seed).tolist()]
     for box, status in decided:
         holds = prover.is_stable(box) if status == 0 else prover.is_unstable(box)
         if not holds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.check.evidence import is_witness, predict_row
 from treeproof.check.prover import _Prover, _TooManyBoxes
@@ -16,20 +17,19 @@ from treeproof.threat.epsilon import bind_epsilon
 
 
 def check_verification(
-    model: Any, result: Verification, sample: int | None = None, seed: int = 0, most_boxes: int = 500
+    model: Any, result: Verification, sample: int | None = None, seed: int | None = None, most_boxes: int = 500
 ) -> dict[str, int]:
     """Checks every row of a result (or a random `sample` of them) again: labels, counterexamples and proofs.
 
-    Raises SoundnessError with the first row that does not hold. Returns how many labels, counterexamples and proofs
-    were checked, and how many proofs were not: those that take more than `most_boxes` boxes, those for Lp attackers,
-    and those for rows with missing values.
+    The sample is drawn from the operating system's randomness, so that nobody can tell before which rows it will be,
+    unless a `seed` repeats one. Raises SoundnessError with the first row that does not hold. Returns how many labels,
+    counterexamples and proofs were checked, and how many proofs were not: those that take more than `most_boxes` boxes,
+    those for Lp attackers, and those for rows with missing values.
     """
     ensemble, attacker = as_ensemble(model), result.attacker
     if attacker is None:
         raise InvalidInput("the result does not name its attacker")
-    rows = np.arange(len(result))
-    if sample is not None and sample < len(rows):
-        rows = np.sort(np.random.default_rng(seed).choice(rows, size=sample, replace=False))
+    rows = np.arange(len(result)) if sample is None else drawn(len(result), sample, seed)
     prover = _Prover(ensemble, attacker, most_boxes) if attacker.power is None else None
     threat = attacker.bind(ensemble)
     counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
@@ -61,6 +61,14 @@ def check_verification(
             _hold(holds, row, f"is not stable within ε = {epsilon}")
             counts["proofs"] += 1
     return counts
+
+
+def drawn(n: int, sample: int, seed: int | None) -> npt.NDArray[np.int64]:
+    """The places, in order, of a random sample out of n; without a seed, the operating system's randomness decides."""
+    for name, value, least in (("sample", sample, 1), ("seed", seed, 0)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least):
+            raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}", argument=name)
+    return np.sort(np.random.default_rng(seed).choice(n, size=min(n, sample), replace=False))
 
 
 def _claims(result: Verification, row: int) -> tuple[list[Any], list[Any]]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 from treeproof import __version__
+from treeproof.cli import screen
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
+from treeproof.visible import shortened, visible
 
 COMMANDS = {
     "demo": "demo",
@@ -49,24 +53,46 @@ def program() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input) or 130 (Ctrl-C)."""
+    screen.begin()
+    code = _run(arguments)
+    missing = screen.lost()
+    if missing:
+        code = _refused(f"cannot write to standard output: {missing}")
+    sys.exit(code)
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Runs a command, says what went wrong, and returns the exit code."""
+    stdout = sys.stdout
     try:
-        sys.exit(program.main(arguments, prog_name="treeproof", standalone_mode=False))
+        return int(program.main(arguments, prog_name="treeproof", standalone_mode=False) or 0)
+    except SystemExit as ended:
+        # If a pipe is closed, click wraps it and ends with 1; but whoever closed it has seen enough.
+        return int(ended.code or 0) if sys.stdout is stdout else 0
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        sys.exit(2)
+        screen.put(error.format_message() + "\n")
+        return 2
     except click.ClickException as error:
-        _stop(error.format_message())
+        return _refused(error.format_message())
     except InvalidInput as error:
-        _stop(_in_options(error))
+        return _refused(_in_options(error))
     except (UnsupportedModel, SoundnessError) as error:
-        _stop(str(error))
+        return _refused(str(error))
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever reads the output has seen enough; nothing more must be written to it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _complain("interrupted")
+        return 130
+    except MemoryError as error:
+        return _refused(f"there is not enough memory{f': {error}' if str(error) else ''}")
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:  # click's own printing
+            screen.lose(error)
+            return 2
+        if os.environ.get("TREEPROOF_TRACEBACK"):
+            traceback.print_exc()
+        return _refused(
+            f"unexpected {type(error).__name__}: {error} (this is a bug; please report it, with what is printed if "
+            "TREEPROOF_TRACEBACK=1 is set)"
+        )
 
 
 OPTIONS = {
@@ -74,11 +100,14 @@ OPTIONS = {
     "budget": "--budget",
     "classes": "--classes",
     "max_boxes": "--max-boxes",
+    "max_bytes": "--max-bytes",
     "max_depth": "--depth",
     "max_seconds": "--max-seconds",
     "n_estimators": "--trees",
     "n_jobs": "--jobs",
     "p": "--norm",
+    "sample": "--sample",
+    "seed": "--seed",
     "timeout": "--timeout",
 }
 """What the library's arguments are called here."""
@@ -86,6 +115,7 @@ OPTIONS = {
 WAYS_OUT = {
     "allow_pickle": "or use --allow-pickle if you trust the file",
     "attacker": "use treeproof verify, or --delta",
+    "max_bytes": "raise --max-bytes if you trust the file",
     "p": "for L0 use --l0",
 }
 """What to do instead, where that differs from Python."""
@@ -98,6 +128,11 @@ def _in_options(error: InvalidInput) -> str:
     return error.of(OPTIONS.get(error.argument, error.argument), WAYS_OUT.get(error.argument, ""))
 
 
-def _stop(message: str) -> NoReturn:
-    click.echo(f"treeproof: {' '.join(message.split())}", err=True)
-    sys.exit(2)
+def _refused(message: str) -> int:
+    _complain(f"treeproof: {shortened(visible(' '.join(message.split())), screen.MAX_CHARACTERS)}")
+    return 2
+
+
+def _complain(line: str) -> None:
+    with suppress(OSError):  # nobody listens there
+        click.echo(line, err=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from treeproof.cli import screen
 from treeproof.errors import InvalidInput
+from treeproof.files import MAX_BYTES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 
     from treeproof import Attacker, Ensemble
     from treeproof.cli.tables import Table
+
+MAX_JOBS = 10_000
+"""More workers than any machine runs."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +54,38 @@ def data_options(command: F) -> F:
         click.argument("data"),
         click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
         click.option("--drop", default="", metavar="COL,…", help="Columns that are neither features nor the label."),
+        max_bytes_option,
+    )(command)
+
+
+def max_bytes_option(command: F) -> F:
+    """Adds how large files may be."""
+    return click.option(
+        "--max-bytes",
+        type=click.IntRange(min=1),
+        default=MAX_BYTES,
+        show_default=True,
+        metavar="N",
+        help="The most memory that the content of a file may take.",
+    )(command)
+
+
+def jobs_option(command: F) -> F:
+    """Adds how many workers there are."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(max=MAX_JOBS),
+        default=-1,
+        show_default="all cores",
+        metavar="N",
+        help="How many workers.",
+    )(command)
+
+
+def raw_csv_option(command: F) -> F:
+    """Adds that CSV output is written as it is."""
+    return click.option(
+        "--raw-csv", is_flag=True, help="Do not put an apostrophe before text that a spreadsheet takes for a formula."
     )(command)
 
 
@@ -99,13 +133,18 @@ class AttackerChoice:
     relative: bool
     ranges: str | None
 
+    @property
+    def files(self) -> dict[str, str | None]:
+        """The files that the options name."""
+        return {"--attacker": self.attacker_file, "--ranges": self.ranges}
+
     def reference(
-        self, label: str, drop: str, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
+        self, source: Source, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
     ) -> npt.NDArray[np.float64] | None:
-        """The rows whose ranges --relative refers to: those of --ranges, else X."""
+        """The rows whose ranges --relative refers to: those of --ranges, read like the data, else X."""
         if self.ranges is not None and not self.relative:
             raise InvalidInput("--ranges needs --relative")
-        return X if self.ranges is None else read_rows(self.ranges, label, drop, ensemble).X
+        return X if self.ranges is None else replace(source, file=self.ranges).rows(ensemble).X
 
     def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
         """The attacker on this model; with --relative, scaled by the ranges of these rows."""
@@ -192,7 +231,8 @@ def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     if X is None:
         raise InvalidInput("--relative needs data to take the ranges from")
     known = np.where(np.isnan(X), -np.inf, X).max(axis=0), np.where(np.isnan(X), np.inf, X).min(axis=0)
-    size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
+    with np.errstate(over="ignore"):  # such a range is infinite
+        size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
     if not (size > 0).any():
         raise InvalidInput(
             "no feature varies in the data, so fractions of its ranges are 0; give more rows with --ranges"
@@ -207,7 +247,8 @@ def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64])
     if attacker.power is not None:
         raise InvalidInput("--relative needs a reach per feature, but the attacker in the file has a radius")
     threat = attacker.bind(ensemble)
-    intervals = [(float(low * r), float(high * r)) for low, high, r in zip(threat.low, threat.high, by, strict=True)]
+    ends = zip(threat.low.tolist(), threat.high.tolist(), by.tolist(), strict=True)
+    intervals = [(low * r, high * r) for low, high, r in ends]
     domain = list(zip(threat.domain_low.tolist(), threat.domain_high.tolist(), strict=True))
     return tp.Attacker(
         intervals,
@@ -252,25 +293,6 @@ def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64] | None,
     return {name: one * float(wide[ensemble.feature_index(name)]) for name, one in size.items()}
 
 
-def check_writable(*paths: str | None) -> None:
-    """Refuses files that cannot be written before any work is done for them."""
-    for path in paths:
-        if path is None:
-            continue
-        obstacle = _obstacle(Path(path))
-        if obstacle:
-            raise InvalidInput(f"cannot write {path}: {obstacle}")
-
-
-def _obstacle(file: Path) -> str:
-    """Why the file cannot be written; nothing if it can."""
-    if file.is_dir():
-        return "it is a folder"
-    if not file.parent.is_dir():
-        return f"{file.parent} is not a folder"
-    return "" if os.access(file.parent, os.W_OK) else f"{file.parent} cannot be written to"
-
-
 class ModelRows(NamedTuple):
     """Rows of a file as a model takes them."""
 
@@ -282,17 +304,27 @@ class ModelRows(NamedTuple):
     """Whether the file names its columns and the model does not, so that their order is all there is to go by."""
 
 
-def read_rows(data: str, label: str, drop: str, ensemble: Ensemble) -> ModelRows:
-    """The rows of a file, in the order of the model's features."""
-    from treeproof.cli.tables import read_table
+@dataclass(frozen=True)
+class Source:
+    """A data file, and how it is to be read."""
 
-    table = read_table(data)
-    leave_out = tuple(name for name in (label, *listed(drop)) if name in table.columns or name != label)
-    columns, known = table.columns_of(ensemble, leave_out)
-    by_position = table.named and not known
-    if by_position:
-        ensemble = replace(ensemble, feature_names=tuple(columns))
-    return ModelRows(table, ensemble.check_rows(table.rows(ensemble, leave_out)), ensemble, by_position)
+    file: str
+    label: str
+    drop: str
+    max_bytes: int
+
+    def rows(self, ensemble: Ensemble) -> ModelRows:
+        """The rows of the file, in the order of the model's features."""
+        from treeproof.cli.tables import read_table
+
+        table = read_table(self.file, self.max_bytes)
+        names = (self.label, *listed(self.drop))
+        leave_out = tuple(name for name in names if name in table.columns or name != self.label)
+        columns, known = table.columns_of(ensemble, leave_out)
+        by_position = table.named and not known
+        if by_position:
+            ensemble = replace(ensemble, feature_names=tuple(columns))
+        return ModelRows(table, ensemble.check_rows(table.rows(ensemble, leave_out)), ensemble, by_position)
 
 
 def say_assumed(rows: ModelRows) -> None:

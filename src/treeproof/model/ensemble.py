@@ -16,6 +16,7 @@ from treeproof.errors import InvalidInput
 from treeproof.model.grid import Grid
 from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
+from treeproof.visible import visible
 
 
 class _WalkArrays(NamedTuple):
@@ -337,6 +338,6 @@ class Ensemble:
 
     def __repr__(self) -> str:
         return (
-            f"Ensemble({self.origin}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
+            f"Ensemble({visible(self.origin)}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
             f"{self.n_classes} classes)"
         )

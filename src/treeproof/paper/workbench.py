@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import treeproof as tp
-from treeproof.files import write_parts, write_whole
+from treeproof.files import obstacle, write_parts, write_whole
 
 Cell = dict[str, Any]
 """The settings of one measurement, and later its results: a row of a table."""
@@ -53,10 +53,16 @@ class Workbench:
     say: Callable[[str], None] = field(default=lambda _: None)
 
     def __post_init__(self) -> None:
+        self._make(self.out)
+        problem = obstacle(self.out / "cells.json")
+        if problem:
+            raise tp.InvalidInput(f"cannot write to {self.out}: {problem}")
+
+    def _make(self, folder: Path) -> None:
         try:
-            self.out.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise tp.InvalidInput(f"cannot use the folder {self.out}: {error.strerror}") from None
+            raise tp.InvalidInput(f"cannot use the folder {folder}: {error.strerror}") from None
 
     # --- cells -------------------------------------------------------------------------------------------------------
 
@@ -69,7 +75,7 @@ class Workbench:
                 found, began = _stored(file, cell), time.perf_counter()
                 if found is None:
                     found = measure(self, cell)
-                    file.parent.mkdir(parents=True, exist_ok=True)
+                    self._make(file.parent)
                     write_whole(file, json.dumps({"cell": cell, "found": found}, indent=1))
                     took = f"{time.perf_counter() - began:.1f} s"
                 else:
@@ -145,7 +151,7 @@ def _stored(file: Path, cell: Cell) -> Cell | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return content["found"] if content["cell"] == cell and isinstance(content["found"], dict) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

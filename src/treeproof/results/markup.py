@@ -7,14 +7,16 @@ import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
+from treeproof.visible import visible
+
 
 def escape(value: object) -> str:
-    """The value as text that is harmless anywhere in HTML, attributes included.
+    r"""The value as text that is harmless anywhere in HTML, attributes included.
 
-    >>> escape("<script>")
-    '&lt;script&gt;'
+    >>> escape("<script>"), escape("a\u202eb")
+    ('&lt;script&gt;', 'a\\u202eb')
     """
-    return html.escape(str(value), quote=True)
+    return html.escape(visible(value), quote=True)
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.markup import change
+from treeproof.visible import visible
 
 
 class Outcome(enum.IntEnum):
@@ -106,7 +107,7 @@ class Witness:
     def in_words(self, most: int = 4) -> str:
         """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`."""
         called = "feature " if self.feature_names is None else ""
-        moves = [f"{called}{name} {change(*ends)}" for name, ends in self.moved.items()]
+        moves = [f"{called}{visible(name)} {change(*ends)}" for name, ends in self.moved.items()]
         return ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -16,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, read_text, write_whole
+from treeproof.files import MAX_BYTES, as_csv, as_path, read_text, write_whole
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, short
 from treeproof.results.verification_file import content_of, fields_of
 from treeproof.threat.attacker import Attacker
+from treeproof.visible import visible
 
 MAX_WITNESSES, MAX_CHARACTERS = 5, 120
 """What a notebook shows at most: counterexamples, and characters of the attacker."""
@@ -163,14 +162,14 @@ class Verification:
 
         return pd.DataFrame(self._columns(), index=self.index)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Writes the same table as a CSV file, without pandas."""
+    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
+        """Writes the same table as a CSV file, without pandas.
+
+        Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
+        """
         columns = self._columns()
-        text = io.StringIO(newline="")
-        lines = csv.writer(text, lineterminator="\n")
-        lines.writerow(columns)
-        lines.writerows(zip(*columns.values(), strict=True))
-        write_whole(as_path(path), text.getvalue())
+        lines = [list(columns), *zip(*columns.values(), strict=True)]
+        write_whole(as_path(path), as_csv(lines, raw))
 
     def _columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {
@@ -211,22 +210,27 @@ class Verification:
         return text
 
     @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> Verification:
-        """The result in a JSON file, or in JSON text that starts with a brace."""
+    def from_json(cls, source: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Verification:
+        """The result in a JSON file, or in JSON text that starts with a brace.
+
+        A file of more than `max_bytes`, or with labels that would take more in memory, is refused.
+        """
         if isinstance(source, str) and source.lstrip()[:1] == "{":
             text, where = source, "the text"
         else:
             where = str(as_path(source))
-            text = read_text(as_path(source))
+            text = read_text(as_path(source), max_bytes)
         try:
-            return cls(**fields_of(text))
+            return cls(**fields_of(text, max_bytes))
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            if isinstance(error, InvalidInput) and error.argument == "max_bytes":
+                raise
             raise InvalidInput(f"{where} is not a valid verification: {error}") from None
 
     def __repr__(self) -> str:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
-            parts.append(f"resilience {short(Bounds.of(outcomes))} at {name}")
+            parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
         if self.interrupted:
             parts.append("interrupted")
         return f"Verification({', '.join(parts)})"

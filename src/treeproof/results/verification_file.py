@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.files import parse_json
+from treeproof.files import check_bytes, parse_json
 from treeproof.model.per_feature import PerFeature, as_number, as_size
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
@@ -35,6 +36,9 @@ _SCALARS: dict[str, tuple[type, ...]] = {
     "boxes": (int,),
     "label_dtype": (str,),
 }
+# The dtypes of labels, and what JSON has for each of them.
+_DTYPE = re.compile(r"[<>|=]?[biufUO]\d{0,9}")
+_KINDS = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,), "O": (str, bool, int, float)}
 _FIELDS = {
     *("format", "version", "feature_names", "epsilons", "epsilon_names", "stability", "resilience", "refuted"),
     *_SCALARS,
@@ -69,7 +73,7 @@ def content_of(result: Any) -> dict[str, Any]:
     }
 
 
-def fields_of(text: str) -> dict[str, Any]:
+def fields_of(text: str, max_bytes: int) -> dict[str, Any]:
     """The fields of the Verification in this JSON text, or ValueError, TypeError, … for anything else."""
     content = parse_json(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -91,11 +95,15 @@ def fields_of(text: str) -> dict[str, Any]:
     called = content["epsilon_names"]
     if called is not None:
         called = tuple(_list(called, "epsilon_names", (str,), len(epsilons)))
+    if not _DTYPE.fullmatch(content["label_dtype"]):
+        raise InvalidInput(f"label_dtype {content['label_dtype'][:40]!r} is not a dtype of labels")
     dtype = np.dtype(content["label_dtype"])
-    attacker = content["attacker"]
+    attacker, rows = content["attacker"], _table_from_json(content, n, width, len(epsilons))
+    # Where there are no rows, nothing else says how wide they can be.
+    check_bytes("one row", 8 * width, max_bytes)
     return {
-        "rows": _table_from_json(content, n, width, len(epsilons)),
-        **{name: _labels_from_json(content[name], name, n, dtype) for name in _LABELS},
+        "rows": rows,
+        **{name: _labels_from_json(content[name], name, n, dtype, max_bytes) for name in _LABELS},
         "epsilons": epsilons,
         "epsilon_names": called,
         "feature_names": None if names is None else tuple(names),
@@ -187,11 +195,11 @@ def _plain_label(label: Any) -> Any:
     return plain
 
 
-def _labels_from_json(values: Any, name: str, n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    kinds = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,), "O": (str, bool, int, float)}
-    if dtype.kind not in kinds:
-        raise InvalidInput(f"label_dtype {dtype} is not a dtype of labels")
-    found = _list(values, name, kinds[dtype.kind], n)
+def _labels_from_json(values: Any, name: str, n: int, dtype: np.dtype[Any], max_bytes: int) -> npt.NDArray[Any]:
+    found = _list(values, name, _KINDS[dtype.kind], n)
+    # Every label of an array takes as much as the longest, and as much as the file says.
+    longest = max(map(len, found), default=0) if dtype.kind == "U" else 0
+    check_bytes(name, max(n, 1) * max(dtype.itemsize, 4 * longest), max_bytes)
     array = np.array(found, dtype=object if dtype.kind == "O" else None).astype(dtype)
     if array.tolist() != values:
         raise InvalidInput(f"{name} contains labels that do not fit {dtype}")

@@ -206,7 +206,7 @@ class Attacker:
         fields = {"format", "version", "intervals", "costs", "budget", "domain", "power", "radius"}
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InvalidInput(f'{where} is not an attacker: it lacks "format": "{FORMAT}"')
-        if content.get("version") != VERSION:
+        if type(content.get("version")) is not int or content["version"] != VERSION:
             raise InvalidInput(
                 f"{where} has version {content.get('version')!r}; this treeproof reads version {VERSION}"
             )
@@ -217,7 +217,7 @@ class Attacker:
         if domain is not None:
             domain = PerFeature.from_json(domain, "domain", _interval_from_json)
         costs = PerFeature.from_json(content["costs"], "cost", _as_cost)
-        if content["power"] is None and content["radius"] == 0:
+        if content["power"] is None and as_number(content["radius"], "radius") == 0:
             return cls(intervals, costs=costs, budget=content["budget"], domain=domain)
         attacker = cls.lp(content["power"], content["radius"], features=intervals.keys, domain=domain)
         if attacker.intervals != intervals or attacker.costs != costs or content["budget"] is not None:
@@ -236,6 +236,8 @@ class Attacker:
                 )
             low, high, low_open, high_open, cost = row
             for end, is_open in ((low, low_open), (high, high_open)):
+                if is_open not in (False, True):
+                    raise InvalidInput(f"{where}, entry {number}: left_open and right_open are true or false")
                 if is_open and not (isinstance(end, float) and math.isinf(end)):
                     raise InvalidInput(
                         f"{where}, entry {number}: the end {end!r} is open; treeproof's intervals are closed"

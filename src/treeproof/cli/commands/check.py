@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import load, model_options
+from treeproof.cli.options import load, max_bytes_option, model_options
 from treeproof.errors import InvalidInput
 
 
@@ -15,8 +16,9 @@ from treeproof.errors import InvalidInput
 @model_options
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which ones are drawn.")
-def check(evidence: str, sample: int | None, seed: int, **model: Any) -> None:
+@click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
+@max_bytes_option
+def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, **model: Any) -> None:
     """Does the EVIDENCE, a result (--json) or a map (.tpm), hold for MODEL? By the definitions, without the engines.
 
     \b
@@ -26,15 +28,17 @@ def check(evidence: str, sample: int | None, seed: int, **model: Any) -> None:
     import treeproof as tp
     from treeproof import check as plain
 
-    if sample is not None and sample < 1:
-        raise InvalidInput(f"--sample must be at least 1, got {sample}")
+    if seed is not None and sample is None:
+        raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
+    given, seed = seed, secrets.randbits(64) if seed is None else seed
     ensemble = load(**model)
     if evidence.endswith(".tpm"):
         smap = tp.StabilityMap.load(evidence, ensemble)
         proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed)
         screen.say(f"holds      {proved} of {smap.n_boxes} boxes proved again, and all boxes tile the space")
+        _say_drawn(sample, given, seed)
         return
-    result = tp.Verification.from_json(evidence)
+    result = tp.Verification.from_json(evidence, max_bytes=max_bytes)
     if result.X.shape[1] != ensemble.n_features:
         raise InvalidInput(
             f"{evidence} has rows of {result.X.shape[1]} features, but the model takes {ensemble.n_features}"
@@ -44,3 +48,12 @@ def check(evidence: str, sample: int | None, seed: int, **model: Any) -> None:
     counts = plain.check_verification(ensemble, result, sample, seed)
     rows = len(result) if sample is None else min(sample, len(result))
     screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    _say_drawn(sample, given, seed)
+
+
+def _say_drawn(sample: int | None, given: int | None, seed: int) -> None:
+    """Says whether somebody could have known what would be checked."""
+    if sample is not None and given is None:
+        screen.say(f"sample     drawn from the operating system's randomness; --seed {seed} draws it again")
+    elif sample is not None:
+        screen.say(f"sample     drawn with --seed {seed}: whoever knew that could tell what would be checked")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.outputs import Outputs
+from treeproof.files import write_whole
 from treeproof.results.markup import change
 from treeproof.results.verdicts import short
 
@@ -60,6 +62,7 @@ def demo(out: str) -> None:
     import treeproof as tp
 
     began = time.perf_counter()
+    outputs = Outputs({"--out": out}, {})
     setting = Setting.load()
     forest = RandomForestClassifier(100, max_depth=8, random_state=7).fit(setting.X, setting.y)
     screen.say("A random forest of 100 trees tells malignant tumours (0) from benign ones (1) by 30 measurements.")
@@ -75,10 +78,12 @@ def demo(out: str) -> None:
     screen.say("Trained against this attacker instead (15 trees):")
     screen.say(_measures("robust", _verified(robust, setting)))
     screen.say(mapped)
-    path = tp.write_report(
-        out, forest, result, title="Breast cancer, 100 trees", feature_names=setting.names, max_seconds=8, n_jobs=-1
+    page = tp.report_html(
+        forest, result, title="Breast cancer, 100 trees", feature_names=setting.names, max_seconds=8, n_jobs=-1
     )
-    screen.say(f"The whole story, with pictures: {Path(path).resolve()}")
+    screen.say(f"The whole story, with pictures: {Path(out).resolve()}")
+    outputs.save(out, lambda file: write_whole(file, page))
+    outputs.finish()
     screen.say(f"({time.perf_counter() - began:.0f} s)")
 
 

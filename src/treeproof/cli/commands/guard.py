@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,16 +10,18 @@ import click
 from treeproof.cli import screen
 from treeproof.cli.options import (
     AttackerChoice,
+    Source,
     attacker_options,
-    check_writable,
     data_options,
+    jobs_option,
     load,
     model_options,
-    read_rows,
+    raw_csv_option,
     say_assumed,
 )
+from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
-from treeproof.files import write_whole
+from treeproof.files import as_csv, write_whole
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble
@@ -37,8 +37,9 @@ ABSTAIN = "abstain"
 @click.option("--map", "map_file", metavar="FILE", help="A map of the model; it comes with its attacker.")
 @click.option("--out", required=True, metavar="FILE", help="Where DATA goes as CSV, with one more column.")
 @click.option("--column", default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
+@raw_csv_option
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row before abstaining.")
-@click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
+@jobs_option
 def guard(
     model: str,
     voting: str | None,
@@ -47,9 +48,11 @@ def guard(
     data: str,
     label: str,
     drop: str,
+    max_bytes: int,
     map_file: str | None,
     out: str,
     column: str,
+    raw_csv: bool,
     timeout: float | None,
     jobs: int,
     **attack: Any,
@@ -64,16 +67,18 @@ def guard(
     """
     import treeproof as tp
 
-    check_writable(out)
+    choice = AttackerChoice(**attack)
+    outputs = Outputs({"--out": out}, {"MODEL": model, "DATA": data, "--map": map_file, **choice.files})
     ensemble = load(model, voting, classes, allow_pickle)
-    rows = read_rows(data, label, drop, ensemble)
+    source = Source(data, label, drop, max_bytes)
+    rows = source.rows(ensemble)
     table, X, ensemble = rows.table, rows.X, rows.ensemble
     if column in table.columns:
         raise InvalidInput(f"{data} already has a column {column!r}; choose another name with --column")
     smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
     if smap is not None and any(attack.values()):
         raise InvalidInput("a map comes with its attacker; leave out --map, or --delta and the like")
-    attacker = _attacker(AttackerChoice(**attack), label, drop, ensemble) if smap is None else smap.attacker
+    attacker = _attacker(choice, source, ensemble) if smap is None else smap.attacker
     screen.announce_compilation()
     guarded = tp.GuardedClassifier(
         ensemble,
@@ -86,35 +91,33 @@ def guard(
     proved = guarded.is_proved(X)
     predicted = ensemble.predict(X)
     answers = [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
-    write_whole(Path(out), _with_column(table, column, answers))
     say_assumed(rows)
-    screen.say(f"attacker   {attacker!r}")
+    screen.say(f"attacker   {screen.cut(attacker)}")
     screen.say(f"answered   {int(proved.sum())} of {len(X)} rows, {proved.mean():.1%}; the others are {ABSTAIN!r}")
     if label in table.columns:
         right = predicted == table.labels(label, ensemble)
         screen.say(f"accuracy   {right.mean():.3f} without the guard")
         if proved.any():
             screen.say(f"           {right[proved].mean():.3f} of the answers; no attack can turn one into another")
-    screen.say(f"wrote      {out}")
+    text = as_csv(_with_column(table, column, answers), raw_csv)
+    outputs.save(out, lambda file: write_whole(file, text))
+    outputs.finish()
 
 
-def _attacker(choice: AttackerChoice, label: str, drop: str, ensemble: Ensemble) -> Attacker:
+def _attacker(choice: AttackerChoice, source: Source, ensemble: Ensemble) -> Attacker:
     """The attacker, but never scaled by the rows to label: a promise must not depend on which rows come together."""
     if choice.relative and choice.ranges is None:
         raise InvalidInput(
             "--relative needs --ranges FILE here: the data, such as training data, to take the ranges from"
         )
-    return choice.attacker(ensemble, choice.reference(label, drop, ensemble, None))
+    return choice.attacker(ensemble, choice.reference(source, ensemble, None))
 
 
-def _with_column(table: Table, name: str, values: list[str]) -> str:
-    """The table as CSV text with one more column."""
-    text = io.StringIO(newline="")
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([*table.columns, name])
+def _with_column(table: Table, name: str, values: list[str]) -> Iterator[Sequence[Any]]:
+    """The lines of the table with one more column."""
+    yield [*table.columns, name]
     columns = [[_plain(value) for value in column.tolist()] for column in table.columns.values()]
-    lines.writerows(zip(*columns, values, strict=True))
-    return text.getvalue()
+    yield from zip(*columns, values, strict=True)
 
 
 def _plain(value: Any) -> Any:

@@ -10,13 +10,15 @@ import click
 from treeproof.cli import screen
 from treeproof.cli.options import (
     AttackerChoice,
+    Source,
     attacker_options,
-    check_writable,
+    jobs_option,
     load,
+    max_bytes_option,
     model_options,
-    read_rows,
     say_assumed,
 )
+from treeproof.cli.outputs import Outputs
 
 
 @click.command(name="map")
@@ -26,9 +28,10 @@ from treeproof.cli.options import (
 @click.option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
 @click.option("--label", default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
 @click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are not features.")
+@max_bytes_option
 @click.option("--max-seconds", type=float, metavar="S", help="Stop after this time; the map is still sound.")
 @click.option("--max-boxes", type=int, metavar="N", help="Stop at this many boxes.")
-@click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
+@jobs_option
 @click.option("--resume", is_flag=True, help="Go on from the map in --out.")
 def map_command(
     model: str,
@@ -39,6 +42,7 @@ def map_command(
     data: str | None,
     label: str,
     drop: str,
+    max_bytes: int,
     max_seconds: float | None,
     max_boxes: int | None,
     jobs: int,
@@ -54,15 +58,16 @@ def map_command(
     """
     import treeproof as tp
 
-    check_writable(out)
+    choice = AttackerChoice(**attack)
+    outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files})
     ensemble = load(model, voting, classes, allow_pickle)
-    read = None if data is None else read_rows(data, label, drop, ensemble)
+    source = Source(data or "", label, drop, max_bytes)
+    read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X
     if read is not None:
         ensemble = read.ensemble
         say_assumed(read)
-    choice = AttackerChoice(**attack)
-    attacker = choice.attacker(ensemble, choice.reference(label, drop, ensemble, rows))
+    attacker = choice.attacker(ensemble, choice.reference(source, ensemble, rows))
     smap = tp.StabilityMap.build(
         ensemble,
         attacker,
@@ -73,7 +78,7 @@ def map_command(
         progress=True,
         resume=tp.StabilityMap.load(out, ensemble, attacker) if resume and Path(out).exists() else None,
     )
-    smap.save(out)
+    outputs.save(out, smap.save)
     screen.say(f"map        {smap}")
     counts = smap.counts
     share = None if rows is None else smap.shares(rows)
@@ -84,8 +89,8 @@ def map_command(
     if rows is not None:
         for rule in smap.rules(top=3, domain=list(zip(rows.min(axis=0), rows.max(axis=0), strict=True))):
             screen.say(f"stable     {rule}")
-    screen.say(f"wrote      {out}")
     if not smap.complete:
         screen.say("stopped    some boxes are open; go on with the same command and --resume")
+    outputs.finish()
     if smap.interrupted:
         raise KeyboardInterrupt

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
+from treeproof.cli import screen
 from treeproof.paper import EXPERIMENTS, Workbench, run
+from treeproof.visible import visible
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 NAMES = "\n".join(f"  {name:18} {text}" for name, text in EXPERIMENTS.items())
@@ -39,8 +41,8 @@ def reproduce(name: str, quick: bool, data: Path | None, models: Path | None, ou
         bench = Workbench(out, quick, data, models, jobs, sys.stderr.isatty(), lambda text: click.echo(text, err=True))
         for one in chosen:
             run(one, bench)
-            click.echo(out.joinpath(f"{one}.md").read_text(encoding="utf-8"))
+            screen.put(out.joinpath(f"{one}.md").read_text(encoding="utf-8") + "\n")
     except KeyboardInterrupt:
-        click.echo(f"finished cells are in {out}; the same command goes on from there", err=True)
+        click.echo(f"finished cells are in {visible(out)}; the same command goes on from there", err=True)
         raise
-    click.echo(f"{', '.join(chosen)}: {time.perf_counter() - began:.0f} s, in {out}", err=True)
+    click.echo(f"{', '.join(chosen)}: {time.perf_counter() - began:.0f} s, in {visible(out)}", err=True)

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import AttackerChoice, attacker_options, check_writable, data_options, listed, ranges
+from treeproof.cli.options import AttackerChoice, attacker_options, data_options, jobs_option, listed, ranges
+from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
 
 
@@ -16,16 +17,17 @@ from treeproof.errors import InvalidInput
 @data_options
 @attacker_options
 @click.option("--out", required=True, metavar="FILE", help="Where the model goes, in treeproof's own JSON.")
-@click.option("--trees", type=int, default=9, show_default=True, help="The number of trees.")
+@click.option("--trees", type=click.IntRange(max=1_000_000), default=9, show_default=True, help="The number of trees.")
 @click.option("--depth", type=int, default=5, show_default=True, help="The largest depth of a tree.")
 @click.option("--criterion", type=click.Choice(["treant", "groot"]), default="treant", show_default=True)
 @click.option("--epsilon", type=float, metavar="E", help="Train for resilience in neighbourhoods of this size.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+@jobs_option
 def train(
     data: str,
     label: str,
     drop: str,
+    max_bytes: int,
     out: str,
     trees: int,
     depth: int,
@@ -46,11 +48,11 @@ def train(
     import treeproof as tp
     from treeproof.cli.tables import read_table
 
-    check_writable(out)
-    table = read_table(data)
+    choice = AttackerChoice(**attack)
+    outputs = Outputs({"--out": out}, {"DATA": data, **choice.files})
+    table = read_table(data, max_bytes)
     y = table.labels(label)
     X, names = table.features((label, *listed(drop)))
-    choice = AttackerChoice(**attack)
     if choice.ranges is not None:
         raise InvalidInput("train uses the ranges of its own data; leave --ranges out")
     attacker = choice.by_position(names, X)
@@ -66,7 +68,7 @@ def train(
         progress=True,
     ).fit(X, y)
     ensemble = replace(tp.from_model(forest), feature_names=tuple(names) if table.named else None)
-    tp.save_model(ensemble, out)
     screen.say(f"model      {ensemble}")
     screen.say(f"accuracy   {float((forest.predict(X) == y).mean()):.3f} on the rows it was trained on")
-    screen.say(f"wrote      {out}")
+    outputs.save(out, lambda file: tp.save_model(ensemble, file))
+    outputs.finish()

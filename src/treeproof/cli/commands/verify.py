@@ -11,22 +11,26 @@ import click
 from treeproof.cli import screen
 from treeproof.cli.options import (
     AttackerChoice,
+    Source,
     attacker_options,
-    check_writable,
     data_options,
+    jobs_option,
     load,
     model_options,
     neighbourhoods,
-    read_rows,
+    raw_csv_option,
     say_assumed,
 )
+from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
+from treeproof.files import write_whole
 from treeproof.results.markup import number
 from treeproof.results.verdicts import short
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
-    from treeproof import Verification
+    from treeproof import Attacker, Verification
+    from treeproof.cli.options import ModelRows
 
 WITNESSES = 3
 """The number of counterexamples that are printed."""
@@ -39,10 +43,11 @@ WITNESSES = 3
 @click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=E,…")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
 @click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
-@click.option("--jobs", type=int, default=-1, show_default="all cores", metavar="N", help="How many workers.")
+@jobs_option
 @click.option("--report", metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
 @click.option("--json", "json_file", metavar="FILE", help="Write every verdict and counterexample, exactly.")
 @click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
+@raw_csv_option
 @click.option("--resume", is_flag=True, help="Go on from what is already in the --json file.")
 @click.option(
     "--fail-under-robustness", type=float, metavar="X", help="Exit with 1 unless at least X of the rows are proved."
@@ -56,6 +61,7 @@ def verify(
     data: str,
     label: str,
     drop: str,
+    max_bytes: int,
     epsilon: str | None,
     timeout: float | None,
     max_seconds: float | None,
@@ -63,6 +69,7 @@ def verify(
     report: str | None,
     json_file: str | None,
     csv_file: str | None,
+    raw_csv: bool,
     resume: bool,
     fail_under_robustness: float | None,
     fail_under_resilience: float | None,
@@ -79,24 +86,20 @@ def verify(
     import treeproof as tp
 
     _check_gates(fail_under_robustness, fail_under_resilience, epsilon)
-    check_writable(report, json_file, csv_file)
-    ensemble = load(model, voting, classes, allow_pickle)
     choice = AttackerChoice(**attack)
-    rows = read_rows(data, label, drop, ensemble)
-    ensemble, X = rows.ensemble, rows.X
-    y = rows.table.labels(label, ensemble)
-    reference = choice.reference(label, drop, ensemble, X)
+    written = {"--json": json_file, "--csv": csv_file, "--report": report}
+    outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files})
+    source = Source(data, label, drop, max_bytes)
+    rows = source.rows(load(model, voting, classes, allow_pickle))
+    ensemble, y = rows.ensemble, rows.table.labels(label, rows.ensemble)
+    reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
-    screen.say(f"model      {ensemble}")
-    screen.say(f"data       {data}: {len(X)} rows")
-    say_assumed(rows)
-    screen.say(f"attacker   {attacker!r}" if not choice.relative else f"attacker   {_relative(choice)}")
-    screen.announce_compilation()
+    _say_question(rows, data, attacker, choice)
     result = tp.verify(
         ensemble,
-        X,
+        rows.X,
         y,
         attacker,
         epsilons=[one.value for one in around] or None,
@@ -104,17 +107,27 @@ def verify(
         max_seconds=max_seconds,
         n_jobs=jobs,
         progress=True,
-        resume=_earlier(kept) if resume else None,
+        resume=_earlier(kept, max_bytes) if resume else None,
     )
     result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
     show(result)
-    _write(result, kept if json_file or result.interrupted else None, csv_file)
-    if report:
-        screen.say(f"wrote      {tp.write_report(report, ensemble, result, n_jobs=jobs)}")
+    outputs.save(kept if json_file or result.interrupted else None, result.to_json)
+    outputs.save(csv_file, lambda file: result.to_csv(file, raw=raw_csv))
+    page = tp.report_html(ensemble, result, n_jobs=jobs) if report else ""
+    outputs.save(report, lambda file: write_whole(file, page))
+    outputs.finish()
     if result.interrupted:
         screen.say(f"stopped    go on with the same command and --resume{'' if json_file else f' --json {kept}'}")
         raise KeyboardInterrupt
     _gate(result, fail_under_robustness, fail_under_resilience)
+
+
+def _say_question(rows: ModelRows, data: str, attacker: Attacker, choice: AttackerChoice) -> None:
+    screen.say(f"model      {rows.ensemble}")
+    screen.say(f"data       {data}: {len(rows.X)} rows")
+    say_assumed(rows)
+    screen.say(f"attacker   {_relative(choice) if choice.relative else screen.cut(attacker)}")
+    screen.announce_compilation()
 
 
 def _check_gates(robustness: float | None, resilience: float | None, epsilon: str | None) -> None:
@@ -126,23 +139,14 @@ def _check_gates(robustness: float | None, resilience: float | None, epsilon: st
             raise InvalidInput(f"--fail-under-{name} must be a share of the rows between 0 and 1, got {share}")
 
 
-def _write(result: Verification, json_file: Path | None, csv_file: str | None) -> None:
-    if json_file is not None:
-        result.to_json(json_file)
-        screen.say(f"wrote      {json_file}")
-    if csv_file is not None:
-        result.to_csv(csv_file)
-        screen.say(f"wrote      {csv_file}")
-
-
-def _earlier(file: Path) -> Verification | None:
+def _earlier(file: Path, max_bytes: int) -> Verification | None:
     """The result to go on from, if there is one."""
     import treeproof as tp
 
     if not file.exists():
         screen.say(f"resume     there is no {file} yet: every row is verified")
         return None
-    earlier = tp.Verification.from_json(file)
+    earlier = tp.Verification.from_json(file, max_bytes=max_bytes)
     known = int((earlier.stability != tp.Outcome.UNKNOWN).sum())
     screen.say(
         f"resume     {known} of {len(earlier)} rows taken over from {file}, not checked (treeproof check does that)"

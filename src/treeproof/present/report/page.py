@@ -20,6 +20,7 @@ from treeproof.results.markup import escape, number, table
 from treeproof.results.verdicts import Bounds
 from treeproof.results.verification import Verification
 from treeproof.verification.witnesses import moved_features
+from treeproof.visible import visible
 
 SHOWN_FEATURES, MAX_FEATURES, MAX_REACHES = 12, 200, 500
 MAX_CHARACTERS = 100_000
@@ -66,11 +67,11 @@ def _data(content: Content) -> dict[str, Any]:
     """What the script shows: the table of instances and the slices."""
     instances, planes = content.instances, content.planes
     return {
-        "names": {str(f): content.names[f] for f in sorted(_shown_features(content))},
+        "names": {str(f): visible(content.names[f]) for f in sorted(_shown_features(content))},
         "kinds": [list(kind) for kind in KINDS],
-        "labels": instances.labels,
+        "labels": [visible(label) for label in instances.labels],
         "entries": _finite(instances.entries),
-        "classes": [str(label) for label in content.ensemble.classes.tolist()],
+        "classes": [visible(label) for label in content.ensemble.classes.tolist()],
         "slices": None if planes is None else _slice_data(planes, content.result),
     }
 
