@@ -78,20 +78,23 @@ def _xgboost_tree(number: int, tree: Tree, n_features: int) -> dict[str, Any]:
     n, scores = len(tree["feature"]), iter(tree["scores"])
     inner = [f != LEAF for f in tree["feature"]]
     values = [t if is_inner else next(scores)[0] for t, is_inner in zip(tree["threshold"], inner, strict=True)]
+    order = _in_pairs(tree)
+    place = {node: at for at, node in enumerate(order)}
+    left, right = ([place[tree[side][node]] if inner[node] else LEAF for node in order] for side in ("left", "right"))
     return {
         "base_weights": [0.0] * n,
         "categories": [],
         "categories_nodes": [],
         "categories_segments": [],
         "categories_sizes": [],
-        "default_left": [int(left) for left in tree["nan_left"]],
+        "default_left": [int(tree["nan_left"][node]) for node in order],
         "id": number,
-        "left_children": tree["left"],
+        "left_children": left,
         "loss_changes": [0.0] * n,
-        "parents": _parents(tree),
-        "right_children": tree["right"],
-        "split_conditions": [float(np.float32(value)) for value in values],
-        "split_indices": [max(f, 0) for f in tree["feature"]],
+        "parents": _parents(left, right),
+        "right_children": right,
+        "split_conditions": [float(np.float32(values[node])) for node in order],
+        "split_indices": [max(tree["feature"][node], 0) for node in order],
         "split_type": [0] * n,
         "sum_hessian": [1.0] * n,
         "tree_param": {
@@ -103,11 +106,21 @@ def _xgboost_tree(number: int, tree: Tree, n_features: int) -> dict[str, Any]:
     }
 
 
-def _parents(tree: Tree) -> list[int]:
-    parents = [2**31 - 1] * len(tree["feature"])  # what XGBoost writes for the root
-    for node, f in enumerate(tree["feature"]):
-        if f != LEAF:
-            parents[tree["left"][node]] = parents[tree["right"][node]] = node
+def _in_pairs(tree: Tree) -> list[int]:
+    """The nodes in XGBoost's order: a right child comes straight after its left one, as older versions suppose."""
+    order = [0]
+    for node in order:  # grows as children are met
+        if tree["feature"][node] != LEAF:
+            order += [tree["left"][node], tree["right"][node]]
+    return order
+
+
+def _parents(left: list[int], right: list[int]) -> list[int]:
+    parents = [2**31 - 1] * len(left)  # what XGBoost writes for the root
+    for node, children in enumerate(zip(left, right, strict=True)):
+        for child in children:
+            if child != LEAF:
+                parents[child] = node
     return parents
 
 

@@ -80,6 +80,13 @@ def choose(page: Any, selector: str, text: str) -> None:
     Select(find(page, selector)).select_by_visible_text(text)
 
 
+def wait_for_label(page: Any, selector: str, text: str) -> None:
+    """Waits until something is labelled as it should be: a busy browser takes a moment."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(page, 10).until(lambda _: text in find(page, selector).get_attribute("aria-label"))
+
+
 def options_of(page: Any, selector: str) -> list[str]:
     return [option.text for option in page.find_elements("css selector", f"{selector} option")]
 
@@ -184,8 +191,7 @@ def test_choosing_features_and_rows_changes_the_slice(page: Any) -> None:
     for across, up in permutations(features, 2):
         choose(page, "#slice-x", across)
         choose(page, "#slice-y", up)
-        shown = find(page, "#slice-picture").get_attribute("aria-label")
-        assert f"Plane of {across} and {up} through row" in shown
+        wait_for_label(page, "#slice-picture", f"Plane of {across} and {up} through row")
         assert [name.text for name in page.find_elements("css selector", "#slice-picture .name")] == [across, up]
         seen.add(picture(page))
     assert len(seen) == 12, "one picture for each ordered pair"
