@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,14 @@ def file_text(trees: list[str], objective: str, n_scores: int = 1, n_features: i
         f"tree_sizes={' '.join(str(len(tree)) for tree in trees)}\n\n{''.join(trees)}end of trees\n\n"
         "feature_importances:\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
     )
+
+
+def resized(text: str) -> str:
+    """The file with the sizes that its trees have."""
+    end = next(place for place in (text.find("end of trees"), len(text)) if place >= 0)
+    starts = [match.start() for match in re.finditer("^Tree=", text[:end], re.MULTILINE)]
+    sizes = " ".join(str(stop - start) for start, stop in itertools.pairwise([*starts, end]))
+    return re.sub("^tree_sizes=.*$", f"tree_sizes={sizes}", text, count=1, flags=re.MULTILINE)
 
 
 # ---- the numbers that decide ------------------------------------------------------------------------------
@@ -262,13 +272,13 @@ SETS = tree_text(0, [0.0], [1], [1.0, 2.0], extra="cat_boundaries=0 1\ncat_thres
 CATEGORY = file_text([SETS], "binary sigmoid:1")
 
 DAMAGED = [
-    (GOOD, "end of trees", "end of tre", "the line 'end of tre' has no '='"),
+    (GOOD, "end of trees", "end of tre", "the line 'end of tre' is not one of a key"),
     (GOOD, "num_class=3\n", "num_class=4\n", "num_class is 4, but the objective says 3"),
     (GOOD, "num_class=3\n", "num_class=x\n", "num_class must be a whole number"),
     (GOOD, "num_class=3\n", "", "a line 'num_class=…' is missing"),
-    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'_' is not part of a number"),
+    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'1_0' is not a number as LightGBM writes it"),
     (ONE, "decision_type", "decision_tipe", "a line 'decision_type=…' is missing"),
-    (ONE, "split_feature=0", "split_feature=0.5", "split_feature: invalid literal"),
+    (ONE, "split_feature=0", "split_feature=0.5", "split_feature: '0.5' is not a number"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=0", "num_tree_per_iteration must be"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=7", "15 trees cannot be shared equally among 7"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=5", "5 trees per iteration and num_class=3"),
@@ -276,13 +286,12 @@ DAMAGED = [
     (GOOD, "max_feature_idx=4", "max_feature_idx=99999999999", "max_feature_idx must be"),
     (GOOD, "Tree=2\n", "Tree=3\n", "expected tree 2"),
     (GOOD, "Tree=0\n", "Tree=0\nnum_leaves=1\n", "'num_leaves' occurs twice"),
-    (GOOD, "tree_sizes=", "tree_sizes=7 ", "tree_sizes lists 16 trees, but 15 follow"),
     (ONE, "sigmoid:1", "sigmoid:0", "sigmoid must be above 0"),
-    (ONE, "sigmoid:1", "sigmoid:nan", "sigmoid must be above 0"),
-    (ONE, "num_leaves=3", "num_leaves=999999999", "UNSUPPORTED|leaf_value has 3 entries"),
-    (ONE, "num_leaves=3", "num_leaves=4", "leaf_value has 3 entries, expected 4"),
+    (ONE, "sigmoid:1", "sigmoid:nan", "sigmoid must be a positive number"),
+    (ONE, "num_leaves=3", "num_leaves=999999999", "UNSUPPORTED"),
+    (ONE, "num_leaves=3", "num_leaves=4", "leaf_weight has 3 entries, expected 4"),
     (ONE, "leaf_value=0.5", "leaf_value=nan", "nan is not a finite number"),
-    (ONE, "leaf_value=0.5", "leaf_value=abc", "could not convert string to float"),
+    (ONE, "leaf_value=0.5", "leaf_value=abc", "leaf_value: 'abc' is not a number"),
     (ONE, "threshold=0.5", "threshold=nan", "threshold nan is not a finite number"),
     (ONE, "threshold=0.5", "threshold=-inf", "threshold -inf is not a finite number"),
     (ONE, "split_feature=0", "split_feature=1", "feature 1 is out of range"),
@@ -292,12 +301,12 @@ DAMAGED = [
     (ONE, "left_child=-1", "left_child=-9", "left child 10 is out of range"),
     (ONE, "left_child=-1", "left_child=0", "left child 0 is out of range"),
     (ONE, "left_child=-1", "left_child=-2", "two parents"),
-    (ONE, "left_child=-1", "left_child=99999999999999999999", "left_child: Python int too large"),
+    (ONE, "left_child=-1", "left_child=99999999999999999999", "left_child: '99999999999999999999' is not a number"),
     (CATEGORY, "threshold=0.0", "threshold=1.0", "category set 1.0 is out of range"),
     (CATEGORY, "threshold=0.0", "threshold=0.5", "category set 0.5 is out of range"),
     (CATEGORY, "threshold=0.0", "threshold=nan", "category set nan is out of range"),
-    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=0 9", "words 0 to 9 of 1"),
-    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=-1 1", "words -1 to 1"),
+    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=0 9", "must rise from 0 to the 1 words"),
+    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=-1 1", "must rise from 0 to the 1 words"),
     (CATEGORY, "cat_threshold=6", "cat_threshold=-6", "32-bit words"),
     (CATEGORY, "left_child=-1", "left_child=0", "tree 0, node 0: left child 0 is out of range"),
 ]
@@ -307,7 +316,7 @@ DAMAGED = [
 def test_a_damaged_file_ends_in_one_clear_refusal(text: str, old: str, new: str, message: str, tmp_path: Path) -> None:
     assert old in text
     file = tmp_path / "damaged.txt"
-    file.write_text(text.replace(old, new, 1))
+    file.write_text(resized(text.replace(old, new, 1)))
     kind = tp.UnsupportedModel if message.startswith("UNSUPPORTED") else tp.InvalidInput
     with pytest.raises(kind, match=message if kind is tp.InvalidInput else "scores are supported"):
         tp.load_model(file)
@@ -318,9 +327,10 @@ def test_an_unknown_file_version_is_refused() -> None:
         load(GOOD.replace("version=v4", "version=v9"))
 
 
-def test_windows_line_ends_are_read() -> None:
-    X = data(3)[0]
-    np.testing.assert_array_equal(load(GOOD.replace("\n", "\r\n")).scores(X), load(GOOD).scores(X))
+def test_windows_line_ends_are_refused() -> None:
+    # LightGBM itself crashes: they move the trees, and it looks for them where tree_sizes says.
+    with pytest.raises(tp.InvalidInput, match="Windows line ends"):
+        load(GOOD.replace("\n", "\r\n"))
 
 
 def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path) -> None:

@@ -276,9 +276,9 @@ class _Forest:
 
 
 def _tree_param(tree: dict[str, Any]) -> dict[str, Any]:
-    optional = ("num_deleted", "num_feature", "size_leaf_vector")
-    param = known(tree.get("tree_param"), "tree_param", ("num_nodes",), optional)
-    whole(param.get("num_feature", "0"), "a tree's num_feature", 0, 2**32 - 1)  # the learner's is the one that counts
+    needed = ("num_feature", "num_nodes", "size_leaf_vector")
+    param = known(tree.get("tree_param"), "tree_param", needed, ("num_deleted",))
+    whole(param["num_feature"], "a tree's num_feature", 0, 2**32 - 1)  # the learner's is the one that counts
     return param
 
 
