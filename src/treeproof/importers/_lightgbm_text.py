@@ -122,7 +122,7 @@ def _check_tail(lines: Sequence[str]) -> None:
         return
     if len(pandas) > 1 or any(lines[pandas[0] + 1 :]):
         raise InvalidInput(f"{_PANDAS} must be the last line; LightGBM looks for it nowhere else")
-    if lines[pandas[0]][len(_PANDAS) :].strip() not in ("null", "[]"):
+    if lines[pandas[0]][len(_PANDAS) :] not in ("null", "[]"):
         raise UnsupportedModel("the model recodes categorical columns of pandas; train it on category codes")
 
 

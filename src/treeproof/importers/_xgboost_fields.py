@@ -27,8 +27,8 @@ _TREE_FIELDS = (
 )  # fmt: skip
 _STATISTICS = ("base_weights", "loss_changes", "sum_hessian")  # XGBoost needs them, but does not predict with them
 
-# An escape that XGBoost's reader keeps as it stands or does not know; two backslashes are one that is escaped.
-_OTHER_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*(\\[^\\"rnt])')
+# XGBoost's reader leaves such escapes as they stand. Backslashes before it come in pairs, each one a backslash.
+_UNICODE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u")
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 _BASE_SCORE = re.compile(rf"{_NUMBER}|\[{_NUMBER}(?:,{_NUMBER})*\]")
 
@@ -38,9 +38,8 @@ def learner_of(data: bytes) -> dict[str, Any]:
     if is_ubjson(data):
         return _checked(_ubjson.parse(data))
     text = data.decode("utf-8")
-    found = _OTHER_ESCAPE.search(text)
-    if found:
-        raise InvalidInput(f"XGBoost does not decode the escape {found[1]!r}; write the character itself")
+    if "\\u" in text:
+        text = _UNICODE_ESCAPE.sub(r"\1\\\\u", text)
     return _checked(parse_json(text, constants=True))
 
 
