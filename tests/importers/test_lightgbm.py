@@ -369,10 +369,12 @@ def test_tree_sizes_say_where_lightgbm_looks_for_a_tree() -> None:
     twice = text.replace(f"tree_sizes={len(trees[0])} ", "tree_sizes=0 ")
     assert lgb.Booster(model_str=twice).predict([[0.0]], raw_score=True) == [2.0], "the first tree, twice"
     assert load(text).scores([[0.0]])[0, 0] == 9.0
-    for wrong in (twice, text.replace("tree_sizes=", "tree_sizes=7 "), text.replace(" 2.0", " 2.00")):
-        with pytest.raises(tp.InvalidInput, match="tree_sizes does not say"):
+    for wrong in (twice, text.replace(" 2.0", " 2.00"), text.replace("tree_sizes=", "tree_sizes=7 ")):
+        with pytest.raises(tp.InvalidInput, match="tree_sizes does not say|tree_sizes has 3 entries, expected 2"):
             load(wrong)
     assert load(re.sub("tree_sizes=.*\n", "", text)).scores([[0.0]])[0, 0] == 9.0
+    old = text.replace("end of trees\n", "\nfeature importances:\n")
+    assert load(old).scores([[0.0]])[0, 0] == lgb.Booster(model_str=old).predict([[0.0]], raw_score=True)[0]
 
 
 def test_without_sets_of_categories_lightgbm_tests_numbers() -> None:

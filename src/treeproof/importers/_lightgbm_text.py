@@ -67,8 +67,11 @@ def read(text: str) -> TextFile:
     file = TextFile()
     _read_header(file, lines[1:first])
     sizes = _read_trees(file, lines[first:end])
-    if "tree_sizes" in file.header and wholes(file.header["tree_sizes"], "tree_sizes").tolist() != sizes:
-        raise InvalidInput("tree_sizes does not say how many bytes each tree has; LightGBM would look elsewhere for it")
+    if "tree_sizes" in file.header:
+        said = wholes(file.header["tree_sizes"], "tree_sizes", len(sizes)).tolist()
+        # No tree follows the last one; old files have an empty line more there.
+        if said[:-1] != sizes[:-1]:
+            raise InvalidInput("tree_sizes does not say how many bytes each tree has; LightGBM would look elsewhere")
     _check_tail(lines[end + 1 :])
     return file
 
