@@ -387,7 +387,7 @@ DAMAGED = [
     (M + "tree_info/0", True, "tree_info must be a list of whole numbers"),
     (M + "iteration_indptr", [3, 18], "iteration_indptr must rise from 0"),
     (M + "iteration_indptr", [0, 9, 3, 18], "iteration_indptr must rise from 0"),
-    (M + "cats/sorted_idx", [1], "recodes the categories"),
+    (M + "cats", {"enc": [], "feature_segments": [], "sorted_idx": [1]}, "recodes the categories"),
     (M + "trees/0/id", 1, "tree 0: its id is 1; the trees must be in the order of their ids"),
     (M + "trees/0/id", 2**64, "tree 0: its id is 18446744073709551616"),
     (M + "trees/0/extra", [], "tree 0 has a field 'extra'"),
@@ -421,6 +421,11 @@ def test_the_id_of_a_tree_decides_its_place() -> None:
         booster_of(document).predict(xgb.DMatrix(X2)), booster_of(GOOD).predict(xgb.DMatrix(X2))
     )
     with pytest.raises(tp.InvalidInput, match="tree 0: its id is 1"):
+        load(document)
+    trees[0], trees[1] = trees[1], trees[0]
+    document["learner"]["attributes"]["best_iteration"] = "0"
+    trees[-1]["id"] = 0
+    with pytest.raises(tp.InvalidInput, match="tree 17: its id is 0"):
         load(document)
 
 

@@ -248,8 +248,10 @@ class _Forest:
         trees = model["trees"]
         if not isinstance(trees, list) or not all(isinstance(tree, dict) for tree in trees):
             raise InvalidInput("trees must be a list of objects")
-        for tree in trees:
+        # All of them: also a tree of a round that does not count takes the place that its id names.
+        for number, tree in enumerate(trees):
             _refuse_vector_leaves(_tree_param(tree))
+            check_tree(tree, number, _node_count(tree, number))
         if len(trees) < n_groups:
             raise InvalidInput(f"the model has {len(trees)} trees and {n_groups} scores; each score needs a tree")
         shape = known(
@@ -280,6 +282,10 @@ def _tree_param(tree: dict[str, Any]) -> dict[str, Any]:
     param = known(tree.get("tree_param"), "tree_param", needed, ("num_deleted",))
     whole(param["num_feature"], "a tree's num_feature", 0, 2**32 - 1)  # the learner's is the one that counts
     return param
+
+
+def _node_count(tree: dict[str, Any], number: int) -> int:
+    return whole(tree["tree_param"]["num_nodes"], f"tree {number}: num_nodes", 1, 2**31 - 1)
 
 
 def _refuse_vector_leaves(shape: dict[str, Any]) -> None:
@@ -334,8 +340,7 @@ def _add_tree(
 ) -> None:
     where = f"tree {number}: "
     param = _tree_param(tree)
-    n_nodes = whole(param["num_nodes"], where + "num_nodes", 1, 2**31 - 1)
-    check_tree(tree, number, n_nodes)
+    n_nodes = _node_count(tree, number)
     left = wholes(tree["left_children"], where + "left_children")
     right = wholes(tree["right_children"], where + "right_children")
     parents = wholes(tree["parents"], where + "parents")
