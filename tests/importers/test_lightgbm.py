@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 import treeproof as tp
 from tests.support.zoo.case import data
 from treeproof.importers import _set_splits as _pieces
+from treeproof.importers._lightgbm_text import imprecise
 from treeproof.importers.lightgbm import ZERO, load_bytes, sigmoid_cut
 
 lgb = pytest.importorskip("lightgbm")
@@ -68,6 +72,14 @@ def file_text(trees: list[str], objective: str, n_scores: int = 1, n_features: i
         f"tree_sizes={' '.join(str(len(tree)) for tree in trees)}\n\n{''.join(trees)}end of trees\n\n"
         "feature_importances:\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
     )
+
+
+def resized(text: str) -> str:
+    """The file with the sizes that its trees have."""
+    end = next(place for place in (text.find("end of trees"), len(text)) if place >= 0)
+    starts = [match.start() for match in re.finditer("^Tree=", text[:end], re.MULTILINE)]
+    sizes = " ".join(str(stop - start) for start, stop in itertools.pairwise([*starts, end]))
+    return re.sub("^tree_sizes=.*$", f"tree_sizes={sizes}", text, count=1, flags=re.MULTILINE)
 
 
 # ---- the numbers that decide ------------------------------------------------------------------------------
@@ -262,13 +274,13 @@ SETS = tree_text(0, [0.0], [1], [1.0, 2.0], extra="cat_boundaries=0 1\ncat_thres
 CATEGORY = file_text([SETS], "binary sigmoid:1")
 
 DAMAGED = [
-    (GOOD, "end of trees", "end of tre", "the line 'end of tre' has no '='"),
+    (GOOD, "end of trees", "end of tre", "the line 'end of tre' is not one of a key"),
     (GOOD, "num_class=3\n", "num_class=4\n", "num_class is 4, but the objective says 3"),
     (GOOD, "num_class=3\n", "num_class=x\n", "num_class must be a whole number"),
     (GOOD, "num_class=3\n", "", "a line 'num_class=…' is missing"),
-    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'_' is not part of a number"),
+    (ONE, "leaf_value=0.5", "leaf_value=1_0", "'1_0' is not a number as LightGBM writes it"),
     (ONE, "decision_type", "decision_tipe", "a line 'decision_type=…' is missing"),
-    (ONE, "split_feature=0", "split_feature=0.5", "split_feature: invalid literal"),
+    (ONE, "split_feature=0", "split_feature=0.5", "split_feature: '0.5' is not a number"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=0", "num_tree_per_iteration must be"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=7", "15 trees cannot be shared equally among 7"),
     (GOOD, "num_tree_per_iteration=3", "num_tree_per_iteration=5", "5 trees per iteration and num_class=3"),
@@ -276,13 +288,12 @@ DAMAGED = [
     (GOOD, "max_feature_idx=4", "max_feature_idx=99999999999", "max_feature_idx must be"),
     (GOOD, "Tree=2\n", "Tree=3\n", "expected tree 2"),
     (GOOD, "Tree=0\n", "Tree=0\nnum_leaves=1\n", "'num_leaves' occurs twice"),
-    (GOOD, "tree_sizes=", "tree_sizes=7 ", "tree_sizes lists 16 trees, but 15 follow"),
     (ONE, "sigmoid:1", "sigmoid:0", "sigmoid must be above 0"),
-    (ONE, "sigmoid:1", "sigmoid:nan", "sigmoid must be above 0"),
-    (ONE, "num_leaves=3", "num_leaves=999999999", "UNSUPPORTED|leaf_value has 3 entries"),
-    (ONE, "num_leaves=3", "num_leaves=4", "leaf_value has 3 entries, expected 4"),
+    (ONE, "sigmoid:1", "sigmoid:nan", "sigmoid must be a positive number"),
+    (ONE, "num_leaves=3", "num_leaves=999999999", "UNSUPPORTED scores are supported"),
+    (ONE, "num_leaves=3", "num_leaves=4", "leaf_weight has 3 entries, expected 4"),
     (ONE, "leaf_value=0.5", "leaf_value=nan", "nan is not a finite number"),
-    (ONE, "leaf_value=0.5", "leaf_value=abc", "could not convert string to float"),
+    (ONE, "leaf_value=0.5", "leaf_value=abc", "leaf_value: 'abc' is not a number"),
     (ONE, "threshold=0.5", "threshold=nan", "threshold nan is not a finite number"),
     (ONE, "threshold=0.5", "threshold=-inf", "threshold -inf is not a finite number"),
     (ONE, "split_feature=0", "split_feature=1", "feature 1 is out of range"),
@@ -292,14 +303,53 @@ DAMAGED = [
     (ONE, "left_child=-1", "left_child=-9", "left child 10 is out of range"),
     (ONE, "left_child=-1", "left_child=0", "left child 0 is out of range"),
     (ONE, "left_child=-1", "left_child=-2", "two parents"),
-    (ONE, "left_child=-1", "left_child=99999999999999999999", "left_child: Python int too large"),
+    (ONE, "left_child=-1", "left_child=99999999999999999999", "left_child: '99999999999999999999' is not a number"),
     (CATEGORY, "threshold=0.0", "threshold=1.0", "category set 1.0 is out of range"),
     (CATEGORY, "threshold=0.0", "threshold=0.5", "category set 0.5 is out of range"),
     (CATEGORY, "threshold=0.0", "threshold=nan", "category set nan is out of range"),
-    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=0 9", "words 0 to 9 of 1"),
-    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=-1 1", "words -1 to 1"),
+    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=0 9", "must rise from 0 to the 1 words"),
+    (CATEGORY, "cat_boundaries=0 1", "cat_boundaries=-1 1", "must rise from 0 to the 1 words"),
     (CATEGORY, "cat_threshold=6", "cat_threshold=-6", "32-bit words"),
     (CATEGORY, "left_child=-1", "left_child=0", "tree 0, node 0: left child 0 is out of range"),
+    # What LightGBM reads otherwise than it is written, or ignores.
+    (CATEGORY, "num_cat=1", "num_cat=0", "line 'cat_boundaries=…', which LightGBM does not write"),
+    (CATEGORY, "num_cat=1", "num_cat=2", "cat_boundaries has 2 entries, expected 3"),
+    (CATEGORY, "decision_type=1", "decision_type=2", "num_cat is 1, but no splits are on categories"),
+    (ONE, "decision_type=10", "decision_type=11", "num_cat is 0, but some splits are on categories"),
+    (ONE, "decision_type=10", "decision_type=266", "decision_type 266 is unknown"),
+    (ONE, "decision_type=10 10", "decision_type=10", "decision_type has 1 entries, expected 2"),
+    (ONE, "decision_type=10 10", "decision_type=10  10", "decision_type: '' is not a number"),
+    (ONE, "left_child=-1", "left_child=4294967295", "left child 4294967295 is out of range"),
+    (ONE, "threshold=0.5", "threshold=0.5x", "threshold: '0.5x' is not a number"),
+    (ONE, "threshold=0.5", "threshold=0x1", "threshold: '0x1' is not a number"),
+    (ONE, "threshold=0.5", "threshold=+5", "threshold: '.5' is not a number"),
+    (ONE, "threshold=0.5", "threshold=infinity", "threshold: 'infinity' is not a number"),
+    (ONE, "threshold=0.5", "threshold=\t0.5", "t0.5' is not a number"),
+    (ONE, "threshold=0.5", "threshold=1e400", "threshold has a number that is too large for a double"),
+    (ONE, "leaf_value=0.5", "leaf_value=1e400", "leaf_value has a number that is too large for a double"),
+    (ONE, "leaf_weight=1.0", "leaf_weight=x", "leaf_weight: 'x' is not a number"),
+    (ONE, "shrinkage=1", "shrinkage=1\nextra=1", "it has a line 'extra=…'"),
+    (ONE, "shrinkage=1\n\n", "shrinkage=1\n\nnum_cat=0\n", "'num_cat' occurs twice"),
+    (ONE, "shrinkage=1\n", "\nshrinkage=1\n", "'shrinkage=1' stands behind an empty line"),
+    (ONE, "leaf_value=0.5", "leaf_value=\u0661", "is not one of a key, '=' and numbers"),
+    (ONE, "label_index=0\n", "label_index=0\naverage_output=1\n", "line 'average_output=1', which LightGBM does not"),
+    (ONE, "label_index=0\n", "label_index=0\naverage_output \n", "line 'average_output '"),
+    (ONE, "label_index=0\n", "label_index=x\n", "label_index: 'x' is not a number"),
+    (ONE, "label_index=0\n", "label_index=0\nlabel_index=0\n", "'label_index' occurs twice"),
+    (ONE, "label_index=0\n", "label_index=0\nnum_trees=1\n", "line 'num_trees=1', which LightGBM does not write"),
+    (ONE, "label_index=0\n", "label_index=0\nmonotone_constraints=1 0\n", "monotone_constraints has 2 entries"),
+    (ONE, "version=v4", "version==v4", "has a second '='"),
+    (ONE, "feature_names=", "feature_names==", "has a second '='"),
+    (ONE, "feature_infos=", "feature_infos=none ", "feature_infos has 2 entries"),
+    (ONE, "sigmoid:1", "sigmoid:1 sigmoid:2", "objective binary must have sigmoid, got"),
+    (ONE, "sigmoid:1", "sigmoid:1 is_unbalance:1", "objective binary must have sigmoid, got"),
+    (ONE, "sigmoid:1", " sigmoid:1", "objective binary must have sigmoid, got"),
+    (ONE, "sigmoid:1", "sigmoid:1:2", "sigmoid must be a positive number"),
+    (ONE, "sigmoid:1", "sigmoid:1e23", "sigmoid must be a positive number"),
+    (ONE, "parameters:\n", "parameters:\n[linear_tree: 1]\n", "UNSUPPORTED linear_tree"),
+    (ONE, "pandas_categorical:null", "pandas_categorical:null\nx", "must be the last line"),
+    (ONE, "pandas_categorical:null", "pandas_categorical:[]\npandas_categorical:null", "must be the last line"),
+    (ONE, "pandas_categorical:null", 'pandas_categorical:[["a"]]', "UNSUPPORTED recodes categorical columns"),
 ]
 
 
@@ -307,10 +357,46 @@ DAMAGED = [
 def test_a_damaged_file_ends_in_one_clear_refusal(text: str, old: str, new: str, message: str, tmp_path: Path) -> None:
     assert old in text
     file = tmp_path / "damaged.txt"
-    file.write_text(text.replace(old, new, 1))
+    file.write_text(resized(text.replace(old, new, 1)))
     kind = tp.UnsupportedModel if message.startswith("UNSUPPORTED") else tp.InvalidInput
-    with pytest.raises(kind, match=message if kind is tp.InvalidInput else "scores are supported"):
+    with pytest.raises(kind, match=message.removeprefix("UNSUPPORTED ")):
         tp.load_model(file)
+
+
+def test_tree_sizes_say_where_lightgbm_looks_for_a_tree() -> None:
+    trees = [tree_text(0, [0.5], [10], [1.0, 2.0]), tree_text(1, [0.5], [10], [8.0, 16.0])]
+    text = file_text(trees, "binary sigmoid:1")
+    twice = text.replace(f"tree_sizes={len(trees[0])} ", "tree_sizes=0 ")
+    assert lgb.Booster(model_str=twice).predict([[0.0]], raw_score=True) == [2.0], "the first tree, twice"
+    assert load(text).scores([[0.0]])[0, 0] == 9.0
+    for wrong in (twice, text.replace(" 2.0", " 2.00"), text.replace("tree_sizes=", "tree_sizes=7 ")):
+        with pytest.raises(tp.InvalidInput, match="tree_sizes does not say|tree_sizes has 3 entries, expected 2"):
+            load(wrong)
+    assert load(re.sub("tree_sizes=.*\n", "", text)).scores([[0.0]])[0, 0] == 9.0
+    old = text.replace("end of trees\n", "\nfeature importances:\n")
+    assert load(old).scores([[0.0]])[0, 0] == lgb.Booster(model_str=old).predict([[0.0]], raw_score=True)[0]
+
+
+def test_without_sets_of_categories_lightgbm_tests_numbers() -> None:
+    text = resized(re.sub("cat_.*\n", "", CATEGORY.replace("num_cat=1", "num_cat=0")))
+    assert lgb.Booster(model_str=text).predict([[-5.0], [1.0]], raw_score=True).tolist() == [1.0, 2.0]
+    with pytest.raises(tp.InvalidInput, match="num_cat is 0, but some splits are on categories"):
+        load(text)
+
+
+@pytest.mark.parametrize("sigmoid", ["1.37", "0.1", "3.3", "12.3456", "1e-05", "2.5e+03", "7.7e-7", "123456.789"])
+def test_the_sigmoid_of_a_file_is_as_imprecise_as_lightgbm_reads_it(sigmoid: str) -> None:
+    steepness = imprecise(sigmoid, "sigmoid")
+    scores = np.random.default_rng(0).normal(size=400) / steepness
+    text = crafted(scores[:, None], f"binary sigmoid:{sigmoid}")
+    probability = lgb.Booster(model_str=text).predict(np.arange(400.0)[:, None])
+    np.testing.assert_array_equal(probability, [1.0 / (1.0 + math.exp(-steepness * score)) for score in scores])
+
+
+def test_names_with_an_equals_sign_are_those_that_lightgbm_reads() -> None:
+    booster = lgb.train({"objective": "binary", "verbose": -1}, lgb.Dataset(X2, Y2, feature_name=["a=b", *"cdef"]), 2)
+    text = booster.model_to_string()
+    assert load(text).feature_names == tuple(lgb.Booster(model_str=text).feature_name()) == ("a=b", *"cdef")
 
 
 def test_an_unknown_file_version_is_refused() -> None:
@@ -318,9 +404,10 @@ def test_an_unknown_file_version_is_refused() -> None:
         load(GOOD.replace("version=v4", "version=v9"))
 
 
-def test_windows_line_ends_are_read() -> None:
-    X = data(3)[0]
-    np.testing.assert_array_equal(load(GOOD.replace("\n", "\r\n")).scores(X), load(GOOD).scores(X))
+def test_windows_line_ends_are_refused() -> None:
+    # LightGBM itself crashes: they move the trees, and it looks for them where tree_sizes says.
+    with pytest.raises(tp.InvalidInput, match="Windows line ends"):
+        load(GOOD.replace("\n", "\r\n"))
 
 
 def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path) -> None:

@@ -323,15 +323,16 @@ L, M = "learner/", "learner/gradient_booster/model/"
 DAMAGED = [
     ("learner", [], "'learner' is of the wrong type"),
     (L + "gradient_booster", 3, "'gradient_booster' is of the wrong type"),
-    (L + "learner_model_param/num_class", "2000000000", "base_score has 3 entries for 2000000000"),
+    (L + "learner_model_param/num_class", "2000000000", "num_class is 2000000000, but the objective says 3"),
     (L + "learner_model_param/num_class", "-1", "num_class must be a whole number"),
     (L + "learner_model_param/num_class", "1", "num_class=1"),
-    (L + "learner_model_param/num_class", "4", "base_score has 3 entries for 4"),
+    (L + "learner_model_param/num_class", "4", "num_class is 4, but the objective says 3"),
+    (L + "learner_model_param/num_class", 3, "as a string; got 3"),
     (L + "learner_model_param/num_feature", "0", "num_feature"),
     (L + "learner_model_param/num_feature", "99999999999", "num_feature"),
-    (L + "learner_model_param/base_score", "[NaN,0,0]", "base_score: nan is not a finite"),
+    (L + "learner_model_param/base_score", "[NaN,0,0]", "base_score must be a number or a list"),
     (L + "learner_model_param/base_score", "[1E39,0,0]", "base_score: 1e\\+39 is not a finite"),
-    (L + "learner_model_param/base_score", '["a",0,0]', "base_score must be a list of numbers"),
+    (L + "learner_model_param/base_score", '["a",0,0]', "base_score must be a number or a list"),
     (L + "attributes/best_iteration", "6", "best_iteration is 6, but the model has only 6 boosting rounds"),
     (L + "attributes/best_iteration", "-1", "best_iteration must be a whole number"),
     (L + "attributes/best_iteration", "²", "best_iteration must be a whole number"),
@@ -343,7 +344,7 @@ DAMAGED = [
     (M + "tree_info", [0], "tree_info has 1 entries"),
     (M + "gbtree_model_param/num_trees", "17", "num_trees is 17"),
     (M + "trees", [], "0 trees and 3 scores"),
-    (M + "trees/0", None, "it has no 'split_conditions'"),
+    (M + "trees/0", None, "trees must be a list of objects"),
     (M + "trees/0/left_children/0", 99, "left child 99 is out of range"),
     (M + "trees/0/left_children/0", 0, "left child 0 is out of range"),
     (M + "trees/0/left_children/0", 2**70, "left_children"),
@@ -355,28 +356,162 @@ DAMAGED = [
     (M + "trees/0/split_conditions/0", "1", "split_conditions must be a list of numbers"),
     (M + "trees/0/split_conditions", [], "list of numbers|different lengths"),
     (M + "trees/0/default_left", [0], "different lengths"),
-    (M + "trees/0/tree_param/num_nodes", "3", "different lengths"),
+    (M + "trees/0/tree_param/num_nodes", "3", "base_weights has .* entries for 3 nodes"),
     (M + "trees/0/tree_param/num_deleted", "1", "num_deleted is 1"),
     (M + "trees/0/default_left/0", 2, "default_left must hold 0 or 1"),
     (M + "trees/0/split_type/0", 2, "split_type must hold"),
     (M + "trees/0/split_type/0", 1, "categories_nodes does not list"),
+    # What XGBoost reads otherwise than it is written, or ignores.
+    ("version", [4, 0, 0], "written by XGBoost 4"),
+    ("version", "3.2.0", "version must be three whole numbers"),
+    ("learner2", {}, "the file has a field 'learner2'"),
+    (L + "learner_train_param", {}, "learner has a field 'learner_train_param'"),
+    (L + "attributes/best_iteration", 2, "attributes: best_iteration must be a string"),
+    (L + "attributes/best_iteration", "1_0", "best_iteration must be a whole number"),
+    (L + "attributes/best_iteration", " 1", "best_iteration must be a whole number"),
+    (L + "attributes/scikit_learn", '{"_estimator_type": "regressor"}', "another estimator than a classifier"),
+    (L + "feature_types", ["q"], "feature_types has 1 entries for 5 features"),
+    (L + "objective/reg_loss_param", {}, "objective has a field 'reg_loss_param'"),
+    (L + "objective/softmax_multiclass_param/num_class", "2", "num_class is 3, but the objective says 2"),
+    (L + "learner_model_param/base_score", 0.5, "base_score must be a number or a list of numbers, as a string"),
+    (L + "learner_model_param/base_score", "0.5x", "base_score must be a number or a list"),
+    (L + "learner_model_param/base_score", "0. 5", "base_score must be a number or a list"),
+    (L + "learner_model_param/base_score", "(1,2,3)", "base_score must be a number or a list"),
+    (L + "learner_model_param/num_feature", "5 ", "num_feature must be a whole number"),
+    (L + "learner_model_param/num_feature", "+5", "num_feature must be a whole number"),
+    (L + "gradient_booster/weight_drop", [1.0] * 18, "gradient_booster has a field 'weight_drop'"),
+    (M + "weight_drop", [1.0] * 18, "model has a field 'weight_drop'"),
+    (M + "gbtree_model_param", {}, "gbtree_model_param has no 'num_trees'"),
+    (M + "gbtree_model_param/num_trees", 18, "num_trees must be a whole number"),
+    (M + "tree_info", [0] * 18, "tree_info names 1 of 3 scores"),
+    (M + "tree_info/0", True, "tree_info must be a list of whole numbers"),
+    (M + "iteration_indptr", [3, 18], "iteration_indptr must rise from 0"),
+    (M + "iteration_indptr", [0, 9, 3, 18], "iteration_indptr must rise from 0"),
+    (M + "cats", {"enc": [], "feature_segments": [], "sorted_idx": [1]}, "recodes the categories"),
+    (M + "trees/0/id", 1, "tree 0: its id is 1; the trees must be in the order of their ids"),
+    (M + "trees/0/id", 2**64, "tree 0: its id is 18446744073709551616"),
+    (M + "trees/0/extra", [], "tree 0 has a field 'extra'"),
+    (M + "trees/0/sum_hessian", [], "sum_hessian has 0 entries"),
+    (M + "trees/0/tree_param/num_nodes", 15, "num_nodes must be a whole number"),
+    (M + "trees/0/left_children/0", 2**32 + 1, "left child 4294967297 is out of range"),
+    (M + "trees/0/left_children/0", True, "left_children must be a list of whole numbers"),
+    (M + "trees/0/split_indices/0", 2**32, "feature 4294967296 is out of range"),
+    (M + "trees/0/split_conditions/0", 1, "a list of numbers with a point or an exponent"),
+    (M + "trees/0/split_conditions/0", 3.00000011920928955078125, "half way between two float32 numbers"),
+    (M + "trees/0/split_conditions/0", -(2.0**-150), "half way between two float32 numbers"),
+    (M + "trees/0/split_type/0", False, "split_type must be a list of whole numbers"),
+    (M + "trees/0/parents/0", 1, "parents must name a node for each but the first"),
+    (M + "trees/0/parents/1", 1, "parents contradicts the children of node 0"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "value", "message"), DAMAGED)
 def test_a_damaged_file_ends_in_one_clear_refusal(path: str, value: Any, message: str, tmp_path: Path) -> None:
     file = tmp_path / "damaged.json"
-    file.write_text(json.dumps(_damage(path, value)))
-    with pytest.raises(tp.InvalidInput, match=message):
+    file.write_text(json.dumps(_damage(path, value), ensure_ascii=False))
+    with pytest.raises((tp.InvalidInput, tp.UnsupportedModel), match=message):
         tp.load_model(file)
+
+
+def test_the_id_of_a_tree_decides_its_place() -> None:
+    document = copy.deepcopy(GOOD)
+    trees = document["learner"]["gradient_booster"]["model"]["trees"]
+    trees[0], trees[1] = trees[1], trees[0]
+    np.testing.assert_array_equal(
+        booster_of(document).predict(xgb.DMatrix(X2)), booster_of(GOOD).predict(xgb.DMatrix(X2))
+    )
+    with pytest.raises(tp.InvalidInput, match="tree 0: its id is 1"):
+        load(document)
+    trees[0], trees[1] = trees[1], trees[0]
+    document["learner"]["attributes"]["best_iteration"] = "0"
+    trees[-1]["id"] = 0
+    with pytest.raises(tp.InvalidInput, match="tree 17: its id is 0"):
+        load(document)
+
+
+@pytest.mark.parametrize(
+    "text", ["3.000000119209289550781250000000000000001", "3.00000011920928955078125", "2.999999880790710449218749999"]
+)
+def test_a_decimal_is_rounded_once_or_refused(text: str) -> None:
+    document = json.dumps(crafted(np.array([[-0.75], [0.5]]), "binary:logitraw")).replace("-0.75", text)
+    booster = xgb.Booster({"nthread": 1})
+    booster.load_model(bytearray(document.encode()))
+    expected = booster.predict(xgb.DMatrix(np.zeros((1, 1))), output_margin=True)[0]
+    try:
+        assert load_bytes(document.encode(), voting=None).scores([[0.0]])[0, 0] == expected
+    except tp.InvalidInput as error:
+        assert "half way" in str(error)
+
+
+def test_escapes_are_left_as_xgboost_leaves_them() -> None:
+    document = copy.deepcopy(GOOD)
+    document["learner"]["feature_names"] = ["é", "b", "c", "d", "\\u00e8"]
+    text = json.dumps(document)
+    booster = booster_of(document)
+    assert load_bytes(text.encode(), voting=None).feature_names == tuple(booster.feature_names)
+    assert booster.feature_names[0] == "\\u00e9"
+    with pytest.raises(tp.InvalidInput, match="has no 'trees'"):
+        load_bytes(json.dumps(GOOD).replace('"trees"', '"tr\\u0065es"').encode(), voting=None)
+
+
+def test_a_file_of_two_softprob_classes_has_no_labels_in_xgbclassifier() -> None:
+    with pytest.raises(tp.UnsupportedModel, match="two columns instead of labels"):
+        load(crafted(np.array([[0.1, 0.2], [0.3, 0.2]]), "multi:softprob"))
+
+
+def test_without_iteration_indptr_the_trees_must_be_whole_rounds() -> None:
+    document = copy.deepcopy(GOOD)
+    model = document["learner"]["gradient_booster"]["model"]
+    del model["iteration_indptr"]
+    assert load(document).n_trees == 18
+    model["gbtree_model_param"]["num_parallel_tree"] = "4"
+    with pytest.raises(tp.InvalidInput, match="18 trees are no whole rounds of 4 for each of 3 scores"):
+        load(document)
+
+
+def test_a_node_is_deleted_only_with_both_of_its_marks() -> None:
+    document = document_of(small(n_estimators=1, max_depth=4, gamma=8.0, tree_method="exact"))
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    deleted = tree["split_indices"].index(2**31 - 1)
+    assert load(document).n_trees == 1
+    tree["default_left"][deleted] = 0
+    with pytest.raises(tp.InvalidInput, match="num_deleted is"):
+        load(document)
+
+
+def test_dart_is_a_gbtree_with_weights() -> None:
+    document = document_of(small(booster="dart", rate_drop=0.5))
+    booster = document["learner"]["gradient_booster"]
+    booster["gbtree"]["name"] = "dart"
+    with pytest.raises(tp.InvalidInput, match="must be a gbtree, not 'dart'"):
+        load(document)
+    booster["gbtree"]["name"] = "gbtree"
+    booster["weight_drop"].append(1.0)
+    with pytest.raises(tp.InvalidInput, match="weight_drop has 7 entries for 6 trees"):
+        load(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("split_conditions", "f8"), ("left_children", "i8"), ("parents", "i2"), ("default_left", "i4")]
+)
+def test_a_typed_array_of_another_type_is_refused(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = bytes(small().get_booster().save_raw("ubj"))
+    document = _ubjson.parse(raw)
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree[name] = tree[name].astype(dtype)
+    monkeypatch.setattr(_ubjson, "parse", lambda data: document)
+    with pytest.raises(tp.InvalidInput, match=f"{name} must be a list"):
+        load_bytes(raw, voting=None)
 
 
 def test_a_huge_class_count_is_refused_before_anything_is_allocated() -> None:
     document = _damage(L + "learner_model_param/num_class", "2000000000")
     document["learner"]["learner_model_param"]["base_score"] = "0E0"
-    with pytest.raises(tp.InvalidInput, match="num_class is 2000000000"):
+    document["learner"]["objective"]["softmax_multiclass_param"]["num_class"] = "2000000000"
+    with pytest.raises(tp.InvalidInput, match="num_class is 2000000000; at most"):
         load(document)
     document["learner"]["learner_model_param"]["num_class"] = "1000000"
+    document["learner"]["objective"]["softmax_multiclass_param"]["num_class"] = "1000000"
     with pytest.raises(tp.InvalidInput, match="18 trees and 1000000 scores"):
         load(document)
 
@@ -388,7 +523,8 @@ def test_a_file_with_vector_leaves_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("categories", [-1, 3, 4]), ("categories", [1, 3, 2**24]), ("categories_sizes", [9]), ("categories_sizes", [0]),
+    [("categories", [4, 3, 1]), ("categories", [1, 1, 3]), ("categories", [1, 3, 4, 5]), ("categories_segments", [1]),
+     ("categories", [-1, 3, 4]), ("categories", [1, 3, 2**24]), ("categories_sizes", [9]), ("categories_sizes", [0]),
      ("categories_segments", [-1]), ("categories_nodes", [1]), ("categories_nodes", [0, 0])],
 )  # fmt: skip
 def test_damaged_category_sets_are_refused(field: str, value: list[int], tmp_path: Path) -> None:
@@ -401,6 +537,24 @@ def test_damaged_category_sets_are_refused(field: str, value: list[int], tmp_pat
     (tmp_path / "m.json").write_text(json.dumps(document))
     with pytest.raises(tp.InvalidInput):
         tp.load_model(tmp_path / "m.json")
+
+
+def test_a_leaf_that_pruning_left_a_set_of_categories_is_read() -> None:
+    codes = np.random.default_rng(0).integers(0, 6, size=(300, 1)).astype(float)
+    matrix = xgb.DMatrix(codes, np.isin(codes[:, 0], [0, 2, 5]), feature_types=["c"], enable_categorical=True)
+    booster = xgb.train({"objective": "binary:logistic", "max_depth": 1, "nthread": 1}, matrix, 1)
+    document = json.loads(booster.save_raw("json"))
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree["split_type"][2] = 1
+    tree["categories_nodes"].append(2)
+    tree["categories_segments"].append(len(tree["categories"]))
+    tree["categories_sizes"].append(1)
+    tree["categories"].append(3)
+    expected = booster_of(document).predict(matrix, output_margin=True)
+    np.testing.assert_array_equal(load(document).scores(codes)[:, 0], expected)
+    tree["categories_nodes"] = tree["categories_nodes"][::-1]
+    with pytest.raises(tp.InvalidInput, match="in their order"):
+        load(document)
 
 
 def test_cut_and_flipped_files_are_read_or_refused_and_nothing_else(tmp_path: Path) -> None:
@@ -421,55 +575,3 @@ def test_cut_and_flipped_files_are_read_or_refused_and_nothing_else(tmp_path: Pa
             except (tp.InvalidInput, tp.UnsupportedModel):
                 continue
             assert ensemble.predict(np.zeros((1, ensemble.n_features))).shape == (1,)
-
-
-# ---- UBJSON -----------------------------------------------------------------------------------------------
-
-
-def test_ubjson_and_json_say_the_same() -> None:
-    booster = small(3).get_booster()
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items()}
-        if isinstance(value, (list, np.ndarray)):
-            return [plain(item) for item in value]
-        return np.float32(value) if isinstance(value, (float, np.floating)) else value
-
-    assert plain(_ubjson.parse(bytes(booster.save_raw("ubj")))) == plain(json.loads(booster.save_raw("json")))
-
-
-@pytest.mark.parametrize(
-    ("data", "value"),
-    [
-        (b"Z", None), (b"T", True), (b"F", False), (b"NNT", True), (b"i\xff", -1), (b"U\xff", 255), (b"I\xff\xfe", -2),
-        (b"l\x00\x01\x00\x00", 65536), (b"L\x80\x00\x00\x00\x00\x00\x00\x00", -(2**63)), (b"d\x3f\x80\x00\x00", 1.0),
-        (b"D\xbf\xe0\x00\x00\x00\x00\x00\x00", -0.5), (b"SU\x02hi", "hi"), (b"Cx", "x"), (b"[]", []), (b"{}", {}),
-        (b"[U\x01N[T]Z]", [1, [True], None]), (b"[#U\x02TF", [True, False]), (b"[$S#U\x02U\x01aU\x01b", ["a", "b"]),
-        (b"{#U\x01U\x01aT", {"a": True}), (b"{$U#U\x02U\x01a\x01U\x01b\x02", {"a": 1, "b": 2}),
-        (b"{NU\x01aTN}", {"a": True}),
-    ],
-)  # fmt: skip
-def test_ubjson_values(data: bytes, value: Any) -> None:
-    assert _ubjson.parse(data) == value
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "0 are left"), (b"X", "does not start a UBJSON value"), (b"[", "0 are left"), (b"TT", "1 bytes follow"),
-        (b"[$U#L\x7f\xff\xff\xff\xff\xff\xff\xff", "length 9223372036854775807"), (b"[#i\xff", "length -1"),
-        (b"[$Z#L\x00\x00\x00\xff\xff\xff\xff\xff", "items without content"), (b"[$U\x01", "must have a count"),
-        (b"[$D#U\x02" + bytes(15), "16 bytes are announced, but 15 are left"), (b"SD" + bytes(8), "a length must be"),
-        (b"{U\x01aTU\x01aT}", "occurs twice"), (b"[" * 100, "nested deeper"), (b"[$[#U\x01" * 100, "nested deeper"),
-        (b"{" + b"U\x01a{" * 100, "nested deeper"), (b"d\x00", "4 bytes are announced, but 1 are left"),
-    ],
-)  # fmt: skip
-def test_damaged_ubjson_is_refused_with_the_position(data: bytes, message: str) -> None:
-    with pytest.raises(tp.InvalidInput, match=message):
-        _ubjson.parse(data)
-
-
-def test_ubjson_text_that_is_no_utf8_is_refused() -> None:
-    with pytest.raises(UnicodeError):
-        _ubjson.parse(b"SU\x01\xff")

@@ -8,15 +8,16 @@ classes are 0, 1, 2…, since a file does not hold the labels of an LGBMClassifi
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 from treeproof.model.builder import LEAF, EnsembleBuilder
@@ -31,7 +32,14 @@ _BELOW_ZERO = float(next_down(-ZERO))
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the two above them are the missing type
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
 _VERSIONS = ("v2", "v3", "v4")
-_OBJECTIVES = ("binary", "multiclass", "multiclassova")
+# Each objective with the settings that follow it.
+_OBJECTIVES = {"binary": ("sigmoid",), "multiclass": ("num_class",), "multiclassova": ("num_class", "sigmoid")}
+
+_SPLITS = ("split_feature", "left_child", "right_child", "decision_type", "threshold")
+_SETS = ("cat_boundaries", "cat_threshold")
+# LightGBM does not predict with these. The first have an entry per leaf, the others one per split.
+_OF_LEAVES = ("leaf_weight", "leaf_count")
+_OF_SPLITS = ("split_gain", "internal_value", "internal_weight", "internal_count")
 _PREDICTION_SETTINGS = (
     "pred_early_stop",
     "start_iteration_predict",
@@ -83,87 +91,26 @@ def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
     return _ensemble(data.decode("utf-8"), classes=None, origin="LightGBM file", source=None)
 
 
-class _Section(dict[str, str]):
-    """The `key=value` lines of the header or of one tree; asking for a missing line raises InvalidInput."""
-
-    def __missing__(self, key: str) -> str:
-        raise InvalidInput(f"a line '{key}=…' is missing")
-
-
-@dataclass
-class _File:
-    """The parts of a text file that decide what it predicts."""
-
-    header: _Section = field(default_factory=_Section)
-    flags: set[str] = field(default_factory=set)
-    trees: list[_Section] = field(default_factory=list)
-    pandas_categorical: str = "null"
-
-
-def _read(text: str) -> _File:
-    # Not splitlines(), which would also split at characters that a feature name may hold.
-    lines = (line.rstrip("\r") for line in text.split("\n"))
-    if next(lines, None) != "tree":
-        raise InvalidInput("it does not start with the line 'tree'")
-    file = _File()
-    section = file.header
-    for line in lines:
-        # Files of LightGBM 2.3 and later say "end of trees"; in older ones the importances come next.
-        if line in ("end of trees", "feature importances:", "feature_importances:"):
-            break
-        key, equals, value = line.partition("=")
-        if key == "Tree" and equals:
-            if value != str(len(file.trees)):
-                raise InvalidInput(f"expected tree {len(file.trees)}, got 'Tree={value}'")
-            section = _Section()
-            file.trees.append(section)
-        elif equals:
-            if key in section:
-                raise InvalidInput(f"{key!r} occurs twice in one section")
-            section[key] = value
-        elif line.strip() and not file.trees:
-            file.flags.add(line.strip())
-        elif line.strip():
-            raise InvalidInput(f"tree {len(file.trees) - 1}: the line {line[:40]!r} has no '='")
-    else:
-        raise InvalidInput("the line 'end of trees' is missing; the file is cut short")
-    _read_tail(lines, file)
-    return file
-
-
-def _read_tail(lines: Iterator[str], file: _File) -> None:
-    for line in lines:
-        if line.startswith("pandas_categorical:"):
-            file.pandas_categorical = line.partition(":")[2].strip()
-
-
 def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
-    file = _read(text)
+    file = read(text)
     header = file.header
     if header["version"] not in _VERSIONS:
         raise UnsupportedModel(f"file version {header['version']!r}; treeproof reads {', '.join(_VERSIONS)}")
-    if file.pandas_categorical not in ("null", "[]", ""):
-        raise UnsupportedModel("the model recodes categorical columns of pandas; train it on category codes")
-    n_scores = _whole(header["num_tree_per_iteration"], "num_tree_per_iteration", 1)
+    n_scores = whole(header["num_tree_per_iteration"], "num_tree_per_iteration", 1)
     if not file.trees:
         raise InvalidInput("the model has no trees; train it with at least one")
     if len(file.trees) % n_scores:
         raise InvalidInput(f"{len(file.trees)} trees cannot be shared equally among {n_scores} scores")
-    if "tree_sizes" in header and len(header["tree_sizes"].split()) != len(file.trees):
-        raise InvalidInput(f"tree_sizes lists {len(header['tree_sizes'].split())} trees, but {len(file.trees)} follow")
-    n_features = _whole(header["max_feature_idx"], "max_feature_idx", 0) + 1
-    names = header["feature_names"].split(" ")
-    if len(names) != n_features:
-        raise InvalidInput(f"the file names {len(names)} features, but max_feature_idx is {n_features - 1}")
+    names = _feature_names(header)
     n_rounds = len(file.trees) // n_scores
-    rule = _rule(header, n_scores, divisor=float(n_rounds) if "average_output" in file.flags else 1.0)
-    check_size(sum(2 * _whole(tree["num_leaves"], "num_leaves", 1) for tree in file.trees), n_scores)
+    rule = _rule(header, n_scores, divisor=float(n_rounds) if file.average_output else 1.0)
+    check_size(sum(2 * whole(tree["num_leaves"], "num_leaves", 1) for tree in file.trees), n_scores)
     builder = EnsembleBuilder(
-        n_features=n_features,
+        n_features=len(names),
         classes=np.arange(max(2, n_scores)) if classes is None else classes,
         rule=rule,
         # A data frame must not be asked for the names that LightGBM made up for an array.
-        feature_names=None if names == [f"Column_{i}" for i in range(n_features)] else names,
+        feature_names=None if names == [f"Column_{i}" for i in range(len(names))] else names,
         handles_missing=True,
         origin=origin,
         source=source,
@@ -173,16 +120,31 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     return replace(builder.build(), blanks_underscored=True)
 
 
-def _rule(header: _Section, n_scores: int, divisor: float) -> ScoreRule:
-    words = header.get("objective", "none").split()
-    objective = words[0] if words else "none"
-    settings = _Section(word.partition(":")[::2] for word in words[1:])
+def _feature_names(header: Section) -> list[str]:
+    """One name per feature; the header's other lists must have as many entries, but decide nothing."""
+    n_features = whole(header["max_feature_idx"], "max_feature_idx", 0) + 1
+    names, infos = (header[key].split(" ") for key in ("feature_names", "feature_infos"))
+    if len(names) != n_features or not all(names):
+        raise InvalidInput(f"the file names {len(names)} features, but max_feature_idx is {n_features - 1}")
+    if len(infos) != n_features or not all(infos):
+        raise InvalidInput(f"feature_infos has {len(infos)} entries, but max_feature_idx is {n_features - 1}")
+    if "monotone_constraints" in header:
+        wholes(header["monotone_constraints"], "monotone_constraints", n_features)
+    wholes(header["label_index"], "label_index", 1)
+    return names
+
+
+def _rule(header: Section, n_scores: int, divisor: float) -> ScoreRule:
+    objective, *words = header.get("objective", "none").split(" ")
     if objective not in _OBJECTIVES:
         raise UnsupportedModel(
             f"objective {objective!r} does not predict classes; treeproof reads {', '.join(_OBJECTIVES)}"
         )
-    n_classes = _whole(header["num_class"], "num_class", 1)
-    if objective != "binary" and _whole(settings["num_class"], "the objective's num_class", 2) != n_classes:
+    settings = Section(word.partition(":")[::2] for word in words)
+    if tuple(word.partition(":")[0] for word in words) != _OBJECTIVES[objective]:
+        raise InvalidInput(f"objective {objective} must have {' and '.join(_OBJECTIVES[objective])}, got {words}")
+    n_classes = whole(header["num_class"], "num_class", 1)
+    if objective != "binary" and whole(settings["num_class"], "the objective's num_class", 2) != n_classes:
         raise InvalidInput(f"num_class is {n_classes}, but the objective says {settings['num_class']}")
     if n_classes != n_scores or (objective == "binary") != (n_scores == 1):
         raise InvalidInput(
@@ -190,9 +152,9 @@ def _rule(header: _Section, n_scores: int, divisor: float) -> ScoreRule:
         )
     if objective == "multiclass":
         return ScoreRule(decision=Decision.SOFTMAX, divisor=divisor)
-    steepness = float(settings["sigmoid"])
-    if not 0 < steepness < math.inf:
-        raise InvalidInput(f"sigmoid must be above 0, got {steepness}")
+    steepness = imprecise(settings["sigmoid"], "sigmoid")
+    if steepness == 0:
+        raise InvalidInput("sigmoid must be above 0")
     if objective == "multiclassova":
         return ScoreRule(decision=Decision.SIGMOID, divisor=divisor, steepness=steepness)
     return ScoreRule(decision=Decision.CUT, divisor=divisor, cut=sigmoid_cut(steepness), steepness=steepness)
@@ -211,19 +173,17 @@ def sigmoid_cut(steepness: float) -> float:
     return float(from_ordinal(low))
 
 
-def _add_tree(builder: EnsembleBuilder, tree: _Section, number: int, group: int, n_scores: int) -> None:
+def _add_tree(builder: EnsembleBuilder, tree: Section, number: int, group: int, n_scores: int) -> None:
     where = f"tree {number}: "
     if tree.get("is_linear", "0") != "0":
         raise UnsupportedModel(f"{where}linear_tree: leaves that hold a linear model are not supported")
-    n_leaves = _whole(tree["num_leaves"], where + "num_leaves", 1)
-    values = _floats(tree["leaf_value"], where + "leaf_value", n_leaves)
+    n_leaves = whole(tree["num_leaves"], where + "num_leaves", 1)
     n_inner = n_leaves - 1
+    _check_lines(tree, n_leaves, where)
+    values = floats(tree["leaf_value"], where + "leaf_value", n_leaves)
     # A tree that never split may leave out the entries of its splits.
-    split, left, right, kind = (
-        _wholes(tree.get(name, "") if n_inner == 0 else tree[name], where + name, n_inner)
-        for name in ("split_feature", "left_child", "right_child", "decision_type")
-    )
-    raw = _floats(tree.get("threshold", "") if n_inner == 0 else tree["threshold"], where + "threshold", n_inner)
+    split, left, right, kind = (wholes(tree.get(name, ""), where + name, n_inner) for name in _SPLITS[:4])
+    raw = floats(tree.get("threshold", ""), where + "threshold", n_inner)
     if (split < 0).any():
         raise InvalidInput(f"{where}a split feature is negative")
     if ((kind < 0) | (kind >> 2 > _MISSING_NAN)).any():
@@ -245,8 +205,24 @@ def _add_tree(builder: EnsembleBuilder, tree: _Section, number: int, group: int,
     builder.add_tree(**rewritten(arrays, special, number=number, what=what)._asdict())
 
 
+def _check_lines(tree: Section, n_leaves: int, where: str) -> None:
+    """Refuses a tree with other lines than LightGBM writes, or with other counts; of a lone leaf it writes any."""
+    by_sets = _SETS if whole(tree["num_cat"], where + "num_cat", 0) else ()
+    splits, optional = (_SPLITS, ()) if n_leaves > 1 else ((), _SPLITS)
+    check_fields(
+        tree,
+        where,
+        ("num_leaves", "num_cat", "leaf_value", *splits, *by_sets),
+        ("is_linear", "shrinkage", *optional, *_OF_LEAVES, *_OF_SPLITS),
+    )
+    for names, count in ((_OF_LEAVES, n_leaves), (_OF_SPLITS, n_leaves - 1), (("shrinkage",), 1)):
+        for name in names:
+            if name in tree:
+                floats(tree[name], where + name, count if n_leaves > 1 else None)
+
+
 def _splits(
-    tree: _Section, raw: FloatArray, kind: npt.NDArray[np.int64], where: str
+    tree: Section, raw: FloatArray, kind: npt.NDArray[np.int64], where: str
 ) -> tuple[FloatArray, npt.NDArray[np.bool_], dict[int, Pieces]]:
     """Effective thresholds, directions of NaN, and the splits that are not a single threshold."""
     missing = kind >> 2
@@ -257,10 +233,11 @@ def _splits(
     threshold = np.where((raw >= -ZERO) & (raw < 0), _BELOW_ZERO, np.where((raw >= 0) & (raw < ZERO), ZERO, raw))
     # With no missing values in training, a NaN is read as 0.
     nan_left = np.where(missing == _MISSING_NONE, threshold >= 0, default_left)
+    sets = _category_sets(tree, kind, where)
     special: dict[int, Pieces] = {}
     for node in np.flatnonzero((kind & _CATEGORICAL != 0) | (missing == _MISSING_ZERO)).tolist():
         if kind[node] & _CATEGORICAL:
-            pieces = _category_pieces(tree, raw[node], where)
+            pieces = _category_pieces(sets, float(raw[node]), where)
             nan_left[node] = False
         else:
             pieces = _zero_pieces(float(threshold[node]), bool(default_left[node]))
@@ -279,51 +256,33 @@ def _zero_pieces(threshold: float, default_left: bool) -> Pieces:
     return Pieces.of([(_BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
 
 
-def _category_pieces(tree: _Section, threshold: float, where: str) -> Pieces:
-    """Left iff x, with its fraction cut off, is in the set; negative and unknown numbers go right."""
-    starts = _wholes(tree["cat_boundaries"], where + "cat_boundaries", None)
-    words = _wholes(tree["cat_threshold"], where + "cat_threshold", None)
-    index = int(threshold) if math.isfinite(threshold) else -1
-    if index != threshold or not 0 <= index < len(starts) - 1:
-        raise InvalidInput(f"{where}category set {threshold} is out of range")
-    start, stop = int(starts[index]), int(starts[index + 1])
-    if not 0 <= start < stop <= len(words):
-        raise InvalidInput(f"{where}category set {index} has words {start} to {stop} of {len(words)}")
+def _category_sets(tree: Section, kind: npt.NDArray[np.int64], where: str) -> list[npt.NDArray[np.int64]]:
+    """The words of each set of categories; a category is a bit of them."""
+    count = whole(tree["num_cat"], where + "num_cat", 0)
+    by_category = (kind & _CATEGORICAL != 0).any()
+    # Without sets, LightGBM takes every split for one on numbers, whatever decision_type says.
+    if by_category != (count > 0):
+        raise InvalidInput(f"{where}num_cat is {count}, but {'some' if by_category else 'no'} splits are on categories")
+    if not count:
+        return []
+    starts = wholes(tree["cat_boundaries"], where + "cat_boundaries", count + 1)
+    words = wholes(tree["cat_threshold"], where + "cat_threshold")
+    if starts[0] != 0 or starts[-1] != len(words) or (np.diff(starts) < 1).any():
+        raise InvalidInput(f"{where}cat_boundaries must rise from 0 to the {len(words)} words of cat_threshold")
     if (words < 0).any() or (words >= 2**32).any():
         raise InvalidInput(f"{where}cat_threshold must hold 32-bit words")
-    bits = (words[start:stop, None] >> np.arange(32)) & 1
+    return [words[start:stop] for start, stop in itertools.pairwise(starts)]
+
+
+def _category_pieces(sets: list[npt.NDArray[np.int64]], threshold: float, where: str) -> Pieces:
+    """Left iff x, with its fraction cut off, is in the set; negative and unknown numbers go right."""
+    index = int(threshold) if math.isfinite(threshold) else -1
+    if index != threshold or not 0 <= index < len(sets):
+        raise InvalidInput(f"{where}category set {threshold} is out of range")
+    bits = (sets[index][:, None] >> np.arange(32)) & 1
     parts: list[tuple[float, bool]] = []
     for category in np.flatnonzero(bits.reshape(-1)).tolist():
         # The fraction is cut off towards 0, so what lies between -1 and 0 is category 0.
         below = float(next_down(category)) if category else -1.0
         parts += [(below, False), (float(next_down(category + 1)), True)]
     return Pieces.of(parts, last=False)
-
-
-def _whole(text: str, name: str, least: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
-        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {text[:40]!r}")
-    return int(text)
-
-
-def _parsed(text: str, name: str, kind: type[int] | type[float], dtype: type) -> npt.NDArray[Any]:
-    try:
-        if "_" in text:
-            raise ValueError("'_' is not part of a number")  # to Python it is: 1_000
-        return np.array([kind(word) for word in text.split()], dtype=dtype)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name}: {error}") from None
-
-
-def _wholes(text: str, name: str, count: int | None) -> npt.NDArray[np.int64]:
-    values = _parsed(text, name, int, np.int64)
-    if count is not None and len(values) != count:
-        raise InvalidInput(f"{name} has {len(values)} entries, expected {count}")
-    return values
-
-
-def _floats(text: str, name: str, count: int) -> FloatArray:
-    values = _parsed(text, name, float, np.float64)
-    if len(values) != count:
-        raise InvalidInput(f"{name} has {len(values)} entries, expected {count}")
-    return values

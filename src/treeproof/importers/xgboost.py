@@ -26,19 +26,31 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
-from treeproof.importers import _ubjson
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
-from treeproof.importers.registry import is_ubjson
+from treeproof.importers._xgboost_fields import (
+    CATEGORY_FIELDS,
+    Float32Array,
+    base_scores,
+    check_objective,
+    check_tree,
+    flags,
+    floats,
+    known,
+    learner_of,
+    name_of,
+    names,
+    whole,
+    wholes,
+)
 from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST_FLOAT32
 
-Float32Array = npt.NDArray[np.float32]
-
-_DELETED = 2**31 - 1  # the split index of a node that pruning took out but left in the arrays
+_DELETED = 2**31 - 1  # with default_left, the split index of a node that pruning took out but left in the arrays
+_NO_PARENT = 2**31 - 1
 _MAX_CATEGORY = 2**24  # from here on float32 cannot tell whole numbers apart
 _BINARY = ("binary:logistic", "binary:logitraw", "binary:hinge")
 _MULTICLASS = ("multi:softprob", "multi:softmax")
@@ -51,7 +63,7 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
 
     name = type(model).__qualname__
     if isinstance(model, xgboost.Booster):
-        return _ensemble(_document_of(model), as_wrapper=False, origin=f"XGBoost {name}", source=BoosterLabels(model))
+        return _ensemble(_saved(model), as_wrapper=False, origin=f"XGBoost {name}", source=BoosterLabels(model))
     if not isinstance(model, xgboost.XGBClassifier):
         raise UnsupportedModel(
             f"XGBoost's {name} is not a classifier; treeproof reads XGBClassifier, XGBRFClassifier, Booster"
@@ -60,14 +72,7 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
         raise InvalidInput(f"this {name} is not trained; call fit first")
     if model.missing is not None and not np.isnan(model.missing):
         raise UnsupportedModel(f"{name}(missing={model.missing!r}): only NaN can stand for a missing value")
-    document = _document_of(model.get_booster())
-    learner = _entry(document, "learner", dict)
-    if _objective_of(learner) == "multi:softprob" and model.n_classes_ == 2:
-        raise UnsupportedModel(
-            f"with multi:softprob and 2 classes, {name}.predict returns two columns instead of labels; "
-            "use binary:logistic"
-        )
-    return _ensemble(document, as_wrapper=True, origin=f"XGBoost {name}", source=model)
+    return _ensemble(_saved(model.get_booster()), as_wrapper=True, origin=f"XGBoost {name}", source=model)
 
 
 class BoosterLabels:
@@ -91,60 +96,86 @@ class BoosterLabels:
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
     """The exact ensemble of a .json or .ubj file, as `XGBClassifier.load_model` would read it."""
     refuse_voting(voting, "XGBoost")
-    document = _ubjson.parse(data) if is_ubjson(data) else parse_json(data, constants=True)
-    return _ensemble(document, as_wrapper=True, origin="XGBoost file", source=None)
+    return _ensemble(learner_of(data), as_wrapper=True, origin="XGBoost file", source=None)
 
 
-def _document_of(booster: Any) -> Any:
+def _saved(booster: Any) -> dict[str, Any]:
     from xgboost.core import XGBoostError
 
     try:
-        return _ubjson.parse(bytes(booster.save_raw("ubj")))
+        return learner_of(bytes(booster.save_raw("ubj")))
     except XGBoostError as error:
         raise InvalidInput(f"XGBoost cannot save this model: {str(error).splitlines()[0]}; train it first") from None
 
 
-def _ensemble(document: Any, *, as_wrapper: bool, origin: str, source: Any) -> Ensemble:
-    learner = _entry(document, "learner", dict)
-    booster = _entry(learner, "gradient_booster", dict)
-    kind = booster.get("name")
-    if kind not in ("gbtree", "dart"):
-        raise UnsupportedModel(f"booster {kind!r} is not made of trees; treeproof reads gbtree and dart")
+def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source: Any) -> Ensemble:
     objective = _objective_of(learner)
-    params = _entry(learner, "learner_model_param", dict)
+    model, weights = _model_of(learner)
+    params = learner["learner_model_param"]
     n_classes = _class_count(objective, params)
-    model = _entry(_entry(booster, "gbtree", dict) if kind == "dart" else booster, "model", dict)
+    check_objective(learner["objective"], n_classes)
+    if as_wrapper:
+        _refuse_other_wrappers(learner, objective, n_classes)
     base = _base_margins(params, objective, n_scores=1 if objective in _BINARY else n_classes)
     forest = _Forest.of(model, n_groups=len(base), rounds=_rounds(learner) if as_wrapper else None)
-    weights = _floats(_need(booster, "weight_drop"), "weight_drop") if kind == "dart" else None
     if weights is not None and len(weights) != forest.n_saved:
         raise InvalidInput(f"weight_drop has {len(weights)} entries for {forest.n_saved} trees")
-    n_features = _whole(_need(params, "num_feature"), "num_feature", 1, MAX_FEATURES)
+    n_features = whole(params["num_feature"], "num_feature", 1, MAX_FEATURES)
     builder = EnsembleBuilder(
         n_features=n_features,
         classes=np.arange(n_classes),
         rule=_rule(objective),
         base=base,
-        feature_names=_feature_names(learner),
+        feature_names=_feature_names(learner, n_features),
         handles_missing=True,
         value_limit=LARGEST_FLOAT32,
         origin=origin,
         source=source,
     )
-    check_size(sum(len(_entry(tree, "split_conditions", (list, np.ndarray))) for tree in forest.trees), len(base))
+    check_size(sum(len(tree.get("split_conditions", ())) for tree in forest.trees), len(base))
     for number, (tree, group) in enumerate(zip(forest.trees, forest.groups, strict=True)):
         scale = _identity if weights is None else _dart_scale(weights[number], base[group], in_place=as_wrapper)
         _add_tree(builder, tree, number, group, len(base), scale)
     return builder.build()
 
 
+def _model_of(learner: dict[str, Any]) -> tuple[dict[str, Any], Float32Array | None]:
+    """The trees' part of the file, and DART's weights of the trees."""
+    booster = learner["gradient_booster"]
+    kind = name_of(booster, "gradient_booster")
+    if kind not in ("gbtree", "dart"):
+        raise UnsupportedModel(f"booster {kind!r} is not made of trees; treeproof reads gbtree and dart")
+    weights = None
+    if kind == "dart":
+        known(booster, "gradient_booster", ("name", "gbtree", "weight_drop"))
+        weights = floats(booster["weight_drop"], "weight_drop")
+        booster = booster["gbtree"]
+        if name_of(booster, "gbtree") != "gbtree":
+            raise InvalidInput(f"the trees of dart must be a gbtree, not {booster['name']!r}")
+    known(booster, "gradient_booster", ("name", "model"))
+    needed = ("gbtree_model_param", "trees", "tree_info")
+    return known(booster["model"], "model", needed, ("iteration_indptr", "cats")), weights
+
+
 def _objective_of(learner: dict[str, Any]) -> str:
-    objective = _entry(learner, "objective", dict).get("name")
+    objective = name_of(learner["objective"], "objective")
     if objective not in _BINARY + _MULTICLASS:
         raise UnsupportedModel(
             f"objective {objective!r} does not predict classes; treeproof reads {', '.join(_BINARY + _MULTICLASS)}"
         )
-    return str(objective)
+    return objective
+
+
+def _refuse_other_wrappers(learner: dict[str, Any], objective: str, n_classes: int) -> None:
+    """Refuses what XGBClassifier cannot load, or does not give labels for."""
+    saved = parse_json(learner["attributes"].get("scikit_learn", "{}"))
+    if not isinstance(saved, dict) or saved.get("_estimator_type") not in (None, "classifier"):
+        raise UnsupportedModel(f"it was saved by another estimator than a classifier: scikit_learn is {saved!r}")
+    if objective == "multi:softprob" and n_classes == 2:
+        raise UnsupportedModel(
+            "with multi:softprob and 2 classes, XGBClassifier.predict returns two columns instead of labels; "
+            "use binary:logistic"
+        )
 
 
 def _rule(objective: str) -> ScoreRule:
@@ -158,11 +189,13 @@ def _rule(objective: str) -> ScoreRule:
 
 
 def _class_count(objective: str, params: dict[str, Any]) -> int:
-    if _whole(params.get("num_target", 1), "num_target", 0, 2**31) > 1:
+    if whole(params.get("num_target", "1"), "num_target", 1, 2**31 - 1) > 1:
         raise UnsupportedModel(
             f"num_target={params['num_target']}: models with several labels per row are not supported"
         )
-    count = _whole(_need(params, "num_class"), "num_class", 0, 2**31)
+    # Says how training found base_score; it decides nothing any more.
+    whole(params.get("boost_from_average", "0"), "boost_from_average", 0, 1)
+    count = whole(params["num_class"], "num_class", 0, 2**31 - 1)
     if objective in _BINARY:
         if count > 1:
             raise InvalidInput(f"objective {objective} does not fit num_class={count}")
@@ -174,22 +207,21 @@ def _class_count(objective: str, params: dict[str, Any]) -> int:
 
 def _rounds(learner: dict[str, Any]) -> int | None:
     """The number of boosting rounds that count, if early stopping recorded the best one."""
-    best = _as_dict(learner.get("attributes", {}), "attributes").get("best_iteration")
-    return None if best is None else _whole(best, "best_iteration", 0, 2**31) + 1
+    best = learner["attributes"].get("best_iteration")
+    return None if best is None else whole(best, "best_iteration", 0, 2**31 - 2) + 1
 
 
-def _feature_names(learner: dict[str, Any]) -> list[str] | None:
-    names = learner.get("feature_names", [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InvalidInput("feature_names must be a list of strings")
-    return names or None
+def _feature_names(learner: dict[str, Any], n_features: int) -> list[str] | None:
+    # A split says itself whether it is one on categories; the types of features decide nothing.
+    types = names(learner.get("feature_types", []), "feature_types")
+    if len(types) not in (0, n_features):
+        raise InvalidInput(f"feature_types has {len(types)} entries for {n_features} features")
+    return names(learner.get("feature_names", []), "feature_names") or None
 
 
 def _base_margins(params: dict[str, Any], objective: str, *, n_scores: int) -> Float32Array:
     """The scores before the first tree, from a number or a "[…]" list of them."""
-    text = _need(params, "base_score")
-    parsed = json.loads(text) if isinstance(text, str) else text
-    values = _floats(parsed if isinstance(parsed, list) else [parsed], "base_score")
+    values = base_scores(params["base_score"])
     if len(values) == 1:
         values = np.repeat(values, _at_most(n_scores, 1_000_000, "num_class"))
     if len(values) != n_scores:
@@ -213,43 +245,74 @@ class _Forest:
 
     @classmethod
     def of(cls, model: dict[str, Any], *, n_groups: int, rounds: int | None) -> _Forest:
-        trees = _entry(model, "trees", list)
+        trees = model["trees"]
+        if not isinstance(trees, list) or not all(isinstance(tree, dict) for tree in trees):
+            raise InvalidInput("trees must be a list of objects")
+        # All of them: also a tree of a round that does not count takes the place that its id names.
+        for number, tree in enumerate(trees):
+            _refuse_vector_leaves(_tree_param(tree))
+            check_tree(tree, number, _node_count(tree, number))
         if len(trees) < n_groups:
             raise InvalidInput(f"the model has {len(trees)} trees and {n_groups} scores; each score needs a tree")
-        shape = _entry(model, "gbtree_model_param", dict)
-        announced = _whole(shape.get("num_trees", len(trees)), "num_trees", 0, 2**31)
-        groups = _wholes(_need(model, "tree_info"), "tree_info").tolist()
+        shape = known(
+            model["gbtree_model_param"], "gbtree_model_param", ("num_trees",), ("num_parallel_tree", "size_leaf_vector")
+        )
+        announced = whole(shape["num_trees"], "num_trees", 0, 2**31 - 1)
+        groups = wholes(model["tree_info"], "tree_info", ()).tolist()
         if announced != len(trees) or len(groups) != len(trees):
             raise InvalidInput(f"num_trees is {announced}, tree_info has {len(groups)} entries, trees has {len(trees)}")
         for group in groups:
             if not 0 <= group < n_groups:
                 raise InvalidInput(f"tree_info names score {group}; there are scores 0 to {n_groups - 1}")
+        if len(set(groups)) < n_groups:
+            raise InvalidInput(f"tree_info names {len(set(groups))} of {n_groups} scores; each score needs a tree")
         _refuse_vector_leaves(shape)
-        if "cats" in model and len(_entry(_entry(model, "cats", dict), "enc", (list, np.ndarray))):
-            raise UnsupportedModel("the model recodes the categories of a data frame; train it on category codes")
-        end = len(trees) if rounds is None else _end_of_round(model, shape, rounds, n_groups, len(trees))
+        _refuse_recoded_categories(model)
+        ends = _round_ends(model, shape, n_groups, len(trees))
+        if rounds is not None and rounds >= len(ends):
+            raise InvalidInput(
+                f"best_iteration is {rounds - 1}, but the model has only {len(ends) - 1} boosting rounds"
+            )
+        end = int(ends[-1 if rounds is None else rounds])
         return cls(trees[:end], groups[:end], len(trees))
+
+
+def _tree_param(tree: dict[str, Any]) -> dict[str, Any]:
+    needed = ("num_feature", "num_nodes", "size_leaf_vector")
+    param = known(tree.get("tree_param"), "tree_param", needed, ("num_deleted",))
+    whole(param["num_feature"], "a tree's num_feature", 0, 2**32 - 1)  # the learner's is the one that counts
+    return param
+
+
+def _node_count(tree: dict[str, Any], number: int) -> int:
+    return whole(tree["tree_param"]["num_nodes"], f"tree {number}: num_nodes", 1, 2**31 - 1)
 
 
 def _refuse_vector_leaves(shape: dict[str, Any]) -> None:
     # Files of XGBoost 1 have the entry once, later ones in each tree; 0 and 1 both mean one number per leaf.
-    if _whole(shape.get("size_leaf_vector", 0), "size_leaf_vector", 0, 2**31) > 1:
+    if whole(shape.get("size_leaf_vector", "0"), "size_leaf_vector", 0, 2**31 - 1) > 1:
         raise UnsupportedModel("multi_strategy=multi_output_tree: leaves with one value per class are not supported")
 
 
-def _end_of_round(model: dict[str, Any], shape: dict[str, Any], rounds: int, n_groups: int, n_trees: int) -> int:
-    """The number of trees in the first `rounds` boosting rounds."""
+def _refuse_recoded_categories(model: dict[str, Any]) -> None:
+    empty: dict[str, Any] = {"enc": [], "feature_segments": [], "sorted_idx": []}
+    cats = known(model.get("cats", empty), "cats", tuple(empty))
+    if any(len(cats[name]) for name in empty):
+        raise UnsupportedModel("the model recodes the categories of a data frame; train it on category codes")
+
+
+def _round_ends(model: dict[str, Any], shape: dict[str, Any], n_groups: int, n_trees: int) -> npt.NDArray[np.int64]:
+    """The number of trees up to each boosting round; 0 comes first."""
+    parallel = whole(shape.get("num_parallel_tree", "1"), "num_parallel_tree", 1, 2**31 - 1)
     if "iteration_indptr" in model:
-        ends = _wholes(model["iteration_indptr"], "iteration_indptr")
+        ends = wholes(model["iteration_indptr"], "iteration_indptr", ())
         if len(ends) < 1 or ends[0] != 0 or ends[-1] != n_trees or (np.diff(ends) < 0).any():
             raise InvalidInput(f"iteration_indptr must rise from 0 to the {n_trees} trees")
-    else:
-        # Files of XGBoost 1 leave this to arithmetic.
-        per_round = _whole(shape.get("num_parallel_tree", 1), "num_parallel_tree", 1, n_trees) * n_groups
-        ends = np.arange(0, n_trees + 1, per_round)
-    if rounds >= len(ends):
-        raise InvalidInput(f"best_iteration is {rounds - 1}, but the model has only {len(ends) - 1} boosting rounds")
-    return int(ends[rounds])
+        return ends
+    # Files of XGBoost 1 leave this to arithmetic.
+    if n_trees % (parallel * n_groups):
+        raise InvalidInput(f"{n_trees} trees are no whole rounds of {parallel} for each of {n_groups} scores")
+    return np.arange(0, n_trees + 1, parallel * n_groups)
 
 
 def _identity(leaves: Float32Array) -> Float32Array:
@@ -276,19 +339,17 @@ def _add_tree(
     scale: Callable[[Float32Array], Float32Array],
 ) -> None:
     where = f"tree {number}: "
-    param = _entry(tree, "tree_param", dict)
-    _refuse_vector_leaves(param)
-    left = _wholes(_need(tree, "left_children"), where + "left_children")
-    right = _wholes(_need(tree, "right_children"), where + "right_children")
-    split = _wholes(_need(tree, "split_indices"), where + "split_indices")
-    nan_left = _flags(_need(tree, "default_left"), where + "default_left")
+    param = _tree_param(tree)
+    n_nodes = _node_count(tree, number)
+    left = wholes(tree["left_children"], where + "left_children")
+    right = wholes(tree["right_children"], where + "right_children")
+    parents = wholes(tree["parents"], where + "parents")
+    split = wholes(tree["split_indices"], where + "split_indices", ("int32", "int64"))
+    nan_left = flags(tree["default_left"], where + "default_left", booleans=True)
     inner = left != LEAF
     special = _category_splits(tree, inner, where)
-    values = _conditions(tree, special, where)
-    lengths = {
-        _whole(_need(param, "num_nodes"), where + "num_nodes", 1, 2**31),
-        *(array.shape[0] for array in (values, left, right, split, nan_left)),
-    }
+    values = floats(tree["split_conditions"], where + "split_conditions", unused=special)
+    lengths = {n_nodes, *(array.shape[0] for array in (values, left, right, parents, split, nan_left))}
     if len(lengths) != 1:
         raise InvalidInput(f"{where}its arrays have different lengths: {sorted(lengths)}")
     if (split < 0).any():
@@ -304,24 +365,36 @@ def _add_tree(
         nan_left,
         scores,
     )
-    arrays, special = _without_deleted(arrays, (split == _DELETED) & ~inner, special, param, where)
+    deleted = (split == _DELETED) & nan_left
+    arrays, special = _without_deleted(arrays, deleted, special, param, where)
     arrays = rewritten(arrays, special, number=number, what="splits on categories")
     builder.add_tree(**arrays._asdict())
+    _check_parents(parents, left, right, inner & ~deleted, where)
 
 
-def _conditions(tree: dict[str, Any], special: dict[int, Pieces], where: str) -> Float32Array:
-    """Each node's threshold or leaf value; at a split on categories the entry means nothing (XGBoost 2 writes NaN)."""
-    values = np.array(_need(tree, "split_conditions"))
-    if values.dtype.kind == "f":
-        values[list(special)] = 0.0
-    return _floats(values, where + "split_conditions")
+def _check_parents(
+    parents: npt.NDArray[np.int64],
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    inner: npt.NDArray[np.bool_],
+    where: str,
+) -> None:
+    """Refuses parents that contradict the children, of which the builder knows that they are a tree."""
+    nodes = np.flatnonzero(inner)
+    agrees = (parents[left[nodes]] == nodes) & (parents[right[nodes]] == nodes)
+    if not agrees.all():
+        raise InvalidInput(f"{where}parents contradicts the children of node {nodes[~agrees][0]}")
+    if parents[0] not in (-1, _NO_PARENT) or ((parents[1:] < 0) | (parents[1:] >= len(parents))).any():
+        raise InvalidInput(f"{where}parents must name a node for each but the first")
 
 
 def _without_deleted(
     arrays: TreeArrays, deleted: npt.NDArray[np.bool_], special: dict[int, Pieces], param: dict[str, Any], where: str
 ) -> tuple[TreeArrays, dict[int, Pieces]]:
     """The tree, and its special nodes, without the nodes that pruning left behind."""
-    count = _whole(param.get("num_deleted", 0), where + "num_deleted", 0, 2**31)
+    count = whole(param.get("num_deleted", "0"), where + "num_deleted", 0, 2**31 - 1)
+    if deleted[0]:
+        raise InvalidInput(f"{where}its first node is marked as deleted")
     if count != int(deleted.sum()):
         raise InvalidInput(f"{where}num_deleted is {count}, but {int(deleted.sum())} nodes are marked as deleted")
     if not count:
@@ -340,34 +413,37 @@ def _without_deleted(
 
 def _category_splits(tree: dict[str, Any], inner: npt.NDArray[np.bool_], where: str) -> dict[int, Pieces]:
     """The nodes that send a set of whole numbers to the right, as pieces of the number line."""
-    by_category = _flags(tree.get("split_type", np.zeros(len(inner), dtype=np.int64)), where + "split_type")
+    if "split_type" not in tree:
+        return {}
+    by_category = flags(tree["split_type"], where + "split_type", booleans=False)
     if len(by_category) != len(inner):
         raise InvalidInput(f"{where}split_type has {len(by_category)} entries for {len(inner)} nodes")
-    marked = np.flatnonzero(inner & by_category)
-    if not len(marked):
-        return {}
     categories, nodes, starts, sizes = (
-        _wholes(_need(tree, name), where + name)
-        for name in ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+        wholes(tree[name], where + name, ("int32", "int64")) for name in CATEGORY_FIELDS[1:]
     )
-    special: dict[int, Pieces] = {}
-    for node, start, size in zip(nodes.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-        if start < 0 or size < 1 or start + size > len(categories):
-            raise InvalidInput(f"{where}the categories of node {node} are out of range")
-        special[node] = _category_pieces(categories[start : start + size], where)
-    if sorted(special) != marked.tolist() or len(nodes) != len(special):
-        raise InvalidInput(f"{where}categories_nodes does not list the nodes of split_type 1")
-    return special
+    # XGBoost walks through the nodes and takes the next set at the next node that is listed.
+    if nodes.tolist() != np.flatnonzero(by_category).tolist():
+        raise InvalidInput(f"{where}categories_nodes does not list the nodes of split_type 1, in their order")
+    ends = np.cumsum(sizes)
+    if len({len(nodes), len(starts), len(sizes)}) != 1 or (sizes < 1).any() or (starts != ends - sizes).any():
+        raise InvalidInput(
+            f"{where}categories_segments and categories_sizes do not cut categories into one set per node"
+        )
+    if len(categories) != int(sizes.sum()):
+        raise InvalidInput(f"{where}categories has {len(categories)} entries, categories_sizes says {int(sizes.sum())}")
+    sets = zip(nodes.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    pieces = {node: _category_pieces(categories[start:end], where) for node, start, end in sets}
+    # What pruning made a leaf may still carry its set.
+    return {node: pieces[node] for node in nodes[inner[nodes]].tolist()}
 
 
 def _category_pieces(categories: npt.NDArray[np.int64], where: str) -> Pieces:
     """Right iff float32(x), with its fraction cut off, is in the set; negative and unknown numbers go left."""
-    if categories.min() < 0 or categories.max() >= _MAX_CATEGORY:
-        raise InvalidInput(f"{where}categories must be from 0 to {_MAX_CATEGORY - 1}")
+    if categories.min() < 0 or categories.max() >= _MAX_CATEGORY or (np.diff(categories) < 1).any():
+        raise InvalidInput(f"{where}the categories of a node must be from 0 to {_MAX_CATEGORY - 1}, in rising order")
     below = float32_below_threshold(categories)
     end = float32_below_threshold(categories + 1)
-    order = np.argsort(categories)
-    parts = [part for i in order for part in ((float(below[i]), True), (float(end[i]), False))]
+    parts = [part for i in range(len(end)) for part in ((float(below[i]), True), (float(end[i]), False))]
     return Pieces.of(parts, last=True)
 
 
@@ -404,60 +480,7 @@ def _float32_function(name: str, fallback: Callable[[np.float64], Any]) -> Calla
     return lambda x: float(np.float32(fallback(np.float64(x))))
 
 
-def _as_dict(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{where} must be an object, got {type(value).__name__}")
-    return value
-
-
-def _need(parent: Any, key: str) -> Any:
-    if not isinstance(parent, dict) or key not in parent:
-        raise InvalidInput(f"it has no {key!r}")
-    return parent[key]
-
-
-def _entry(parent: Any, key: str, kind: type | tuple[type, ...]) -> Any:
-    value = _need(parent, key)
-    if not isinstance(value, kind):
-        raise InvalidInput(f"{key!r} is of the wrong type: {type(value).__name__}")
-    return value
-
-
-def _whole(value: Any, name: str, least: int, most: int) -> int:
-    """A whole number within bounds, given as one or as a string."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(f"{name} must be a whole number from {least} to {most}, got {value!r}")
-    return value
-
-
 def _at_most(value: int, most: int, name: str) -> int:
     if value > most:
         raise InvalidInput(f"{name} is {value}; at most {most} are supported")
     return value
-
-
-def _wholes(values: Any, name: str) -> npt.NDArray[np.int64]:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in ("biu" if array.size else "biuf"):
-        raise InvalidInput(f"{name} must be a list of whole numbers")
-    return array.astype(np.int64)
-
-
-def _flags(values: Any, name: str) -> npt.NDArray[np.bool_]:
-    numbers = _wholes(values, name)
-    if ((numbers != 0) & (numbers != 1)).any():
-        raise InvalidInput(f"{name} must hold 0 or 1 per node")
-    return numbers.astype(np.bool_)
-
-
-def _floats(values: Any, name: str) -> Float32Array:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "iuf":
-        raise InvalidInput(f"{name} must be a list of numbers")
-    with np.errstate(over="ignore"):
-        narrow = array.astype(np.float32)
-    if not np.isfinite(narrow).all():
-        raise InvalidInput(f"{name}: {array[~np.isfinite(narrow)][0]} is not a finite float32 number")
-    return narrow
