@@ -188,7 +188,11 @@ def _members(model: Any) -> list[Any]:
 def _check_numbered(member: Any, n_classes: int) -> None:
     """Forests and bagging train their members on class numbers and add up probabilities by position."""
     classes = member.classes_
-    if classes.dtype.kind not in "iuf" or not np.isin(classes, np.arange(n_classes)).all() or (np.diff(classes) <= 0).any():
+    if (
+        classes.dtype.kind not in "iuf"
+        or not np.isin(classes, np.arange(n_classes)).all()
+        or (np.diff(classes) <= 0).any()
+    ):
         raise InvalidInput(f"a member has classes_ {classes.tolist()}, which do not number the {n_classes} classes")
 
 
@@ -335,7 +339,8 @@ def _first_scores(model: Any) -> Scores:
     scores = _doubles(model._raw_predict_init(rows), (3, n_scores), "the initial score")
     if (scores != scores[0]).any():
         raise InvalidInput(f"the initial scores are not the same for every row: {scores.tolist()}")
-    return scores[0]
+    first_row: Scores = scores[0]
+    return first_row
 
 
 def _stages(model: Any, n_scores: int | None) -> npt.NDArray[np.object_]:
@@ -344,7 +349,9 @@ def _stages(model: Any, n_scores: int | None) -> npt.NDArray[np.object_]:
 
     stages = model.estimators_
     if type(stages) is not np.ndarray or stages.ndim != 2 or n_scores not in (None, stages.shape[1]):
-        raise InvalidInput(f"the estimators_ of gradient boosting are not an array with {n_scores or 'the'} trees per stage")
+        raise InvalidInput(
+            f"the estimators_ of gradient boosting are not an array with {n_scores or 'the'} trees per stage"
+        )
     for member in stages.flat:
         if type(member) is not DecisionTreeRegressor:
             raise InvalidInput(f"gradient boosting has a member of type {type(member).__name__}; all must be trees")

@@ -186,7 +186,7 @@ def _sizes(archive: zipfile.ZipFile, limit: int) -> dict[str, int]:
         if entry.filename in sizes:
             raise InvalidInput(f"two of its entries are named {entry.filename!r}")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InvalidInput(f"{entry.filename!r} is packed with method {entry.compress_type}; repack it with deflate")
+            raise InvalidInput(f"{entry.filename!r} is packed with method {entry.compress_type}; use deflate")
         sizes[entry.filename] = entry.file_size
     if sum(sizes.values()) > limit:
         raise InvalidInput(
