@@ -188,7 +188,7 @@ def own_format() -> dict:
         ({"classes": [0, 1, "2"]}, "class label '2' is not of type int64"),
         ({"trees": []}, "the model has no trees"),
         ({"trees": [7]}, "tree 0 must be an object, got int"),
-        ({"value_low": "big"}, "the value range: holds .* not numbers"),
+        ({"value_low": "big"}, "value_low must be a list of numbers, got .big"),
         ({"value_high": [1.0, 2.0]}, "must be 1 or 4 finite numbers"),
         ({"version": True}, "its version is True"),
         ({"origin": 3}, "origin must be a string, got 3"),

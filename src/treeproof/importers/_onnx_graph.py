@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.model.builder import MAX_FEATURES
+from treeproof.model.builder import MAX_FEATURES, check_text
 
 # ONNX's numbers for element types (TensorProto.DataType).
 _FLOAT, _INT32, _INT64, _STRING, _BOOL, _DOUBLE = 1, 6, 7, 8, 9, 11
@@ -231,6 +231,6 @@ def array(tensor: Any) -> npt.NDArray[Any]:
 def as_labels(labels: list[Any]) -> npt.NDArray[Any]:
     """Strings as an array, which cannot hold a NUL at the end of a string."""
     texts = [label.decode() if isinstance(label, bytes) else str(label) for label in labels]
-    if any("\0" in text for text in texts):
-        raise InvalidInput(f"a label has a NUL character: {texts}")
+    for text in texts:
+        check_text(text, "a label")
     return np.asarray(texts, dtype=np.str_)
