@@ -195,6 +195,11 @@ def own_format() -> dict:
         ({"feature_names": "abcd"}, "feature_names must be a list or null"),
         ({"rule": {"decision": "argmax"}}, "the rule lacks the field 'precision'"),
         ({"feature_names": ["a"]}, "names 1 features but takes 4"),
+        ({"feature_names": ["a", "b", "c", "\ud800"]}, "a feature name has a character that is not text"),
+        ({"origin": "\ud800"}, "origin has a character that is not text"),
+        ({"classes": ["a", "b", "c\0"], "class_dtype": "str"}, "a class label has a character that is not text"),
+        ({"base": [True, 0, 0]}, "base must be a number, got True"),
+        ({"value_low": ["1", 0, 0, 0]}, "value_low must be a number, got '1'"),
     ],
 )
 def test_own_format_refuses_what_it_does_not_know(change: dict, message: str, tmp_path: Path) -> None:

@@ -67,9 +67,16 @@ def _check_classes(model: Any) -> None:
     if type(classes) is not np.ndarray or classes.ndim != 1:
         raise InvalidInput(f"the classes_ of this {name} are not an array of labels")
     for field, expected in (("n_classes_", len(classes)), ("n_outputs_", 1)):
-        stated = getattr(model, field, expected)
+        stated = getattr(model, field, None if name.endswith(_COUNTED[field]) else expected)
         if not _is_whole(stated) or stated != expected:
             raise InvalidInput(f"this {name} has {field} {stated}; its classes_ say {expected}")
+
+
+# The classes that count their classes and outputs; the others have no such field.
+_COUNTED = {
+    "n_classes_": ("TreeClassifier", "ForestClassifier", "TreesClassifier", "BaggingClassifier", "AdaBoostClassifier"),
+    "n_outputs_": ("TreeClassifier", "ForestClassifier", "TreesClassifier"),
+}
 
 
 def _is_whole(value: Any) -> bool:

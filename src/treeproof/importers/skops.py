@@ -152,18 +152,21 @@ class _Audit:
             return shape, dtype, stream.tell()
 
     def _check_tree(self, node: dict[str, Any]) -> None:
-        """Refuses a tree whose list of class numbers is shorter than it claims: it is read without looking."""
-        arguments = node["__reduce__"]["args"]
+        """Refuses a tree whose arrays have other dimensions than it claims: scikit-learn reads them without looking."""
+        arguments, state = node["__reduce__"]["args"], node["content"]
         n_features, n_classes, n_outputs = arguments["content"]
-        for part in (arguments, n_features, n_classes, n_outputs):
+        nodes, values = state["content"]["nodes"], state["content"]["values"]
+        for part in (arguments, state, n_features, n_classes, n_outputs, nodes, values):
             # skops builds only the first of the objects with one id.
             if any(other != part for other in self.same[part.get("__id__")]):
                 raise InvalidInput(f"two different objects have the id {part.get('__id__')}")
-        if n_classes["__loader__"] != "NdArrayNode" or n_outputs["__loader__"] != "JsonNode":
-            raise InvalidInput("a tree does not state its numbers of classes and outputs")
-        shape, dtype, _ = self._header(n_classes["file"])
-        if dtype != np.intp or shape != (json.loads(n_outputs["content"]),):
-            raise InvalidInput(f"a tree has {n_outputs['content']} outputs, but numbers of classes for {shape}")
+        outputs = json.loads(n_outputs["content"])
+        for part, n_dimensions in ((n_classes, 1), (nodes, 1), (values, 3)):
+            if (part["__loader__"], part["__class__"], part.get("type")) != ("NdArrayNode", "ndarray", "numpy"):
+                raise InvalidInput(f"a tree has a {part['__class__']} where it needs an array")
+            shape, dtype, _ = self._header(part["file"])
+            if len(shape) != n_dimensions or (part is n_classes and (dtype != np.intp or shape != (outputs,))):
+                raise InvalidInput(f"a tree has an array of shape {shape} and {dtype} that does not fit it")
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
