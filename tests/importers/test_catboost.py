@@ -241,6 +241,7 @@ TREE = ("oblivious_trees", 0)
         (("model_info", "params"), '{"loss_function": 1, "loss_function": 2}', "occurs twice"),
         (("model_info", "class_params", "classes_count"), 3, "does not fit the 2 class names"),
         (("model_info", "binclass_probability_threshold"), "0_1", "must be a number, got '0_1'"),
+        (("model_info", "class_params", "class_names"), [None, 1], "must be a number or text, got None"),
         (("scale_and_bias", 0), True, "the scale must be a number, got True"),
         (("scale_and_bias", 1), 0.5, "the bias must be a list of numbers, got 0.5"),
         (("scale_and_bias", 1), ["0.5"], "the bias must be a number, got '0.5'"),

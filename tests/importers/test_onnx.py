@@ -471,6 +471,14 @@ def test_operators_of_other_domains_are_refused(small: Any) -> None:
             tp.from_model(model)
 
 
+def test_two_casts_before_the_trees_are_refused(small: Any) -> None:
+    casts = [
+        helper.make_node("Cast", [a], [b], to=kind) for a, b, kind in (("raw", "wide", DOUBLE), ("wide", "X", FLOAT))
+    ]
+    with pytest.raises(UnsupportedModel, match="passes through Cast"):
+        tp.from_model(with_input(small, FLOAT, *casts))
+
+
 def test_a_model_without_the_operators_of_trees_is_refused(small: Any) -> None:
     with pytest.raises(UnsupportedModel, match=r"does not import the operators of ai\.onnx\.ml"):
         tp.from_model(changed(small, lambda model: model.opset_import.pop(0)))

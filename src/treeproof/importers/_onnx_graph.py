@@ -138,7 +138,7 @@ def input_of(graph: Any, trees: Any) -> Input:
         node = makers.get(name)
         if node is None:
             break
-        if node.op_type not in ("Identity", "Cast") or len(casts) > 1:
+        if node.op_type != "Identity" and (node.op_type != "Cast" or casts):
             raise UnsupportedModel(
                 f"the trees' input passes through {node.op_type}; treeproof verifies trees on the model's own input "
                 "(export the classifier without the steps before it)"

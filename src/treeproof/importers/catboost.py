@@ -261,6 +261,8 @@ def _classes(info: Mapping[str, Any], one_score: bool) -> npt.NDArray[Any]:
     names = [names[label] for label in seen] if names else seen
     kind = params.get("class_label_type")
     for name in names:
+        if not isinstance(name, (bool, int, float, str)):
+            raise InvalidInput(f"a class name must be a number or text, got {name!r}")
         check_text(name, "a class name")
     if kind is None:
         return np.asarray(names)
