@@ -304,6 +304,19 @@ def test_methods_that_unpack_without_a_limit_are_refused(tmp_path: Path) -> None
         tp.load_model(packed(contents(), tmp_path, zipfile.ZIP_BZIP2))
 
 
+def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
+    file = packed(contents(), tmp_path)
+    data = bytearray(file.read_bytes())
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = data.find(mark)
+        while start >= 0:
+            data[start + place] |= 1
+            start = data.find(mark, start + 1)
+    file.write_bytes(data)
+    with pytest.raises(tp.InvalidInput, match="encrypted"):
+        tp.load_model(file)
+
+
 @pytest.mark.parametrize(
     ("header", "message"),
     [

@@ -74,7 +74,7 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     tokenize.TokenError,
-    NotImplementedError,
+    RuntimeError,
     EOFError,
     ImportError,
     MemoryError,

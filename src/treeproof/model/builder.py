@@ -194,7 +194,13 @@ class EnsembleBuilder:
 
 def check_text(text: Any, what: str) -> None:
     """Refuses text that cannot be kept or written as it is: a NUL, which arrays drop, and half a character."""
-    if isinstance(text, str) and ("\0" in text or any("\ud800" <= character <= "\udfff" for character in text)):
+    if not isinstance(text, str):
+        return
+    try:
+        whole = b"\0" not in text.encode("utf-8")
+    except UnicodeEncodeError:
+        whole = False
+    if not whole:
         raise InvalidInput(f"{what} has a character that is not text: {text!r}")
 
 
