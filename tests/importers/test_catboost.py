@@ -230,6 +230,7 @@ def edited(content: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[s
 
 FEATURE = ("features_info", "float_features", 4)
 TREE = ("oblivious_trees", 0)
+BACKWARDS = {"class_label_type": "Boolean", "class_names": [True, False], "class_to_label": [0, 1], "classes_count": 0}
 
 
 @pytest.mark.parametrize(
@@ -242,6 +243,8 @@ TREE = ("oblivious_trees", 0)
         (("model_info", "class_params", "classes_count"), 3, "does not fit the 2 class names"),
         (("model_info", "binclass_probability_threshold"), "0_1", "must be a number, got '0_1'"),
         (("model_info", "class_params", "class_names"), [None, 1], "must be a number or text, got None"),
+        (("model_info", "class_params"), BACKWARDS, "takes truth values as false and true"),
+        (("model_info", "class_params", "class_label_type"), "Boolean", "are not of type Boolean"),
         (("scale_and_bias", 0), True, "the scale must be a number, got True"),
         (("scale_and_bias", 1), 0.5, "the bias must be a list of numbers, got 0.5"),
         (("scale_and_bias", 1), ["0.5"], "the bias must be a number, got '0.5'"),

@@ -68,6 +68,8 @@ _KINDS_OF_FEATURES = {
 }
 
 _DTYPES: dict[str, Any] = {"Integer": np.int64, "Float": np.float64, "Boolean": np.bool_, "String": np.str_}
+# What JSON holds for each type of label; it does not tell 1.0 from 1.
+_SPELLINGS = {"Integer": (int,), "Float": (int, float), "Boolean": (bool,), "String": (str,)}
 
 # Runs in a process of its own: CatBoost crashes on some damaged .cbm files instead of raising.
 _EXPORT_CBM = """
@@ -264,14 +266,15 @@ def _classes(info: Mapping[str, Any], one_score: bool) -> npt.NDArray[Any]:
         if not isinstance(name, (bool, int, float, str)):
             raise InvalidInput(f"a class name must be a number or text, got {name!r}")
         check_text(name, "a class name")
+    if any(isinstance(name, bool) for name in names) and names != [False, True]:
+        raise InvalidInput(f"class names {names}: CatBoost takes truth values as false and true, in this order")
     if kind is None:
         return np.asarray(names)
     if kind not in _DTYPES:
         raise UnsupportedModel(f"class label type {kind!r} is unknown; known: {', '.join(_DTYPES)}")
-    labels: npt.NDArray[Any] = np.asarray(names, dtype=_DTYPES[kind])
-    if labels.tolist() != list(names):
+    if any(type(name) not in _SPELLINGS[kind] for name in names):
         raise InvalidInput(f"class names {names} are not of type {kind}")
-    return labels
+    return np.asarray(names, dtype=_DTYPES[kind])
 
 
 def _label(value: Any) -> int:
