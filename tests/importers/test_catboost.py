@@ -219,6 +219,70 @@ def test_unknown_shapes_of_a_json_file_are_named(content: dict[str, Any]) -> Non
         read(changed(("oblivious_trees",), []))
 
 
+def edited(content: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    result = copy.deepcopy(content)
+    place = result
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return result
+
+
+FEATURE = ("features_info", "float_features", 4)
+TREE = ("oblivious_trees", 0)
+BACKWARDS = {"class_label_type": "Boolean", "class_names": [True, False], "class_to_label": [0, 1], "classes_count": 0}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("trees",), [], "both 'oblivious_trees' and 'trees'"),
+        (("model_info", "multiclass_params"), {}, "both 'class_params' and 'multiclass_params'"),
+        (("model_info", "loss_function"), {"type": "MultiClass"}, "names two losses: Logloss, MultiClass"),
+        (("model_info", "params"), '{"loss_function": 1, "loss_function": 2}', "occurs twice"),
+        (("model_info", "class_params", "classes_count"), 3, "does not fit the 2 class names"),
+        (("model_info", "binclass_probability_threshold"), "0_1", "must be a number, got '0_1'"),
+        (("model_info", "class_params", "class_names"), [None, 1], "must be a number or text, got None"),
+        (("model_info", "class_params"), BACKWARDS, "takes truth values as false and true"),
+        (("model_info", "class_params", "class_label_type"), "Boolean", "are not of type Boolean"),
+        (("scale_and_bias", 0), True, "the scale must be a number, got True"),
+        (("scale_and_bias", 1), 0.5, "the bias must be a list of numbers, got 0.5"),
+        (("scale_and_bias", 1), ["0.5"], "the bias must be a number, got '0.5'"),
+        ((*TREE, "leaf_values", 0), "1", "a leaf value must be a number, got '1'"),
+        ((*TREE, "leaf_values", 0), True, "a leaf value must be a number, got True"),
+        ((*TREE, "splits", 0, "split_index"), 0.0, "split_index must be a whole number, got 0.0"),
+        ((*FEATURE, "borders"), [2.0, 1.0], "the borders of feature 4 are not in rising order"),
+        ((*FEATURE, "borders"), [1.0, 1.0 + 1e-12], "the borders of feature 4 are not in rising order"),
+        ((*FEATURE, "has_nans"), "true", "has_nans must be true or false"),
+        ((*FEATURE, "feature_index"), True, "a feature index must be a whole number"),
+    ],
+)
+def test_an_edited_field_is_refused_by_name(
+    content: dict[str, Any], path: tuple[Any, ...], value: Any, message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read(edited(content, path, value))
+
+
+@pytest.mark.parametrize("path", [(), FEATURE, TREE, (*TREE, "splits", 0), ("model_info", "class_params")])
+def test_an_unknown_field_is_refused_by_name(content: dict[str, Any], path: tuple[Any, ...]) -> None:
+    with pytest.raises(UnsupportedModel, match="has a field 'more', which treeproof does not know"):
+        read(edited(content, (*path, "more"), 1))
+
+
+def test_a_leaf_with_a_split_is_refused(tmp_path: Path) -> None:
+    """CatBoost takes it for a leaf."""
+    content = exported(zoo.fit(iterations=1, depth=2, grow_policy="Depthwise")(*data(2)), tmp_path)
+    with pytest.raises(UnsupportedModel, match="a leaf has a field 'left'"):
+        read(edited(content, ("trees", 0, "value"), 1.0))
+
+
+def test_reading_a_cbm_file_takes_less_than_a_gigabyte(model: Any, tmp_path: Path) -> None:
+    model.save_model(str(tmp_path / "model.cbm"))
+    assert importer._MEMORY < 2**30
+    assert tp.load_model(tmp_path / "model.cbm").n_trees == 4
+
+
 NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2**31, 2**63, 1e308, math.nan, math.inf, True)
 JUNK: tuple[Any, ...] = (*NUMBERS, None, "", "x", "AsTrue", [], {}, [[]], [0] * 9)
 

@@ -442,6 +442,147 @@ def test_trees_with_tensor_of_another_dtype_are_refused(small: Any) -> None:
         tp.from_model(changed(small, change))
 
 
+def function(name: str, domain: str) -> Any:
+    """A function of the model's own that takes the place of the operator of that name."""
+    negate = helper.make_node("Neg", ["x"], ["y"])
+    return helper.make_function(domain, name, ["x"], ["y"], [negate], [helper.make_opsetid("", 15)])
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx.ml", "evil"])
+@pytest.mark.parametrize("name", ["Identity", "TreeEnsembleClassifier", "Unused"])
+def test_functions_of_the_models_own_are_refused(small: Any, name: str, domain: str) -> None:
+    with pytest.raises(UnsupportedModel, match="the model has functions"):
+        tp.from_model(changed(small, lambda model: model.functions.append(function(name, domain))))
+
+
+def before(model: Any, op: str, kind: int = FLOAT, **more: Any) -> Any:
+    return with_input(model, kind, helper.make_node(op, ["raw"], ["X"], **more))
+
+
+def test_operators_of_other_domains_are_refused(small: Any) -> None:
+    for model in (
+        before(small, "Identity", domain="evil"),
+        before(small, "Identity", domain="ai.onnx.ml"),
+        before(small, "Cast", DOUBLE, domain="evil", to=FLOAT),
+        changed(small, lambda model: setattr(model.graph.node[0], "domain", "")),
+        changed(small, lambda model: setattr(model.graph.node[0], "domain", "evil")),
+    ):
+        with pytest.raises(UnsupportedModel, match="which is not ONNX's own"):
+            tp.from_model(model)
+
+
+def test_two_casts_before_the_trees_are_refused(small: Any) -> None:
+    casts = [
+        helper.make_node("Cast", [a], [b], to=kind) for a, b, kind in (("raw", "wide", DOUBLE), ("wide", "X", FLOAT))
+    ]
+    with pytest.raises(UnsupportedModel, match="passes through Cast"):
+        tp.from_model(with_input(small, FLOAT, *casts))
+
+
+def test_a_model_without_the_operators_of_trees_is_refused(small: Any) -> None:
+    with pytest.raises(UnsupportedModel, match=r"does not import the operators of ai\.onnx\.ml"):
+        tp.from_model(changed(small, lambda model: model.opset_import.pop(0)))
+
+
+def test_what_is_defined_twice_is_refused(small: Any) -> None:
+    tensor = helper.make_tensor("X", FLOAT, [1, 3], [0.0, 0.0, 0.0])
+    shadow = helper.make_tensor("label", TensorProto.INT64, [1], [2])
+    for message, change in (
+        ("value 'X'", lambda model: model.graph.initializer.append(tensor)),
+        ("value 'label'", lambda model: model.graph.initializer.append(shadow)),
+        ("value 'label'", lambda model: model.graph.node.add().CopyFrom(model.graph.node[0])),
+        ("value 'X'", lambda model: model.graph.input.add().CopyFrom(model.graph.input[0])),
+        ("output 'label'", lambda model: model.graph.output.add().CopyFrom(model.graph.output[0])),
+        ("attribute 'nodes_values'", lambda model: repeat(model, "nodes_values")),
+    ):
+        with pytest.raises(InvalidInput, match=f"2 definitions of the {message}"):
+            tp.from_model(changed(small, change))
+
+
+def repeat(model: Any, name: str) -> None:
+    node = model.graph.node[0]
+    again = copy.deepcopy(next(attribute for attribute in node.attribute if attribute.name == name))
+    again.floats[0] += 1
+    node.attribute.append(again)
+
+
+def test_attributes_that_trees_do_not_have_are_refused(small: Any) -> None:
+    with pytest.raises(UnsupportedModel, match="the attribute 'aggregate_function'"):
+        tp.from_model(changed(small, set_attribute("aggregate_function", "MIN")))
+    with pytest.raises(UnsupportedModel, match="post_transform b'LOG' is unknown"):
+        tp.from_model(changed(small, set_attribute("post_transform", "LOG")))
+
+    def as_ints(model: Any) -> None:
+        next(one for one in model.graph.node[0].attribute if one.name == "nodes_values").type = 7
+
+    with pytest.raises(InvalidInput, match="'nodes_values' of a TreeEnsembleClassifier is not of its type"):
+        tp.from_model(changed(small, as_ints))
+
+
+def test_tree_ids_that_onnxruntime_takes_for_others_are_refused(small: Any) -> None:
+    for shift in (2**32, -100):
+        ids = {name: [one + shift for one in attribute(small, name)] for name in ("nodes_treeids", "class_treeids")}
+        model = copy.deepcopy(small)
+        for name, values in ids.items():
+            set_attribute(name, values)(model)
+        with pytest.raises(InvalidInput, match="ids must be from 0"):
+            tp.from_model(model)
+
+
+def test_parts_of_a_graph_that_trees_do_not_need_are_refused(small: Any) -> None:
+    extra = helper.make_tensor_value_info("other", FLOAT, [None, 3])
+    for message, change in (
+        ("takes 2 inputs", lambda model: model.graph.input.append(extra)),
+        ("has training_info", lambda model: model.training_info.add()),
+        ("has a sparse_initializer", lambda model: model.graph.sparse_initializer.add()),
+        ("has a quantization_annotation", lambda model: model.graph.quantization_annotation.add()),
+    ):
+        with pytest.raises(UnsupportedModel, match=message):
+            tp.from_model(changed(small, change))
+
+
+def behind(model: Any, node: Any, kind: int, *tensors: Any) -> Any:
+    """The model with one more node between the label of the trees and the output."""
+    result = insert(model, node, initializers=tensors)
+    result.graph.output[0].CopyFrom(helper.make_tensor_value_info(node.output[0], kind, None))
+    return result
+
+
+def test_labels_that_are_changed_on_their_way_out_are_refused(small: Any) -> None:
+    table = helper.make_tensor("table", TensorProto.INT64, [2, 3], [0, 1, 2, 2, 1, 0])
+    shape = helper.make_tensor("shape", TensorProto.INT64, [2], [-1, 3])
+    looked = helper.make_node("ArrayFeatureExtractor", ["table", "label"], ["out"], domain="ai.onnx.ml")
+    for model, message in (
+        (behind(small, looked, TensorProto.INT64, table), r"a table of shape \(2, 3\)"),
+        (behind(small, helper.make_node("Reshape", ["label", "shape"], ["out"]), 7, shape), r"reshaped to \[-1, 3\]"),
+        (behind(small, helper.make_node("Cast", ["label"], ["out"], to=7, by=1), 7), "the attribute 'by'"),
+        (behind(small, helper.make_node("Identity", ["label"], ["out"], domain="evil"), 7), "not ONNX's own"),
+    ):
+        with pytest.raises(UnsupportedModel, match=message):
+            tp.from_model(model)
+    twice = copy.deepcopy(small)
+    twice.graph.node.append(helper.make_node("Identity", ["label"], ["again"]))
+    twice.graph.output.append(helper.make_tensor_value_info("again", TensorProto.INT64, [None]))
+    with pytest.raises(UnsupportedModel, match="2 outputs are labels"):
+        tp.from_model(twice)
+
+
+def test_tensor_that_states_its_numbers_twice_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    model = classifier(as_doubles(random_trees(rng), rng), labels=[0, 1, 2], kind=DOUBLE)
+    tensor = next(one.t for one in model.graph.node[0].attribute if one.name == "nodes_values_as_tensor")
+    tensor.raw_data = np.zeros(len(tensor.double_data)).tobytes()
+    with pytest.raises(InvalidInput, match="states its numbers twice"):
+        tp.from_model(model)
+
+
+def test_label_with_a_nul_is_refused() -> None:
+    """NumPy would drop it from the end of the label."""
+    model = classifier(random_trees(np.random.default_rng(0)), labels=["a", "b", "c\0"])
+    with pytest.raises(InvalidInput, match="not text"):
+        tp.from_model(model)
+
+
 def test_mutated_file_is_refused_or_read_but_never_leaks(small: Any, tmp_path: Path) -> None:
     rng = random.Random(0)
     doubles = np.random.default_rng(0)

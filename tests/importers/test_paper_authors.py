@@ -66,6 +66,12 @@ def test_all_forests_of_the_authors_vote_as_read_plainly() -> None:
         ([2, [-1, 1], []], "the model has no trees"),
         ([2, [-1, 1], 5], "is not a valid model in the paper authors' JSON"),
         ([2, [-1, 1], [[[1, 0, 0], [0.5, -1, -1], [2, 0, 0], [2, 0, 0], [0, -1, 1]]]], "two parents"),
+        ([2, [-1, 1], [[[1, 0, 0], [0.5, -1, -1], [10**12, 0, 0], [2, 0, 0], [0, -1, 1]]]], "is out of range"),
+        ([2, [-1, 1], [[[1, 0, False], *STUMP[2][0][1:]]]], "False stands where a number is expected"),
+        ([2, [-1, 1], [[STUMP[2][0][0], ["0.5", -1, -1], *STUMP[2][0][2:]]]], "'0.5' stands where a number"),
+        ([2, [0, 1], [[*STUMP[2][0][:4], [0, True, 1]]]], "leaf label True is not among"),
+        ([2, [-1, "1"], STUMP[2]], "the labels must be numbers or strings"),
+        ([2, ["a", "\ud800"], STUMP[2]], "not text"),
     ],
 )
 def test_damaged_files_are_refused(content: list, message: str, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from treeproof.errors import InvalidInput, UnsupportedModel
 
 MAX_SCORES = 2**28
@@ -24,3 +26,14 @@ def check_size(n_nodes: int, n_scores: int) -> None:
         raise UnsupportedModel(
             f"{n_nodes} nodes with {n_scores} scores each are too many; at most {MAX_SCORES} scores are supported"
         )
+
+
+_METHODS = ("predict", "predict_proba", "decision_function", "transform")
+
+
+def check_methods(model: Any) -> None:
+    """Refuses an object with a method of its own: an instance attribute of that name takes the place of the class's."""
+    for name in getattr(model, "__dict__", ()):
+        of_class = getattr(type(model), str(name), None)
+        if name in _METHODS or callable(of_class) or isinstance(of_class, property):
+            raise UnsupportedModel(f"this {type(model).__name__} has a {name} of its own in place of its library's")

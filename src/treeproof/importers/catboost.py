@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._refusals import refuse_voting
-from treeproof.model.builder import LEAF, EnsembleBuilder
+from treeproof.model.builder import LEAF, EnsembleBuilder, check_text
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
@@ -40,8 +41,24 @@ _SCORE_PER_CLASS = ("MultiClass", "MultiClassOneVsAll")
 # Seconds that reading a .cbm file may take, plus one per megabyte.
 _PATIENCE = 60.0
 
+# Bytes of address space for reading a .cbm file, plus 64 for each of its own: 450 MB suffice for a small one.
+_MEMORY = 900 * 2**20
+
 # CatBoost trains no deeper trees; a damaged file must not ask for 2**60 leaves.
 _DEEPEST = 16
+
+# Every field of each part of the file that CatBoost writes; what else stands there has no meaning that is known.
+_FIELDS = {
+    "the model": ("features_info", "model_info", "oblivious_trees", "trees", "scale_and_bias", "ctr_data"),
+    "features_info": ("float_features", "categorical_features", "ctrs", "text_features", "embedding_features"),
+    "a feature": ("borders", "feature_id", "feature_index", "flat_feature_index", "has_nans", "nan_value_treatment"),
+    "a split": ("border", "float_feature_index", "split_index", "split_type"),
+    "a tree": ("leaf_values", "leaf_weights", "splits"),
+    "a leaf": ("value", "weight"),
+    "a node": ("left", "right", "split"),
+    "class_params": ("class_label_type", "class_names", "class_to_label", "classes_count"),
+}
+_PLAIN_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 _KINDS_OF_FEATURES = {
     "categorical_features": "categorical features",
@@ -51,6 +68,8 @@ _KINDS_OF_FEATURES = {
 }
 
 _DTYPES: dict[str, Any] = {"Integer": np.int64, "Float": np.float64, "Boolean": np.bool_, "String": np.str_}
+# What JSON holds for each type of label; it does not tell 1.0 from 1.
+_SPELLINGS = {"Integer": (int,), "Float": (int, float), "Boolean": (bool,), "String": (str,)}
 
 # Runs in a process of its own: CatBoost crashes on some damaged .cbm files instead of raising.
 _EXPORT_CBM = """
@@ -123,7 +142,7 @@ def _library() -> Any:
 def _json_of_cbm(data: bytes) -> bytes:
     """CatBoost's own JSON export of a `.cbm` file, made where a crash or a hang does no harm."""
     _library()
-    memory = 8 * 2**30 + 64 * len(data)
+    memory = _MEMORY + 64 * len(data)
     seconds = _PATIENCE + len(data) / 1e6
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
@@ -152,12 +171,13 @@ def _json_of_cbm(data: bytes) -> bytes:
 
 
 def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemble:
+    _check_fields(content, "the model")
     info = content["model_info"]
     loss = _loss(info)
     _check_loss(loss)
     features = _features(content["features_info"])
     one_score = loss in _ONE_SCORE
-    classes = _classes(info)
+    classes = _classes(info, one_score)
     if one_score and len(classes) != 2:
         raise InvalidInput(f"a {loss} model decides between 2 classes, but this one names {len(classes)}")
     n_scores = 1 if one_score else len(classes)
@@ -176,11 +196,19 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
         origin=origin,
         source=source,
     )
+    if "oblivious_trees" in content and "trees" in content:
+        raise InvalidInput("it has both 'oblivious_trees' and 'trees', of which CatBoost uses only the first")
     for tree in content.get("oblivious_trees") or ():
         builder.add_tree(**_oblivious_tree(tree, features, n_scores))
     for tree in content.get("trees") or ():
         builder.add_tree(**_plain_tree(tree, features, n_scores))
     return builder.build()
+
+
+def _check_fields(content: Mapping[str, Any], where: str) -> None:
+    for name in content:
+        if name not in _FIELDS[where]:
+            raise UnsupportedModel(f"{where} has a field {name!r}, which treeproof does not know")
 
 
 def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -190,14 +218,17 @@ def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _unwrapped(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
+    return parse_json(value, constants=True) if isinstance(value, str) else value
 
 
 def _loss(info: Mapping[str, Any]) -> str:
-    loss = _params(info).get("loss_function") or _unwrapped(info.get("loss_function"))
-    if not loss:
+    stated = [_params(info).get("loss_function"), _unwrapped(info.get("loss_function"))]
+    losses = {str(loss["type"]) for loss in stated if loss}
+    if not losses:
         raise UnsupportedModel("the model does not name its loss, so its scores cannot be read as labels")
-    return str(loss["type"])
+    if len(losses) > 1:
+        raise InvalidInput(f"the model names two losses: {', '.join(sorted(losses))}")
+    return losses.pop()
 
 
 def _check_loss(loss: str) -> None:
@@ -210,35 +241,53 @@ def _check_loss(loss: str) -> None:
         )
 
 
-def _classes(info: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _classes(info: Mapping[str, Any], one_score: bool) -> npt.NDArray[Any]:
     """The labels that scores stand for, in the order of the scores and in the dtype `predict` returns."""
+    if "class_params" in info and "multiclass_params" in info:
+        raise InvalidInput("it has both 'class_params' and 'multiclass_params', of which CatBoost uses only the first")
     params = _unwrapped(info.get("class_params") or info.get("multiclass_params"))
     if not params:
         names = _params(info).get("data_processing_options", {}).get("class_names") or [0, 1]
         params = {"class_names": names, "class_to_label": range(len(names))}
+    _check_fields(params, "class_params")
     # A class that was declared but never seen in training has a name but no score.
-    seen = [_whole(label, "class_to_label") for label in params["class_to_label"]]
-    names = params.get("class_names")
-    if names:
-        if seen != sorted(set(seen)) or (seen and not 0 <= seen[0] <= seen[-1] < len(names)):
-            raise InvalidInput(f"class_to_label {seen} does not fit the {len(names)} class names")
-        names = [names[label] for label in seen]
-    else:
-        names = seen
+    seen = [_label(label) for label in params["class_to_label"]]
+    names = params.get("class_names") or []
+    count = _whole(params.get("classes_count", 0), "classes_count")
+    known = len(names) or count
+    if known:
+        in_order = seen == sorted(set(seen)) and (not seen or 0 <= seen[0] <= seen[-1] < known)
+        # With one score, CatBoost takes the first two names whatever class_to_label says.
+        if not in_order or count not in (0, known) or (one_score and len(seen) == 2 and seen != [0, 1]):
+            raise InvalidInput(f"class_to_label {seen} does not fit the {known} class names")
+    names = [names[label] for label in seen] if names else seen
     kind = params.get("class_label_type")
+    for name in names:
+        if not isinstance(name, (bool, int, float, str)):
+            raise InvalidInput(f"a class name must be a number or text, got {name!r}")
+        check_text(name, "a class name")
+    if any(isinstance(name, bool) for name in names) and names != [False, True]:
+        raise InvalidInput(f"class names {names}: CatBoost takes truth values as false and true, in this order")
     if kind is None:
         return np.asarray(names)
     if kind not in _DTYPES:
         raise UnsupportedModel(f"class label type {kind!r} is unknown; known: {', '.join(_DTYPES)}")
-    labels: npt.NDArray[Any] = np.asarray(names, dtype=_DTYPES[kind])
-    if labels.tolist() != list(names):
+    if any(type(name) not in _SPELLINGS[kind] for name in names):
         raise InvalidInput(f"class names {names} are not of type {kind}")
-    return labels
+    return np.asarray(names, dtype=_DTYPES[kind])
+
+
+def _label(value: Any) -> int:
+    """A class number, which old versions write as 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else _whole(value, "class_to_label")
 
 
 def _cut(info: Mapping[str, Any]) -> float:
     """The raw score above which the second class is predicted: the logit of the probability threshold."""
-    threshold = float(info.get("binclass_probability_threshold", 0.5))
+    threshold = info.get("binclass_probability_threshold", 0.5)
+    if isinstance(threshold, str) and _PLAIN_NUMBER.fullmatch(threshold):
+        threshold = float(threshold)
+    threshold = _number(threshold, "binclass_probability_threshold")
     if not 0 < threshold < 1:
         raise UnsupportedModel(
             f"with a probability threshold of {threshold} the model always predicts the same class; "
@@ -250,39 +299,61 @@ def _cut(info: Mapping[str, Any]) -> float:
 
 def _bias(scale_and_bias: Any) -> FloatArray:
     scale, bias = scale_and_bias
-    if scale != 1:
+    if _number(scale, "the scale") != 1:
         raise UnsupportedModel(f"the model scales its scores by {scale}; undo it with set_scale_and_bias(1, bias)")
-    return np.atleast_1d(np.asarray(bias, dtype=np.float64))
+    return _numbers(bias, "the bias")
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(f"{what} must be a number, got {value!r}")
+    return float(value)
+
+
+def _numbers(values: Any, what: str) -> FloatArray:
+    if not isinstance(values, list):
+        raise InvalidInput(f"{what} must be a list of numbers, got {values!r}")
+    return np.array([_number(value, what) for value in values], dtype=np.float64)
 
 
 def _features(info: Mapping[str, Any]) -> _Features:
+    _check_fields(info, "features_info")
     for kind, name in _KINDS_OF_FEATURES.items():
         if info.get(kind):
             raise UnsupportedModel(f"the model has {name}; treeproof verifies numeric features only")
     features = info["float_features"]
-    if [_whole(feature["flat_feature_index"], "a feature index") for feature in features] != list(range(len(features))):
-        raise InvalidInput(f"the indices of the {len(features)} features are not 0 to {len(features) - 1}")
+    for feature in features:
+        _check_fields(feature, "a feature")
+    for index in ("flat_feature_index", "feature_index"):
+        if [_whole(feature[index], "a feature index") for feature in features] != list(range(len(features))):
+            raise InvalidInput(f"the indices of the {len(features)} features are not 0 to {len(features) - 1}")
     names = [str(feature.get("feature_id", "")) for feature in features]
     splits = []
     for number, feature in enumerate(features):
-        if feature["feature_index"] != number:
-            raise InvalidInput(f"feature {number} has index {feature['feature_index']} among the numeric features")
-        splits += [(number, float(border)) for border in feature["borders"]]
+        # CatBoost counts how many borders a value is above, so each border decides only in its order.
+        borders = _numbers(feature["borders"], f"a border of feature {number}")
+        with np.errstate(over="ignore"):
+            narrow = borders.astype(np.float32)
+        if np.isnan(narrow).any() or (narrow[1:] <= narrow[:-1]).any():
+            raise InvalidInput(f"the borders of feature {number} are not in rising order")
+        splits += [(number, border) for border in borders.tolist()]
     return _Features(names if all(names) else None, np.asarray([_nan_right(feature) for feature in features]), splits)
 
 
 def _nan_right(feature: Mapping[str, Any]) -> bool:
-    treatment = feature.get("nan_value_treatment", "AsIs")
+    treatment = feature["nan_value_treatment"]
     if treatment not in ("AsIs", "AsFalse", "AsTrue"):
         raise UnsupportedModel(f"missing value treatment {treatment!r} is unknown; known: AsIs, AsFalse, AsTrue")
+    if not isinstance(feature["has_nans"], bool):
+        raise InvalidInput(f"has_nans must be true or false, got {feature['has_nans']!r}")
     # CatBoost replaces NaN only where training saw one; otherwise `NaN > border` is false.
-    return treatment == "AsTrue" and bool(feature["has_nans"])
+    return treatment == "AsTrue" and feature["has_nans"]
 
 
 def _whole(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(f"{what} must be a whole number, got {value!r}")
-    return int(value)
+    return value
 
 
 def _split(split: Mapping[str, Any], features: _Features) -> tuple[int, float]:
@@ -290,6 +361,7 @@ def _split(split: Mapping[str, Any], features: _Features) -> tuple[int, float]:
     kind = split.get("split_type", "FloatFeature")
     if kind != "FloatFeature":
         raise UnsupportedModel(f"the model has {kind} splits; treeproof verifies numeric features only")
+    _check_fields(split, "a split")
     index = _whole(split["split_index"], "split_index")
     if not 0 <= index < len(features.splits):
         raise InvalidInput(f"split_index {index} is out of range; the model has {len(features.splits)} borders")
@@ -308,11 +380,12 @@ def _thresholds(borders: npt.ArrayLike) -> FloatArray:
 
 def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, npt.NDArray[Any]]:
     """A complete binary tree that tests one split per level, last split first, so that leaves keep their order."""
-    splits = [_split(split, features) for split in tree.get("splits") or ()]
+    _check_fields(tree, "a tree")
+    splits = [_split(split, features) for split in tree["splits"] or ()]
     depth = len(splits)
     if depth > _DEEPEST:
         raise InvalidInput(f"a tree has depth {depth}; CatBoost trains at most {_DEEPEST}")
-    values = np.asarray(tree["leaf_values"], dtype=np.float64)
+    values = _numbers(tree["leaf_values"], "a leaf value")
     n_inner = 2**depth - 1
     if values.shape != ((n_inner + 1) * n_scores,):
         raise InvalidInput(
@@ -341,6 +414,7 @@ def _plain_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> 
     nodes = [tree]
     feature, border, left, scores = [], [], [], []
     for node in nodes:  # grows as children are met
+        _check_fields(node, "a leaf" if "value" in node else "a node")
         if "split" in node:
             split = _split(node["split"], features)
             left.append(len(nodes))
@@ -349,7 +423,8 @@ def _plain_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> 
         else:
             split = (LEAF, 0.0)
             left.append(LEAF)
-            scores.append(np.atleast_1d(np.asarray(node["value"], dtype=np.float64)))
+            value = node["value"] if isinstance(node["value"], list) else [node["value"]]
+            scores.append(_numbers(value, "a leaf value"))
         feature.append(split[0])
         border.append(split[1])
     features_of = np.asarray(feature)

@@ -13,7 +13,7 @@ import numpy as np
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, write_whole
 from treeproof.importers.registry import Voting, as_ensemble
-from treeproof.model.builder import EnsembleBuilder
+from treeproof.model.builder import EnsembleBuilder, check_text
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 
@@ -122,14 +122,16 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         n_features=content["n_features"],
         classes=_classes(content),
         rule=_rule(content["rule"]),
-        base=content["base"],
+        base=_numbers(content["base"], "base"),
         feature_names=_names(content["feature_names"]),
         handles_missing=_flag(content["handles_missing"], "handles_missing"),
-        value_range=(content["value_low"], content["value_high"]),
+        value_range=(_numbers(content["value_low"], "value_low"), _numbers(content["value_high"], "value_high")),
         origin=_text(content["origin"], "origin"),
     )
     for number, tree in enumerate(content["trees"]):
         _check_fields(tree, _TREE, f"tree {number}")
+        for name in ("feature", "threshold", "left", "right"):
+            _numbers(tree[name], f"tree {number}: {name}")
         builder.add_tree(
             feature=tree["feature"],
             threshold=tree["threshold"],
@@ -159,9 +161,19 @@ def _number(value: Any, where: str) -> float:
     return float(value)
 
 
+def _numbers(values: Any, where: str) -> list[Any]:
+    """The list itself, if it holds nothing but numbers: NumPy would take truth values and digits in quotes for some."""
+    if not isinstance(values, list):
+        raise InvalidInput(f"{where} must be a list of numbers, got {values!r}")
+    for value in values:
+        _number(value, where)
+    return values
+
+
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{where} must be a string, got {value!r}")
+    check_text(value, where)
     return value
 
 
@@ -185,6 +197,7 @@ def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
     if dtype not in kinds:
         raise InvalidInput(f"class_dtype must be one of {', '.join(kinds)}, got {dtype!r}")
     for label in content["classes"]:
+        check_text(label, "a class label")
         if not isinstance(label, kinds[dtype]) or (isinstance(label, bool) and dtype != "bool"):
             raise InvalidInput(f"class label {label!r} is not of type {dtype}")
     return np.array(content["classes"], dtype=dtype)
@@ -209,6 +222,8 @@ def _rule(content: Any) -> ScoreRule:
 
 def _scores_per_node(tree: dict[str, Any], n_scores: int, number: int) -> np.ndarray[Any, Any]:
     leaves = np.asarray(tree["feature"]) < 0
+    for row in tree["scores"]:
+        _numbers(row, f"tree {number}: scores")
     rows = np.asarray(tree["scores"], dtype=np.float64)
     if rows.shape != (int(leaves.sum()), n_scores):
         raise InvalidInput(f"tree {number} has scores of shape {rows.shape}, expected {(int(leaves.sum()), n_scores)}")

@@ -21,16 +21,26 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
+from treeproof.importers._onnx_graph import (
+    FLOATS,
+    INTS,
+    STRING,
+    STRINGS,
+    TENSOR,
+    Input,
+    after_lookup,
+    array,
+    as_labels,
+    attributes_of,
+    check_model,
+    input_of,
+    label_output,
+)
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
+from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST, LARGEST_FLOAT32, FloatArray, next_down
-
-# ONNX's numbers for element types (TensorProto.DataType).
-_FLOAT, _INT32, _INT64, _STRING, _BOOL, _DOUBLE = 1, 6, 7, 8, 9, 11
-_LABEL_TYPES: dict[int, Any] = {_INT32: np.int32, _INT64: np.int64, _STRING: np.str_, _BOOL: np.bool_}
-_NUMBER_TYPES = {_FLOAT: "float32", _DOUBLE: "float64"}
 
 # For each comparison: does the lower side go to the true child, and does the value itself belong to the lower side?
 _MODES = {
@@ -41,14 +51,31 @@ _MODES = {
 }
 
 
-class _Input(NamedTuple):
-    """The rows that the graph takes, and the dtype in which they reach the trees."""
-
-    name: str
-    n_features: int
-    narrowed: bool
-    """Whether values pass through float32 on their way to the trees."""
-    dtype: str
+# The attributes of a TreeEnsembleClassifier, with their types.
+_ATTRIBUTES = {
+    "base_values": FLOATS,
+    "base_values_as_tensor": TENSOR,
+    "class_ids": INTS,
+    "class_nodeids": INTS,
+    "class_treeids": INTS,
+    "class_weights": FLOATS,
+    "class_weights_as_tensor": TENSOR,
+    "classlabels_int64s": INTS,
+    "classlabels_strings": STRINGS,
+    "nodes_falsenodeids": INTS,
+    "nodes_featureids": INTS,
+    "nodes_hitrates": FLOATS,
+    "nodes_hitrates_as_tensor": TENSOR,
+    "nodes_missing_value_tracks_true": INTS,
+    "nodes_modes": STRINGS,
+    "nodes_nodeids": INTS,
+    "nodes_treeids": INTS,
+    "nodes_truenodeids": INTS,
+    "nodes_values": FLOATS,
+    "nodes_values_as_tensor": TENSOR,
+    "post_transform": STRING,
+}
+_TRANSFORMS = (b"NONE", b"SOFTMAX", b"LOGISTIC", b"SOFTMAX_ZERO", b"PROBIT")
 
 
 class _Nodes(NamedTuple):
@@ -130,7 +157,7 @@ class OnnxSource:
     def _label_name(self) -> str:
         from onnx import ModelProto
 
-        return _label_output(ModelProto.FromString(self._data).graph)[0]
+        return label_output(ModelProto.FromString(self._data).graph)[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_data": self._data, "_session": None}
@@ -145,12 +172,15 @@ def _library() -> Any:
 
 
 def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
+    check_model(model)
     graph = model.graph
-    _, tree_node, after = _label_output(graph)
-    attributes = {attribute.name: attribute for attribute in tree_node.attribute}
-    taken = _input(graph, tree_node.input[0])
+    _, tree_node, after = label_output(graph)
+    attributes = attributes_of(tree_node, _ATTRIBUTES)
+    if "post_transform" in attributes and attributes["post_transform"].s not in _TRANSFORMS:
+        raise UnsupportedModel(f"post_transform {attributes['post_transform'].s!r} is unknown")
+    taken = input_of(graph, tree_node)
     labels = _labels(attributes)
-    classes = _after_lookup(labels, after, graph)
+    classes = after_lookup(labels, after, graph)
     nodes, weights = _nodes(attributes, taken.dtype), _weights(attributes, taken.dtype)
     base = _floats(attributes, "base_values", taken.dtype)
     runs = _runs(nodes)
@@ -182,105 +212,6 @@ def _ensemble(model: Any, source: OnnxSource | None) -> Ensemble:
     return builder.build()
 
 
-# --- the graph around the trees ---
-
-
-def _label_output(graph: Any) -> tuple[str, Any, list[Any]]:
-    """(output name, the TreeEnsembleClassifier its label comes from, the nodes in between from tree to output)."""
-    makers = {name: node for node in graph.node for name in node.output}
-    for output in graph.output:
-        name = output.name
-        between: list[Any] = []
-        for _ in range(len(graph.node) + 1):  # a damaged graph can go in circles
-            node = makers.get(name)
-            if node is None:
-                break
-            if node.op_type == "TreeEnsembleClassifier":
-                if node.output[0] == name:
-                    return output.name, node, between[::-1]
-                break
-            if node.op_type not in ("Identity", "Cast", "Reshape", "ArrayFeatureExtractor"):
-                break
-            between.append(node)
-            name = node.input[1] if node.op_type == "ArrayFeatureExtractor" else node.input[0]
-    kinds = ", ".join(sorted({node.op_type for node in graph.node})) or "no nodes"
-    raise UnsupportedModel(f"no output is a label straight from a TreeEnsembleClassifier; the graph has {kinds}")
-
-
-def _input(graph: Any, name: str) -> _Input:
-    """Follows the trees' input back to the graph's own input, through Identity and Cast only."""
-    makers = {output: node for node in graph.node for output in node.output}
-    casts = []
-    for _ in range(len(graph.node)):
-        node = makers.get(name)
-        if node is None:
-            break
-        if node.op_type not in ("Identity", "Cast"):
-            raise UnsupportedModel(
-                f"the trees' input passes through {node.op_type}; treeproof verifies trees on the model's own input "
-                "(export the classifier without the steps before it)"
-            )
-        if node.op_type == "Cast":
-            casts.append(_cast_target(node))
-        name = node.input[0]
-    taken = [value for value in graph.input if value.name == name]
-    if len(taken) != 1:
-        raise InvalidInput(f"the trees read {name!r}, which is not an input of the graph")
-    tensor = taken[0].type.tensor_type
-    types = [tensor.elem_type, *casts[::-1]]
-    for kind in types:
-        if kind not in _NUMBER_TYPES:
-            raise UnsupportedModel(f"the input has element type {kind}; treeproof verifies float and double inputs")
-    dims = tensor.shape.dim
-    n_features = dims[1].dim_value if len(dims) == 2 else 0
-    if not 0 < n_features <= MAX_FEATURES:
-        raise UnsupportedModel("the input does not say how many columns it has; export with shape [None, n_features]")
-    return _Input(name, n_features, _FLOAT in types, _NUMBER_TYPES[types[-1]])
-
-
-def _cast_target(node: Any) -> int:
-    return next((int(attribute.i) for attribute in node.attribute if attribute.name == "to"), 0)
-
-
-def _after_lookup(labels: npt.NDArray[Any], after: list[Any], graph: Any) -> npt.NDArray[Any]:
-    """The labels as they leave the graph, after the plain nodes that follow the trees."""
-    for node in after:
-        if node.op_type == "Cast":
-            target = _LABEL_TYPES.get(_cast_target(node))
-            if target is None:
-                raise UnsupportedModel(
-                    f"labels are cast to element type {_cast_target(node)}; known: int32, int64, string, bool"
-                )
-            labels = labels.astype(target)
-        elif node.op_type == "ArrayFeatureExtractor":
-            table = _constant(graph, node.input[0]).reshape(-1)
-            if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(table):
-                raise InvalidInput(
-                    f"labels {labels.tolist()} do not index the {len(table)} labels they are looked up in"
-                )
-            labels = table[labels]
-    return labels
-
-
-def _constant(graph: Any, name: str) -> npt.NDArray[Any]:
-    for tensor in graph.initializer:
-        if tensor.name == name:
-            return _array(tensor)
-    for node in graph.node:
-        if node.op_type == "Constant" and name in node.output:
-            return _array(next(attribute.t for attribute in node.attribute if attribute.name == "value"))
-    raise UnsupportedModel(f"the labels are looked up in {name!r}, which is not a constant")
-
-
-def _array(tensor: Any) -> npt.NDArray[Any]:
-    from onnx import numpy_helper
-
-    if tensor.data_location or tensor.external_data:
-        raise UnsupportedModel("the model keeps numbers in a separate file; save it with all data in one file")
-    values = np.asarray(numpy_helper.to_array(tensor))
-    return values.astype(str) if values.dtype == object else values
-
-
 # --- attributes of the TreeEnsembleClassifier ---
 
 
@@ -298,7 +229,7 @@ def _floats(attributes: dict[str, Any], name: str, dtype: str) -> FloatArray:
     if f"{name}_as_tensor" not in attributes:
         with np.errstate(invalid="ignore"):  # a signalling NaN; the builder refuses it
             return np.asarray(plain, dtype=np.float64)
-    tensor = _array(attributes[f"{name}_as_tensor"].t)
+    tensor = array(attributes[f"{name}_as_tensor"].t)
     if len(plain) or tensor.ndim != 1 or tensor.dtype != dtype:
         raise InvalidInput(f"{name}_as_tensor must be a list of {dtype} numbers that replaces {name}")
     return tensor.astype(np.float64)
@@ -308,7 +239,7 @@ def _labels(attributes: dict[str, Any]) -> npt.NDArray[Any]:
     strings, numbers = _strings(attributes, "classlabels_strings"), _ints(attributes, "classlabels_int64s")
     if strings and len(numbers):
         raise InvalidInput("the trees have class labels of two types")
-    labels = np.asarray([label.decode() for label in strings]) if strings else numbers
+    labels = as_labels(strings) if strings else numbers
     if len(labels) < 2:
         raise UnsupportedModel(f"the trees name {len(labels)} classes; at least 2 are needed")
     return labels
@@ -335,6 +266,10 @@ def _nodes(attributes: dict[str, Any], dtype: str) -> _Nodes:
             )
     if np.isnan(nodes.value[[mode != b"LEAF" for mode in modes]]).any():
         raise InvalidInput("a node compares with NaN, which is not a finite number")
+    for ids in (nodes.tree, nodes.id):
+        # onnxruntime keeps 32 bits of an id, and takes the negative ones for other things.
+        if n and not 0 <= ids.min() <= ids.max() < 2**31:
+            raise InvalidInput(f"tree and node ids must be from 0 to {2**31 - 1}, got {ids.min()} to {ids.max()}")
     unknown = sorted(set(modes) - set(_MODES) - {b"LEAF"})
     if unknown:
         raise UnsupportedModel(f"nodes of mode {unknown[0].decode(errors='replace')} are not threshold tests")
@@ -432,7 +367,7 @@ def _positions(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64], what: 
     return order[place]
 
 
-def _tree(nodes: _Nodes, run: slice, taken: _Input) -> dict[str, npt.NDArray[Any]]:
+def _tree(nodes: _Nodes, run: slice, taken: Input) -> dict[str, npt.NDArray[Any]]:
     """One tree in the builder's terms: left iff `x <= e`, whichever of the four comparisons the node makes."""
     modes = nodes.mode[run]
     inner = np.array([mode != b"LEAF" for mode in modes])
@@ -456,7 +391,7 @@ def _tree(nodes: _Nodes, run: slice, taken: _Input) -> dict[str, npt.NDArray[Any
     }
 
 
-def _thresholds(value: FloatArray, value_is_below: npt.NDArray[np.bool_], taken: _Input) -> FloatArray:
+def _thresholds(value: FloatArray, value_is_below: npt.NDArray[np.bool_], taken: Input) -> FloatArray:
     # `x < t` on doubles is `x <= the double before t`; what a cast then does to it is the same for both tests.
     highest = np.where(value_is_below, value, next_down(value))
     # scikit-learn writes +inf where only NaN goes right; every number is at most the largest one.

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from treeproof.errors import UnsupportedModel
+from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._refusals import check_methods
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, next_up, ordinal
@@ -58,31 +59,58 @@ def _flattened(pipeline: Any) -> list[Any]:
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
-    steps = []
-    for _, step in pipeline.steps:
+    steps: list[Any] = []
+    last = len(pipeline.steps) - 1
+    for number, (_, step) in enumerate(pipeline.steps):
+        check_methods(step)
         if isinstance(step, FrozenEstimator):
             step = step.estimator
+            check_methods(step)
         if isinstance(step, Pipeline):
             steps += _flattened(step)
-        elif step is not None and not isinstance(step, str):
+        elif step is None or (isinstance(step, str) and step == "passthrough"):
+            if number == last:
+                steps.append(None)
+        else:
             steps.append(step)
-    if not steps:
-        raise UnsupportedModel("the pipeline has no step that predicts")
-    return steps
+    if not steps or steps[-1] is None:
+        raise UnsupportedModel("the pipeline has no step that predicts: its last one is 'passthrough'")
+    return [step for step in steps if step is not None]
+
+
+# What each scaler shifts and scales by, and the flags that say whether it does.
+_FIELDS = {
+    "MaxAbsScaler": (None, "scale_"),
+    "MinMaxScaler": ("min_", "scale_"),
+    "RobustScaler": ("center_", "scale_"),
+    "StandardScaler": ("mean_", "scale_"),
+}
 
 
 def _check_scaler(scaler: Any) -> None:
+    """Refuses what is not a scaler, and one that is not monotone in each feature by itself."""
     from sklearn import preprocessing
 
-    known = tuple(getattr(preprocessing, name) for name in SCALERS)
-    if type(scaler) not in known:
+    name = type(scaler).__name__
+    if type(scaler) is not getattr(preprocessing, name, None) or name not in SCALERS:
         raise UnsupportedModel(
-            f"the pipeline has a {type(scaler).__name__} before the model; only scalers of single features can be "
+            f"the pipeline has a {name} before the model; only scalers of single features can be "
             f"pulled back exactly: {', '.join(SCALERS)}"
         )
-    scale = getattr(scaler, "scale_", None)
-    if scale is not None and not (np.asarray(scale) > 0).all():
-        raise UnsupportedModel(f"the pipeline's {type(scaler).__name__} has a scale that is not positive: {scale}")
+    shift, scale = (None if field is None else getattr(scaler, field, None) for field in _FIELDS[name])
+    for values in (shift, scale):
+        if values is None:
+            continue
+        if type(values) is not np.ndarray or values.shape != (scaler.n_features_in_,) or values.dtype.kind != "f":
+            raise InvalidInput(f"the pipeline's {name} does not have one number per feature: {values!r}")
+    if scale is not None and not ((scale > 0) & (scale < np.inf)).all():
+        raise UnsupportedModel(f"the pipeline's {name} has a scale that is not positive: {scale}")
+    if shift is not None and not np.isfinite(shift).all():
+        raise UnsupportedModel(f"the pipeline's {name} shifts by a number that is not finite: {shift}")
+    if getattr(scaler, "clip", False) and name == "MinMaxScaler":
+        low, high = scaler.feature_range
+        if not -np.inf < low < high < np.inf:
+            raise InvalidInput(f"the pipeline's {name} clips to {scaler.feature_range}")
 
 
 def _transform(scalers: list[Any], rows: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
+from treeproof.importers._refusals import check_methods
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.builder import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
@@ -35,6 +36,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
 
     from treeproof.importers import pipeline
 
+    check_methods(model)
     if isinstance(model, FrozenEstimator):
         return from_model(model.estimator, voting=voting)
     try:
@@ -50,14 +52,35 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     if isinstance(model, Pipeline):
         return pipeline.import_pipeline(model, voting=voting)
     reader, can_vote = _reader_of(model)
-    if np.ndim(model.classes_[0]) > 0:
-        raise UnsupportedModel(
-            f"{type(model).__name__} has {len(model.classes_)} outputs; treeproof takes one label per row"
-        )
+    _check_classes(model)
     if voting is not None and not can_vote:
         raise InvalidInput(f"voting={voting!r} is for forests and bagging, not for {type(model).__name__}")
     ensemble = reader(model, voting == "hard")
     return dataclasses.replace(ensemble, source=MajorityVote(model)) if voting == "hard" else ensemble
+
+
+def _check_classes(model: Any) -> None:
+    """Refuses several outputs, and numbers of classes that do not agree: scikit-learn works with each of them."""
+    name, classes = type(model).__name__, model.classes_
+    if len(classes) and np.ndim(classes[0]) > 0:
+        raise UnsupportedModel(f"{name} has {len(classes)} outputs; treeproof takes one label per row")
+    if type(classes) is not np.ndarray or classes.ndim != 1:
+        raise InvalidInput(f"the classes_ of this {name} are not an array of labels")
+    for field, expected in (("n_classes_", len(classes)), ("n_outputs_", 1)):
+        stated = getattr(model, field, None if name.endswith(_COUNTED[field]) else expected)
+        if not _is_whole(stated) or stated != expected:
+            raise InvalidInput(f"this {name} has {field} {stated}; its classes_ say {expected}")
+
+
+# The classes that count their classes and outputs; the others have no such field.
+_COUNTED = {
+    "n_classes_": ("TreeClassifier", "ForestClassifier", "TreesClassifier", "BaggingClassifier", "AdaBoostClassifier"),
+    "n_outputs_": ("TreeClassifier", "ForestClassifier", "TreesClassifier"),
+}
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 class MajorityVote:
@@ -117,10 +140,13 @@ def _add_tree(
     builder: EnsembleBuilder, tree: Any, scores: Scores, features: npt.NDArray[np.integer] | None = None
 ) -> None:
     """Adds scikit-learn's `tree_`; `features` maps its columns to the model's if it saw only some."""
-    inner = tree.children_left >= 0
+    # scikit-learn goes on from every node whose left child is not -1, whatever its other fields say.
+    inner = tree.children_left != -1
     feature = np.where(inner, tree.feature, 0)
+    if (feature < 0).any():
+        raise InvalidInput(f"a node of a tree tests feature {feature.min()}")
     if features is not None:
-        feature = np.asarray(features)[feature]
+        feature = features[feature]
     builder.add_tree(
         feature=np.where(inner, feature, -1),
         # A split of missing values from all others has threshold +inf: every number goes left.
@@ -130,6 +156,51 @@ def _add_tree(
         scores=scores,
         nan_left=np.asarray(tree.missing_go_to_left, dtype=bool),
     )
+
+
+def _tree_of(member: Any, n_features: int, n_values: int) -> Any:
+    """The `tree_` of a tree model, once its arrays are known to be as long as it says."""
+    from sklearn.tree._tree import Tree
+
+    tree, name = member.tree_, type(member).__name__
+    if type(tree) is not Tree:
+        raise InvalidInput(f"the tree_ of a {name} is a {type(tree).__name__}")
+    # Reading the arrays of a tree that claims more nodes than it has would read outside them.
+    if not 0 < tree.node_count <= tree.capacity:
+        raise InvalidInput(f"a {name} claims {tree.node_count} nodes and holds {tree.capacity}")
+    if tree.value.shape[1:] != (1, n_values):
+        raise InvalidInput(f"a {name} has values of shape {tree.value.shape[1:]}, expected {(1, n_values)}")
+    if not _is_whole(member.n_features_in_) or member.n_features_in_ != n_features:
+        raise InvalidInput(f"a {name} takes {member.n_features_in_} features where {n_features} are given")
+    inner = tree.children_left != -1
+    if (tree.feature[inner] >= n_features).any():
+        raise InvalidInput(f"a {name} tests feature {tree.feature[inner].max()}; it is given {n_features}")
+    return tree
+
+
+def _members(model: Any) -> list[Any]:
+    """The trees of a forest, bagging or AdaBoost, each known to predict as scikit-learn's own trees do."""
+    from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+
+    for member in model.estimators_:
+        if type(member) not in (DecisionTreeClassifier, ExtraTreeClassifier):
+            raise UnsupportedModel(
+                f"{type(model).__name__} has a member of type {type(member).__name__}; all must be trees"
+            )
+        check_methods(member)
+        _check_classes(member)
+    return list(model.estimators_)
+
+
+def _check_numbered(member: Any, n_classes: int) -> None:
+    """Forests and bagging train their members on class numbers and add up probabilities by position."""
+    classes = member.classes_
+    if (
+        classes.dtype.kind not in "iuf"
+        or not np.isin(classes, np.arange(n_classes)).all()
+        or (np.diff(classes) <= 0).any()
+    ):
+        raise InvalidInput(f"a member has classes_ {classes.tolist()}, which do not number the {n_classes} classes")
 
 
 def _allows_nan(model: Any) -> bool:
@@ -154,99 +225,182 @@ def _leaf_scores(tree: Any, n_classes: int, hard: bool, columns: npt.NDArray[np.
 
 def _import_tree(model: Any, hard: bool) -> Ensemble:
     builder = _builder(model, ScoreRule(), handles_missing=_allows_nan(model))
-    _add_tree(builder, model.tree_, _leaf_scores(model.tree_, len(model.classes_), hard))
+    tree = _tree_of(model, model.n_features_in_, len(model.classes_))
+    _add_tree(builder, tree, _leaf_scores(tree, len(model.classes_), hard))
     return builder.build()
 
 
 def _import_forest(model: Any, hard: bool) -> Ensemble:
-    rule = ScoreRule() if hard else ScoreRule(divisor=len(model.estimators_))
-    builder = _builder(model, rule, handles_missing=_allows_nan(model))
-    for estimator in model.estimators_:
-        _add_tree(builder, estimator.tree_, _leaf_scores(estimator.tree_, len(model.classes_), hard))
+    members, n_classes = _members(model), len(model.classes_)
+    rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
+    builder = _builder(model, rule, handles_missing=bool(members) and _allows_nan(members[0]))
+    for member in members:
+        _check_numbered(member, n_classes)
+        tree = _tree_of(member, model.n_features_in_, n_classes)
+        _add_tree(builder, tree, _leaf_scores(tree, n_classes, hard))
     return builder.build()
 
 
 def _import_bagging(model: Any, hard: bool) -> Ensemble:
-    _check_members(model)
-    # BaggingClassifier divides by the parameter n_estimators, not by the number of fitted trees.
-    rule = ScoreRule() if hard else ScoreRule(divisor=model.n_estimators)
-    builder = _builder(model, rule, handles_missing=all(_allows_nan(member) for member in model.estimators_))
-    n_classes = len(model.classes_)
-    for estimator, features in zip(model.estimators_, model.estimators_features_, strict=True):
-        columns = None if len(estimator.classes_) == n_classes else np.asarray(estimator.classes_, dtype=np.int64)
-        _add_tree(builder, estimator.tree_, _leaf_scores(estimator.tree_, n_classes, hard, columns), features)
+    members, n_classes = _members(model), len(model.classes_)
+    # BaggingClassifier asks the first n_estimators members and divides by that number.
+    if not _is_whole(model.n_estimators) or model.n_estimators != len(members):
+        raise InvalidInput(
+            f"this BaggingClassifier has n_estimators={model.n_estimators} and {len(members)} trees; fit it again"
+        )
+    rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
+    builder = _builder(model, rule, handles_missing=all(_allows_nan(member) for member in members))
+    for member, features in zip(members, model.estimators_features_, strict=True):
+        _check_numbered(member, n_classes)
+        columns = None if len(member.classes_) == n_classes else np.asarray(member.classes_, dtype=np.int64)
+        _check_columns(features, model.n_features_in_)
+        tree = _tree_of(member, len(features), len(member.classes_))
+        _add_tree(builder, tree, _leaf_scores(tree, n_classes, hard, columns), features)
     return builder.build()
 
 
+def _check_columns(features: Any, n_features: int) -> None:
+    # A mask or a negative number would also select columns, others than it seems.
+    plain = type(features) is np.ndarray and features.ndim == 1 and features.dtype.kind in "iu"
+    if not plain or ((features < 0) | (features >= n_features)).any():
+        raise InvalidInput(f"the features of a member are not column numbers from 0 to {n_features - 1}")
+
+
 def _import_adaboost(model: Any, _: bool) -> Ensemble:
-    _check_members(model)
+    members = _members(model)
     if getattr(model, "algorithm", "SAMME") == "SAMME.R":
         raise UnsupportedModel("AdaBoost with algorithm='SAMME.R' sums logarithms; train with algorithm='SAMME'")
     n_classes = len(model.classes_)
     if n_classes < 2:
         raise UnsupportedModel("AdaBoost was trained on only one class; it always predicts that")
-    total = float(np.sum(model.estimator_weights_))
-    if total <= 0:
+    weights = _doubles(model.estimator_weights_, (len(model.estimator_weights_),), "estimator_weights_")
+    total = float(np.sum(weights))
+    if not total > 0:
         raise UnsupportedModel(f"the weights of this AdaBoostClassifier add up to {total}, so its trees decide nothing")
     decision = Decision.CUT if n_classes == 2 else Decision.ARGMAX
-    builder = _builder(model, ScoreRule(decision=decision, divisor=total), handles_missing=_allows_nan(model))
-    for estimator, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
-        likeliest = np.argmax(estimator.tree_.value[:, 0, :], axis=1)
-        label = np.searchsorted(model.classes_, estimator.classes_)[likeliest]
+    builder = _builder(model, ScoreRule(decision=decision, divisor=total))
+    for member, weight in zip(members, weights, strict=False):
+        tree = _tree_of(member, model.n_features_in_, len(member.classes_))
+        label = _positions_of(member.classes_, model.classes_)[np.argmax(tree.value[:, 0, :], axis=1)]
         scores = np.full((len(label), n_classes), -1 / (n_classes - 1) * weight)
         scores[np.arange(len(label)), label] = weight
-        _add_tree(builder, estimator.tree_, scores[:, 1:] if n_classes == 2 else scores)
+        _add_tree(builder, tree, scores[:, 1:] if n_classes == 2 else scores)
     return builder.build()
 
 
-def _check_members(model: Any) -> None:
-    from sklearn.tree import DecisionTreeClassifier
+def _positions_of(some: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Where each of a member's classes stands among the model's."""
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    if some.dtype.kind != classes.dtype.kind or not place.keys() >= set(some.tolist()):
+        raise InvalidInput(f"a member predicts {some.tolist()}, the model {classes.tolist()}")
+    return np.array([place[label] for label in some.tolist()], dtype=np.int64)
 
-    for estimator in model.estimators_:
-        if not isinstance(estimator, DecisionTreeClassifier):
-            raise UnsupportedModel(
-                f"{type(model).__name__} has a member of type {type(estimator).__name__}; all must be trees"
-            )
+
+def _doubles(values: Any, shape: tuple[int, ...], name: str) -> Scores:
+    """The array itself, if it is one of doubles with this shape: others are added up in other ways."""
+    if type(values) is not np.ndarray or values.dtype != np.float64 or values.shape != shape:
+        raise InvalidInput(f"{name} is not an array of {shape} doubles")
+    return values
 
 
 def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
-    from sklearn.dummy import DummyClassifier
-
-    constant = type(model.init_) is DummyClassifier and model.init_.strategy != "stratified"
-    if not (isinstance(model.init_, str) or constant):
-        raise UnsupportedModel(
-            f"GradientBoostingClassifier starts from init={model.init_}, whose scores vary from row to row; "
-            "train with the default init or init='zero'"
-        )
-    base = np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32)))[0]
+    base = _first_scores(model)
     if len(base) == 1:
         # predict() chooses class 1 where `raw >= 0`, zero included.
         rule = ScoreRule(decision=Decision.CUT, cut=float(np.nextafter(0.0, -1.0)))
     else:
         rule = ScoreRule()
+    rate = model.learning_rate
+    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)):
+        raise InvalidInput(f"learning_rate must be a number, got {rate!r}")
     builder = _builder(model, rule, base=base)
-    for stage in model.estimators_:
-        for k, estimator in enumerate(stage):
-            scores = np.zeros((estimator.tree_.node_count, len(base)))
-            scores[:, k] = model.learning_rate * estimator.tree_.value[:, 0, 0]
-            _add_tree(builder, estimator.tree_, scores)
+    for stage in _stages(model, len(base)):
+        for k, member in enumerate(stage):
+            tree = _tree_of(member, model.n_features_in_, 1)
+            scores = np.zeros((tree.node_count, len(base)))
+            scores[:, k] = float(rate) * tree.value[:, 0, 0]
+            _add_tree(builder, tree, scores)
     return builder.build()
 
 
+def _first_scores(model: Any) -> Scores:
+    """The scores that gradient boosting starts from, which must be the same for every row."""
+    from sklearn.dummy import DummyClassifier
+
+    first = model.init_
+    if type(first) is DummyClassifier:
+        check_methods(first)
+        constant = first.strategy != "stratified" and first._strategy == first.strategy
+    else:
+        constant = isinstance(first, str) and first == "zero"
+    if not constant:
+        raise UnsupportedModel(
+            f"GradientBoostingClassifier starts from init={first}, whose scores vary from row to row; "
+            "train with the default init or init='zero'"
+        )
+    _stages(model, None)
+    for part in (model._loss, model._loss.link):
+        check_methods(part)
+    n_scores = 1 if len(model.classes_) == 2 else len(model.classes_)
+    rows = np.zeros((3, model.n_features_in_), dtype=np.float32)
+    scores = _doubles(model._raw_predict_init(rows), (3, n_scores), "the initial score")
+    if (scores != scores[0]).any():
+        raise InvalidInput(f"the initial scores are not the same for every row: {scores.tolist()}")
+    first_row: Scores = scores[0]
+    return first_row
+
+
+def _stages(model: Any, n_scores: int | None) -> npt.NDArray[np.object_]:
+    """The regression trees of gradient boosting, (n_stages, n_scores)."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    stages = model.estimators_
+    if type(stages) is not np.ndarray or stages.ndim != 2 or n_scores not in (None, stages.shape[1]):
+        raise InvalidInput(
+            f"the estimators_ of gradient boosting are not an array with {n_scores or 'the'} trees per stage"
+        )
+    for member in stages.flat:
+        if type(member) is not DecisionTreeRegressor:
+            raise InvalidInput(f"gradient boosting has a member of type {type(member).__name__}; all must be trees")
+        check_methods(member)
+    return stages
+
+
+# The fields of a node of histogram gradient boosting that decide; scikit-learn takes no other dtypes.
+_HISTOGRAM_NODE = {
+    "value": np.float64,
+    "feature_idx": np.intp,
+    "num_threshold": np.float64,
+    "missing_go_to_left": np.uint8,
+    "left": np.uint32,
+    "right": np.uint32,
+    "is_leaf": np.uint8,
+    "is_categorical": np.uint8,
+}
+
+
 def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
-    if model.is_categorical_ is not None and np.any(model.is_categorical_):
+    if (model.is_categorical_ is not None and np.any(model.is_categorical_)) or model._preprocessor is not None:
         raise UnsupportedModel(
             "HistGradientBoostingClassifier with categorical_features re-encodes its input; "
             "encode the categories as numbers before training"
         )
-    base = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1)
-    rule = ScoreRule(decision=Decision.CUT) if len(base) == 1 else ScoreRule()
+    if getattr(model, "_in_fit", False):
+        raise InvalidInput("this HistGradientBoostingClassifier is in the middle of its training (_in_fit)")
+    n_scores = 1 if len(model.classes_) <= 2 else len(model.classes_)
+    if model.n_trees_per_iteration_ != n_scores:
+        raise InvalidInput(f"n_trees_per_iteration_ is {model.n_trees_per_iteration_}, expected {n_scores}")
+    base = _doubles(model._baseline_prediction, (1, n_scores), "_baseline_prediction")[0]
+    check_methods(model._bin_mapper)
+    rule = ScoreRule(decision=Decision.CUT) if n_scores == 1 else ScoreRule()
     builder = _builder(model, rule, base=base, handles_missing=True, value_limit=LARGEST)
     for iteration in model._predictors:
+        if len(iteration) != n_scores:
+            raise InvalidInput(f"an iteration has {len(iteration)} trees, expected {n_scores}")
         for k, predictor in enumerate(iteration):
-            nodes = predictor.nodes
+            nodes = _histogram_nodes(predictor, model.n_features_in_)
             inner = ~nodes["is_leaf"].astype(bool)
-            scores = np.zeros((len(nodes), len(base)))
+            scores = np.zeros((len(nodes), n_scores))
             scores[:, k] = nodes["value"]
             builder.add_tree(
                 feature=np.where(inner, nodes["feature_idx"].astype(np.int64), -1),
@@ -258,3 +412,25 @@ def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
                 nan_left=nodes["missing_go_to_left"].astype(bool),
             )
     return builder.build()
+
+
+def _histogram_nodes(predictor: Any, n_features: int) -> npt.NDArray[Any]:
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+
+    if type(predictor) is not TreePredictor:
+        raise InvalidInput(f"a tree of histogram gradient boosting is a {type(predictor).__name__}")
+    check_methods(predictor)
+    nodes = predictor.nodes
+    kinds = {} if type(nodes) is not np.ndarray else {name: nodes.dtype[name] for name in nodes.dtype.names or ()}
+    for name, kind in _HISTOGRAM_NODE.items():
+        if kinds.get(name) != kind or nodes.ndim != 1:
+            raise InvalidInput(f"the nodes of a tree have no field {name} of {np.dtype(kind)}")
+    inner = nodes["is_leaf"] == 0
+    if nodes["is_categorical"][inner].any():
+        raise UnsupportedModel(
+            "a node of HistGradientBoostingClassifier tests categories; encode them as numbers before training"
+        )
+    features = nodes["feature_idx"][inner]
+    if ((features < 0) | (features >= n_features)).any():
+        raise InvalidInput(f"a node tests a feature outside 0 to {n_features - 1}")
+    return np.asarray(nodes)

@@ -192,7 +192,21 @@ class EnsembleBuilder:
                 )
 
 
+def check_text(text: Any, what: str) -> None:
+    """Refuses text that cannot be kept or written as it is: a NUL, which arrays drop, and half a character."""
+    if not isinstance(text, str):
+        return
+    try:
+        whole = b"\0" not in text.encode("utf-8")
+    except UnicodeEncodeError:
+        whole = False
+    if not whole:
+        raise InvalidInput(f"{what} has a character that is not text: {text!r}")
+
+
 def _check_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
+    for label in classes if isinstance(classes, (list, tuple)) else np.asarray(classes).reshape(-1).tolist():
+        check_text(label, "a class label")
     values = np.asarray(classes)
     if values.ndim != 1 or len(values) < 1:
         raise InvalidInput(f"classes must be a list of labels, got shape {values.shape}")
@@ -211,6 +225,8 @@ def _check_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...
     if names is None:
         return None
     result = tuple(str(name) for name in names)
+    for name in result:
+        check_text(name, "a feature name")
     if len(result) != n_features:
         raise InvalidInput(f"the model names {len(result)} features but takes {n_features}")
     if len(set(result)) != len(result):
