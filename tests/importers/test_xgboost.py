@@ -575,3 +575,17 @@ def test_cut_and_flipped_files_are_read_or_refused_and_nothing_else(tmp_path: Pa
             except (tp.InvalidInput, tp.UnsupportedModel):
                 continue
             assert ensemble.predict(np.zeros((1, ensemble.n_features))).shape == (1,)
+
+
+def test_right_children_that_versions_find_elsewhere_are_refused() -> None:
+    """Node 0 has the children 1 and 4, in preorder; XGBoost before 3 would go right to node 2."""
+    document = crafted(np.array([[0.1], [0.2], [0.3]]), "binary:logistic")
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    assert tree["left_children"] == [1, -1, 3, -1, -1] and tree["right_children"] == [2, -1, 4, -1, -1]
+    load(document)
+    order = [2, 3, 4, 0, 1]  # a root with an inner left child: nodes 0 (root), 1 (inner), 2, 3 (its leaves), 4
+    tree["left_children"], tree["right_children"] = [1, 2, -1, -1, -1], [4, 3, -1, -1, -1]
+    tree["parents"] = [2147483647, 0, 1, 1, 0]
+    tree["split_conditions"] = [tree["split_conditions"][node] for node in order]
+    with pytest.raises(tp.InvalidInput, match="tree 0: the right child of node 0 does not follow its left child"):
+        load(document)

@@ -381,6 +381,10 @@ def _check_parents(
 ) -> None:
     """Refuses parents that contradict the children, of which the builder knows that they are a tree."""
     nodes = np.flatnonzero(inner)
+    apart = right[nodes] != left[nodes] + 1
+    if apart.any():
+        # XGBoost writes them in pairs, and versions before 3 go right to the node after the left child.
+        raise InvalidInput(f"{where}the right child of node {nodes[apart][0]} does not follow its left child")
     agrees = (parents[left[nodes]] == nodes) & (parents[right[nodes]] == nodes)
     if not agrees.all():
         raise InvalidInput(f"{where}parents contradicts the children of node {nodes[~agrees][0]}")
