@@ -86,6 +86,7 @@ OPTIONS = {
 WAYS_OUT = {
     "allow_pickle": "or use --allow-pickle if you trust the file",
     "attacker": "use treeproof verify, or --delta",
+    "confirm": "leave --confirm out",
     "p": "for L0 use --l0",
 }
 """What to do instead, where that differs from Python."""

@@ -44,6 +44,7 @@ def guard(
     voting: str | None,
     classes: str | None,
     allow_pickle: bool,
+    confirm: bool,
     data: str,
     label: str,
     drop: str,
@@ -65,7 +66,7 @@ def guard(
     import treeproof as tp
 
     check_writable(out)
-    ensemble = load(model, voting, classes, allow_pickle)
+    ensemble = load(model, voting, classes, allow_pickle, confirm)
     rows = read_rows(data, label, drop, ensemble)
     table, X, ensemble = rows.table, rows.X, rows.ensemble
     if column in table.columns:

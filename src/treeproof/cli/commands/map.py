@@ -35,6 +35,7 @@ def map_command(
     voting: str | None,
     classes: str | None,
     allow_pickle: bool,
+    confirm: bool,
     out: str,
     data: str | None,
     label: str,
@@ -55,7 +56,7 @@ def map_command(
     import treeproof as tp
 
     check_writable(out)
-    ensemble = load(model, voting, classes, allow_pickle)
+    ensemble = load(model, voting, classes, allow_pickle, confirm)
     read = None if data is None else read_rows(data, label, drop, ensemble)
     rows = None if read is None else read.X
     if read is not None:

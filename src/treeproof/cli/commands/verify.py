@@ -53,6 +53,7 @@ def verify(
     voting: str | None,
     classes: str | None,
     allow_pickle: bool,
+    confirm: bool,
     data: str,
     label: str,
     drop: str,
@@ -80,9 +81,8 @@ def verify(
 
     _check_gates(fail_under_robustness, fail_under_resilience, epsilon)
     check_writable(report, json_file, csv_file)
-    ensemble = load(model, voting, classes, allow_pickle)
     choice = AttackerChoice(**attack)
-    rows = read_rows(data, label, drop, ensemble)
+    rows = read_rows(data, label, drop, load(model, voting, classes, allow_pickle, confirm))
     ensemble, X = rows.ensemble, rows.X
     y = rows.table.labels(label, ensemble)
     reference = choice.reference(label, drop, ensemble, X)
