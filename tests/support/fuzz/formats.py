@@ -28,7 +28,24 @@ def mutant(kind: str, sample: Sample, rng: random.Random) -> Mutant:
     """A file of this kind with something changed."""
     if sample.ending == "cbm" or rng.random() < BYTES:
         return _with_other_bytes(sample.content, sample.ending in ("json", "txt"), rng)
-    return _mutator(kind, sample)(rng)
+    change = _mutator(kind, sample)
+    for _ in range(4):  # to swap two equal numbers is no change
+        content, what = change(rng)
+        if content not in _unchanged(kind, sample):
+            break
+    return content, what
+
+
+@cache
+def _unchanged(kind: str, sample: Sample) -> tuple[bytes, ...]:
+    """The file as it was, and as it is written here."""
+    if sample.ending == "json":
+        return sample.content, doc.as_json(json.loads(sample.content))
+    if sample.ending == "ubj":
+        from treeproof.importers import _ubjson as reader
+
+        return sample.content, _as_ubjson(_with_markers(reader.parse(sample.content)))
+    return (sample.content,)
 
 
 @cache
@@ -254,8 +271,13 @@ def _fields(message: Any, name: str, out: dict[str, list[tuple[Any, Any]]]) -> N
         out.setdefault(own, []).append((message, field))
         if field.message_type is None:
             continue
-        for child in value if field.is_repeated else [value]:
+        for child in value if _is_repeated(field) else [value]:
             _fields(child, f"{own}[{child.name}]" if field.name == "attribute" else own, out)
+
+
+def _is_repeated(field: Any) -> bool:
+    # Older versions of protobuf have only the label, and newer ones no longer have it.
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED)
 
 
 def _change_message(model: Any, rng: random.Random) -> str:
@@ -263,7 +285,7 @@ def _change_message(model: Any, rng: random.Random) -> str:
     _fields(model, "", places)
     name = rng.choice(list(places))
     message, field = rng.choice(places[name])
-    if field.is_repeated:
+    if _is_repeated(field):
         return _change_repeated(getattr(message, field.name), field, name, rng)
     if field.message_type is not None or rng.random() < 0.2:
         message.ClearField(field.name)
