@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
 
@@ -141,3 +142,13 @@ def test_probe_rows_hold_thresholds_their_neighbours_and_missing_values(clf: Dec
     assert np.array_equal(rows, probe_rows(ensemble, 400), equal_nan=True)
     assert len(ensemble.check_rows(rows)) == 400
     assert not np.array_equal(rows, probe_rows(copy.copy(ensemble), 400, seed=1), equal_nan=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_frames_with_names_and_missing_values_are_compared_without_a_word() -> None:
+    frame = pd.DataFrame(X, columns=["a b", "c"])
+    frame.iloc[0, 0] = np.nan
+    clf = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=1).fit(frame, y)
+    result = tp.verify(clf, frame, clf.predict(frame), ATTACKER)
+    assert result.accuracy == 1.0
+    assert len(tp.GuardedClassifier(FrozenEstimator(clf), ATTACKER).fit().predict(frame)) == 4
