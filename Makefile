@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage test-minimum fuzz lint hooks bench docs dist clean
+.PHONY: demo test quick coverage test-minimum fuzz fuzz-files lint hooks bench docs dist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
@@ -26,10 +26,15 @@ test-minimum: $(MINIMUM)/.test
 	NUMBA_CACHE_DIR=$(CURDIR)/$(MINIMUM)/numba $(MINIMUM)/bin/python -m pytest -n auto -q
 
 # The exact engine against brute force: a million random cases on all cores; CASES= and SEED= choose others.
-CASES ?= 1000000
+fuzz: CASES ?= 1000000
 SEED ?= 0
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz_local --cases $(CASES) --seed $(SEED)
+
+# Model files with fields changed, read by treeproof and by their library: 20,000 that both accept; CASES= and SEED= as above.
+fuzz-files: CASES ?= 20000
+fuzz-files: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz_files --cases $(CASES) --seed $(SEED)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -32,7 +32,10 @@ class UnsupportedModel(TypeError):
 
 
 class SoundnessError(RuntimeError):
-    """An engine produced evidence that does not hold. Always a bug in treeproof; please report it."""
+    """Evidence of an engine does not hold, or the model's own library predicts something else; no verdict is given.
+
+    A bug in treeproof, unless the message says otherwise; please report it.
+    """
 
 
 def warn_renamed(old: str, new: str) -> None:

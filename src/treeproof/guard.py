@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.stability_map import StabilityMap
+from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -59,8 +60,9 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     each row on demand, by the exact local search; `mode="map"` builds a `StabilityMap` in `fit` (or takes the one given
     as `stability_map`) and looks rows up in it. A row counts as not proved if it is still open after `timeout` seconds
     for the row or `max_seconds` for one call (online), or if a build limited by `max_seconds` or `max_boxes` left it
-    open (map). `abstain_label` must be of the same kind as the labels but not one of them; for None, one is chosen (see
-    `abstain_label_`).
+    open (map). `fit` compares the labels of the model's own library with those that are proved, on rows at thresholds,
+    and later calls do so on a few of their rows; a difference is a SoundnessError. `abstain_label` must be of the same
+    kind as the labels but not one of them; for None, one is chosen (see `abstain_label_`).
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -122,6 +124,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         trained = not _is_fitted_already(self.estimator)
         model = self._train(X, y, fit_params) if trained else _plain(self.estimator)
         ensemble = as_ensemble(model, voting=self.voting).named_after(X)  # type: ignore[arg-type]
+        check_agreement(ensemble, probe_rows(ensemble, SAMPLE))
         if not trained:
             self._take_columns(ensemble)
         classes = _classes_of(model, ensemble)
@@ -133,6 +136,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             self.map_ = smap
         self._trained, self.estimator_, self.ensemble_, self.classes_ = trained, model, ensemble, classes
         self._labels, self._threat, self.abstain_label_ = labels, threat, labels.tolist()[-1]
+        self._spot_check = SpotCheck()
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -263,6 +267,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
     def _proved(self, rows: FloatArray) -> BoolArray:
         """Whether each row is proved; one outside the attacker's domain is not: nothing is said of attacks on it."""
+        self._spot_check.check(self.ensemble_, rows)
         threat: Threat = self._threat
         inside = np.flatnonzero(~((rows < threat.domain_low) | (rows > threat.domain_high)).any(axis=1))
         proved = np.zeros(len(rows), dtype=bool)

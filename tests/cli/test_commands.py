@@ -70,6 +70,41 @@ def test_verify_prints_and_writes_what_the_library_says(
     assert len(pd.read_csv(tmp_path / "r.csv")) == len(truth)
 
 
+@pytest.mark.slow
+def test_confirm_says_which_library_agreed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "inspect", folder / "model.pkl", "--allow-pickle", "--confirm")
+    assert code == 0, err
+    assert re.search(r"^confirmed  labels of \d+ rows equal those of the pickled model", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["check", "r.json"], ["map", "--l0", "1", "--out", "m.tpm"]])
+def test_confirm_has_nothing_to_say_about_our_own_format(
+    command: list[str],
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *rest = command
+    code, _, err = run(capsys, name, folder / "model.json", *rest, "--confirm")
+    assert code == 2 and "nothing to confirm" in err and err.endswith("leave --confirm out\n")
+
+
+def test_a_difference_ends_the_command_in_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def other(data: bytes, module: str, title: str, voting: Any, rows: np.ndarray) -> tuple[np.ndarray, str]:
+        return np.full(len(rows), 7), "1.0"
+
+    monkeypatch.setattr("treeproof.importers.confirm._ask", other)
+    for command in (["inspect"], ["verify", folder / "test.csv", "--label", "y", "--delta", "0.5"]):
+        name, *rest = command
+        code, out, err = run(capsys, name, folder / "model.pkl", *rest, "--allow-pickle", "--confirm")
+        assert code == 2 and out == "" and err.count("\n") == 1
+        assert "predicts 7 and treeproof" in err
+
+
 ATTACKS: list[tuple[list[str], tp.Attacker]] = [
     (["--delta", "0.5", "--one-sided", "--budget", "1"], tp.Attacker((-0.5, 0.0), budget=1)),
     (["--delta", "0.5", "--only", "mean radius"], tp.Attacker({"mean radius": (-0.5, 0.5)})),

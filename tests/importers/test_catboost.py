@@ -17,6 +17,7 @@ import pytest
 import treeproof as tp
 from tests.support.zoo.case import data
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers import _child
 from treeproof.importers import catboost as importer
 
 catboost = pytest.importorskip("catboost")
@@ -341,6 +342,6 @@ def test_crash_of_the_library_is_an_invalid_file(tmp_path: Path, monkeypatch: py
 
 def test_hang_of_the_library_is_an_invalid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importer, "_EXPORT_CBM", "import time; time.sleep(60)")
-    monkeypatch.setattr(importer, "_PATIENCE", 0.5)
+    monkeypatch.setattr(_child, "PATIENCE", 0.5)
     with pytest.raises(InvalidInput, match="within"):
         importer.load_bytes(b"CBM1", voting=None)

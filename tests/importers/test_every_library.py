@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.points import critical_rows
 from tests.support.zoo.case import Case, data
+from treeproof.model.agreement import check_agreement, probe_rows
 
 LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "onnx", "robust")
 
@@ -46,5 +47,6 @@ def test_import_predicts_what_the_library_predicts(case: Case, tmp_path: Path) -
     differ = np.flatnonzero(got != expected)
     assert len(differ) == 0, f"{len(differ)} rows differ, first {rows[differ[0]]!r}"
     assert len(np.unique(got)) == case.n_classes, "the test data does not exercise every class"
+    check_agreement(ensemble, probe_rows(ensemble, 1000))
     if case.scores is not None:
         np.testing.assert_array_equal(ensemble.scores(rows), case.scores(model, rows).reshape(len(rows), -1))

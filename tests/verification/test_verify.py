@@ -214,7 +214,7 @@ def test_witnesses_are_replayed_here_and_not_on_the_workers() -> None:
 
     with joblib.parallel_config(backend="loky", n_jobs=2):
         result = tp.verify(stump(source=Watched()), [[0.4, 0.0]], [0], tp.Attacker.linf(0.2))
-    assert result.has_witness.all() and set(backends) == {"ThreadingBackend"}
+    assert result.has_witness.all() and set(backends) == {"SequentialBackend"}
 
 
 @pytest.mark.slow

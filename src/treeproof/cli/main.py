@@ -115,6 +115,7 @@ OPTIONS = {
 WAYS_OUT = {
     "allow_pickle": "or use --allow-pickle if you trust the file",
     "attacker": "use treeproof verify, or --delta",
+    "confirm": "leave --confirm out",
     "max_bytes": "raise --max-bytes if you trust the file",
     "p": "for L0 use --l0",
 }

@@ -45,6 +45,9 @@ def model_options(command: F) -> F:
         click.option(
             "--allow-pickle", is_flag=True, help="Read a pickle; it can run any code, so only if you trust it."
         ),
+        click.option(
+            "--confirm", is_flag=True, help="Load the model with its own library too, and compare labels first."
+        ),
     )(command)
 
 
@@ -110,12 +113,17 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def load(model: str, voting: Any, classes: str | None, allow_pickle: bool) -> Ensemble:
-    """The model in a file, with its classes renamed if wanted."""
-    import treeproof as tp
+def load(model: str, voting: Any, classes: str | None, allow_pickle: bool, confirm: bool) -> Ensemble:
+    """The model in a file, with its classes renamed if wanted; says what was confirmed, if that was."""
+    from treeproof.importers.registry import load_and_confirm
 
     names = None if classes is None else listed(classes)
-    return tp.load_model(model, voting=voting, classes=names, allow_pickle=allow_pickle)
+    ensemble, confirmation = load_and_confirm(
+        model, voting=voting, classes=names, allow_pickle=allow_pickle, confirm=confirm
+    )
+    if confirmation is not None:
+        screen.say(f"confirmed  {confirmation}")
+    return ensemble
 
 
 @dataclass(frozen=True)

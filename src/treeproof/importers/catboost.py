@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +25,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
+from treeproof.importers._child import run_child
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._refusals import refuse_voting
 from treeproof.model.builder import LEAF, EnsembleBuilder, check_text
@@ -37,9 +35,6 @@ from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
 
 _ONE_SCORE = ("Logloss", "CrossEntropy", "Focal")
 _SCORE_PER_CLASS = ("MultiClass", "MultiClassOneVsAll")
-
-# Seconds that reading a .cbm file may take, plus one per megabyte.
-_PATIENCE = 60.0
 
 # Bytes of address space for reading a .cbm file, plus 64 for each of its own: 450 MB suffice for a small one.
 _MEMORY = 900 * 2**20
@@ -73,20 +68,10 @@ _SPELLINGS = {"Integer": (int,), "Float": (int, float), "Boolean": (bool,), "Str
 
 # Runs in a process of its own: CatBoost crashes on some damaged .cbm files instead of raising.
 _EXPORT_CBM = """
-import sys
 import catboost
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]), int(sys.argv[3])))
-except (ImportError, ValueError, OSError):
-    pass
-try:
-    model = catboost.CatBoost()
-    model.load_model(sys.argv[1], format="cbm")
-    model.save_model(sys.argv[2], format="json")
-except (catboost.CatBoostError, ValueError, MemoryError) as error:
-    sys.exit(f"{type(error).__name__}: {error}"[:500])
+model = catboost.CatBoost()
+model.load_model(sys.argv[1], format="cbm")
+model.save_model(sys.argv[2], format="json")
 """
 
 
@@ -142,31 +127,13 @@ def _library() -> Any:
 def _json_of_cbm(data: bytes) -> bytes:
     """CatBoost's own JSON export of a `.cbm` file, made where a crash or a hang does no harm."""
     _library()
-    memory = _MEMORY + 64 * len(data)
-    seconds = _PATIENCE + len(data) / 1e6
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "model.cbm"), Path(folder, "model.json")
         source.write_bytes(data)
-        command = [sys.executable, "-c", _EXPORT_CBM, str(source), str(target), str(memory)]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=seconds, env=environment, cwd=folder)
-        except subprocess.TimeoutExpired:
-            raise InvalidInput(f"CatBoost did not read it within {seconds:.0f} s") from None
-        except OSError as error:
-            raise UnsupportedModel(
-                f"reading a .cbm file starts a Python process, which failed ({error}); "
-                "save the model with save_model(path, format='json')"
-            ) from None
-        if done.returncode < 0:
-            raise InvalidInput(f"CatBoost crashes on it (signal {-done.returncode}); the file is damaged")
-        if done.returncode != 0 or not target.exists():
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise InvalidInput(said[-1] if said else f"CatBoost failed with exit code {done.returncode}")
+        files = [str(source), str(target)]
+        run_child(_EXPORT_CBM, files, folder=Path(folder), library="CatBoost", size=len(data), memory=_MEMORY)
+        if not target.exists():
+            raise InvalidInput("CatBoost read it, but wrote nothing")
         return target.read_bytes()
 
 

@@ -7,12 +7,15 @@ import importlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import as_path, parse_json
 from treeproof.importers._refusals import WrongVoting
 from treeproof.model.ensemble import Ensemble
+
+if TYPE_CHECKING:
+    from treeproof.importers.confirm import Confirmation
 
 Voting = Literal["soft", "hard"]
 
@@ -98,34 +101,54 @@ def load_model(
     voting: Voting | None = None,
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
+    confirm: bool = False,
 ) -> Ensemble:
     """The exact ensemble of a model file; its content tells what kind of file it is.
 
     Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops,
     treeproof's own JSON and the paper authors' JSON. Loading a pickle runs whatever code its author
     put into it, so that needs `allow_pickle=True`. `classes` names the model's classes, in its order: XGBoost and
-    LightGBM files only number them.
+    LightGBM files only number them. `confirm=True` also loads the file with the library that it is for, in another
+    process, and compares labels at thresholds and on random rows; a difference is a SoundnessError.
     """
+    return load_and_confirm(path, voting=voting, classes=classes, allow_pickle=allow_pickle, confirm=confirm)[0]
+
+
+def load_and_confirm(
+    path: str | os.PathLike[str],
+    *,
+    voting: Voting | None = None,
+    classes: Sequence[Any] | None = None,
+    allow_pickle: bool = False,
+    confirm: bool = True,
+) -> tuple[Ensemble, Confirmation | None]:
+    """The same as `load_model`, and what was confirmed."""
     check_voting(voting)
-    ensemble = _load(path, voting, allow_pickle)
-    return ensemble if classes is None else ensemble.with_classes(classes)
-
-
-def _load(path: str | os.PathLike[str], voting: Voting | None, allow_pickle: bool) -> Ensemble:
     file = as_path(path)
+    data = _bytes_of(file)
+    kind, module = _kind_of(file, data)
+    if kind == "pickle":
+        ensemble = _load_pickle(file, voting=voting, allow_pickle=allow_pickle)
+    else:
+        with _reading(file, kind):
+            ensemble = importlib.import_module(f"treeproof.importers.{module}").load_bytes(data, voting=voting)
+    assert isinstance(ensemble, Ensemble)
+    confirmation = None
+    if confirm:
+        from treeproof.importers.confirm import confirm_file
+
+        confirmation = confirm_file(file, data, module, ensemble, voting)
+    return ensemble if classes is None else ensemble.with_classes(classes), confirmation
+
+
+def _bytes_of(file: Path) -> bytes:
     try:
         data = file.read_bytes()
     except OSError as error:
         raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
     if not data:
         raise InvalidInput(f"{file} is empty")
-    kind, module = _kind_of(file, data)
-    if kind == "pickle":
-        return _load_pickle(file, voting=voting, allow_pickle=allow_pickle)
-    with _reading(file, kind):
-        ensemble = importlib.import_module(f"treeproof.importers.{module}").load_bytes(data, voting=voting)
-        assert isinstance(ensemble, Ensemble)
-        return ensemble
+    return data
 
 
 def check_voting(voting: object) -> None:

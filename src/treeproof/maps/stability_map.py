@@ -24,6 +24,7 @@ from treeproof.maps.fine_grid import FineGrid
 from treeproof.maps.map_file import MapContent, read_map, write_map
 from treeproof.maps.partition import Partition, cut_table, list_leaves
 from treeproof.maps.problem import Int32Array, Problem, Records
+from treeproof.model.agreement import SpotCheck, check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
@@ -113,6 +114,7 @@ class StabilityMap:
     visited: int = 0
     interrupted: bool = False
     _threat: Threat = field(init=False)
+    _spot_check: SpotCheck = field(init=False, default_factory=SpotCheck)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_threat", self.attacker.bind(self.ensemble))
@@ -137,8 +139,10 @@ class StabilityMap:
 
         Stops early, with what is left OPEN, after `max_seconds`, at `max_boxes`, when tree and queue take `max_bytes`,
         or on Ctrl-C. `order="volume"` cuts the largest boxes first; a set of rows, those that hold most of them: that
-        decides what a stopped map covers, never a verdict. `resume` goes on from another map of the same model and
-        attacker. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says.
+        decides what a stopped map covers, never a verdict. Where the library's own model is at hand, it must give those
+        rows the same labels (SoundnessError), as well as a few of the rows that the map is asked about. `resume` goes
+        on from another map of the same model and attacker. `n_jobs` goes to joblib: threads by default, or whatever
+        `joblib.parallel_config` says.
 
         One parameter per choice that users have.
         """
@@ -349,6 +353,7 @@ class StabilityMap:
     def _rows(self, X: npt.ArrayLike) -> FloatArray:
         rows = self.ensemble.check_rows(X)
         self._threat.check_domain(rows, self.ensemble)
+        self._spot_check.check(self.ensemble, rows)
         return rows
 
     def _status(self, rows: FloatArray) -> npt.NDArray[np.int8]:
@@ -458,5 +463,6 @@ def _order_points(order: Any, ensemble: Ensemble, grid: FineGrid) -> Int32Array:
             raise InvalidInput(f'order must be "volume" or rows of the model\'s features, got {order!r}')
         return np.empty((0, ensemble.n_features), dtype=np.int32)
     rows = ensemble.check_rows(order)
+    check_agreement(ensemble, rows)
     inside = ((rows >= grid.low) & (rows <= grid.high)).all(axis=1)  # false where a value is missing
     return grid.bounds.cells(rows[inside])

@@ -147,10 +147,13 @@ class Ensemble:
             return self.predict(X)
         from joblib import parallel_config
 
-        # A library that uses joblib itself must not send its trees to the cluster, which may be gone after Ctrl-C.
-        with warnings.catch_warnings(), parallel_config(backend="threading"):
+        # A library that uses joblib itself must not send its trees to the cluster, which may be gone after Ctrl-C, and
+        # must add their scores in the order of the trees, which threads do not keep.
+        with warnings.catch_warnings(), parallel_config(backend="sequential"):
             # Models trained on a data frame warn when they are given an array.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            # Checks of rows and scalers may overflow on the largest numbers that the model accepts.
+            warnings.filterwarnings("ignore", category=RuntimeWarning, message="(overflow|invalid value) encountered")
             return np.asarray(self.source.predict(X)).reshape(-1)
 
     def without_source(self) -> Ensemble:

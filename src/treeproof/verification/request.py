@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
+from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker, check_attacker
@@ -31,7 +32,10 @@ class Request:
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None) -> Request:
-        """The request as the user makes it, or InvalidInput; the rows are a copy that outlives the caller's array."""
+        """The request as the user makes it, or InvalidInput; the rows are a copy that outlives the caller's array.
+
+        SoundnessError if the library's own model gives a row another label than the ensemble.
+        """
         ensemble = as_ensemble(model, voting=voting).named_after(X)
         check_attacker(attacker)
         rows, labels = ensemble.check_rows(X).copy(), ensemble.class_index(y)
@@ -39,5 +43,6 @@ class Request:
             raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; give one label per row")
         threat = attacker.bind(ensemble)
         threat.check_domain(rows, ensemble)
+        check_agreement(ensemble, rows)
         index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
         return cls(ensemble, attacker, threat, rows, labels, index)

@@ -45,6 +45,7 @@ def guard(
     voting: str | None,
     classes: str | None,
     allow_pickle: bool,
+    confirm: bool,
     data: str,
     label: str,
     drop: str,
@@ -69,7 +70,7 @@ def guard(
 
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"MODEL": model, "DATA": data, "--map": map_file, **choice.files})
-    ensemble = load(model, voting, classes, allow_pickle)
+    ensemble = load(model, voting, classes, allow_pickle, confirm)
     source = Source(data, label, drop, max_bytes)
     rows = source.rows(ensemble)
     table, X, ensemble = rows.table, rows.X, rows.ensemble

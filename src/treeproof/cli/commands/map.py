@@ -38,6 +38,7 @@ def map_command(
     voting: str | None,
     classes: str | None,
     allow_pickle: bool,
+    confirm: bool,
     out: str,
     data: str | None,
     label: str,
@@ -60,7 +61,7 @@ def map_command(
 
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files})
-    ensemble = load(model, voting, classes, allow_pickle)
+    ensemble = load(model, voting, classes, allow_pickle, confirm)
     source = Source(data or "", label, drop, max_bytes)
     read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X

@@ -58,6 +58,7 @@ def verify(
     voting: str | None,
     classes: str | None,
     allow_pickle: bool,
+    confirm: bool,
     data: str,
     label: str,
     drop: str,
@@ -90,7 +91,7 @@ def verify(
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
     outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files})
     source = Source(data, label, drop, max_bytes)
-    rows = source.rows(load(model, voting, classes, allow_pickle))
+    rows = source.rows(load(model, voting, classes, allow_pickle, confirm))
     ensemble, y = rows.ensemble, rows.table.labels(label, rows.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)

@@ -1,0 +1,201 @@
+"""Asks the library that a file is for: does it predict what the imported ensemble predicts?
+
+The library reads the file in a process of its own, as a user would, and labels rows on and beside the thresholds,
+random rows, and rows with missing values. It shares nothing with the importer but the bytes of the file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._child import run_child
+from treeproof.importers.registry import Voting, from_model, is_ubjson
+from treeproof.model.agreement import compare_labels, probe_rows
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+
+MOST_ROWS, LEAST_ROWS, MOST_VALUES = 20_000, 200, 4_000_000
+"""How many rows are compared: as many as there are steps beside thresholds, within these limits."""
+
+
+class Confirmation(NamedTuple):
+    """That a library labels rows as the imported ensemble does."""
+
+    library: str
+    """Its name and version."""
+    n_rows: int
+
+    def __str__(self) -> str:
+        return f"labels of {self.n_rows} rows equal those of {self.library}"
+
+
+class _Library(NamedTuple):
+    name: str
+    """The module that predicts."""
+    title: str
+    install: str
+
+
+# By the importer that read the file; no library predicts with the other formats.
+_LIBRARIES = {
+    "xgboost": _Library("xgboost", "XGBoost", "treeproof[xgboost]"),
+    "lightgbm": _Library("lightgbm", "LightGBM", "treeproof[lightgbm]"),
+    "catboost": _Library("catboost", "CatBoost", "treeproof[catboost]"),
+    "onnx": _Library("onnxruntime", "onnxruntime", "onnxruntime"),
+    "skops": _Library("sklearn", "scikit-learn", "scikit-learn"),
+    "pickle": _Library("joblib", "the pickled model, read by joblib", "joblib"),
+}
+
+_ANSWER = "from treeproof.importers.confirm import answer\nanswer(*sys.argv[1:])\n"
+
+
+def confirm_file(file: Path, data: bytes, module: str, ensemble: Ensemble, voting: Voting | None) -> Confirmation:
+    """Compares the ensemble of a file with the library that the file is for; `module` is the importer that read it.
+
+    SoundnessError if a label differs; InvalidInput if there is no such library, it is not installed, or it cannot
+    read the file.
+    """
+    library = _LIBRARIES.get(module)
+    if library is None:
+        raise InvalidInput(
+            f"{file}: there is nothing to confirm, since no library predicts with this kind of file",
+            argument="confirm",
+            way_out="leave confirm out",
+        )
+    if importlib.util.find_spec(library.name) is None:
+        raise InvalidInput(f"{file}: confirming it needs {library.name}; pip install '{library.install}'")
+    rows = probe_rows(ensemble, _row_count(ensemble))
+    try:
+        labels, version = _ask(data, module, library.title, voting, rows)
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {library.title} does not confirm it: {error}") from None
+    title = f"{library.title} {version}"
+    compare_labels(ensemble, rows, labels, title)
+    return Confirmation(title, len(rows))
+
+
+def _row_count(ensemble: Ensemble) -> int:
+    steps = 12 * int(ensemble.grid.n_cells.max())
+    return int(np.clip(steps, 1000, min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // ensemble.n_features))))
+
+
+def _ask(data: bytes, module: str, title: str, voting: Voting | None, rows: FloatArray) -> tuple[npt.NDArray[Any], str]:
+    """The labels that the library gives the rows in another process, and its version there."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.joinpath("model").write_bytes(data)
+        np.save(folder / "rows.npy", rows)
+        run_child(_ANSWER, [module, voting or "", name], folder=folder, library=title, size=len(data))
+        labels: npt.NDArray[Any] = np.load(folder / "labels.npy", allow_pickle=False)
+        return labels, folder.joinpath("version").read_text(encoding="utf-8")
+
+
+def answer(module: str, voting: str, name: str) -> None:
+    """Runs in the child: writes the labels that the library gives the rows in the folder `name`, and its version."""
+    folder = Path(name)
+    labels = library_labels(module, folder.joinpath("model").read_bytes(), np.load(folder / "rows.npy"), voting or None)
+    # Words are kept as objects by some libraries, and as such would need pickle.
+    np.save(folder / "labels.npy", np.asarray(labels.tolist()), allow_pickle=False)
+    version = importlib.import_module(_LIBRARIES[module].name).__version__
+    folder.joinpath("version").write_text(version, encoding="utf-8")
+
+
+def library_labels(module: str, data: bytes, rows: FloatArray, voting: Any = None) -> npt.NDArray[Any]:
+    """The labels that the library itself gives rows, from the bytes of a file; it may crash on a damaged one."""
+    model = library_model(module, data)
+    source = _source_of(model, voting) if module in ("skops", "pickle") else model
+    return np.asarray(source.predict(rows)).reshape(-1)
+
+
+def library_model(module: str, data: bytes) -> Any:
+    """The library's own model of a file, or an object around it that predicts labels."""
+    load: Callable[[bytes], Any] = {
+        "xgboost": _xgboost,
+        "lightgbm": _lightgbm,
+        "catboost": _catboost,
+        "onnx": _onnx,
+        "skops": _skops,
+        "pickle": _unpickled,
+    }[module]
+    return load(data)
+
+
+class _XGBoostLabels:
+    """An XGBClassifier's labels; with multi:softprob and 2 classes, where `predict` gives none, the best class."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict(self, X: FloatArray) -> npt.NDArray[Any]:
+        labels = np.asarray(self.model.predict(X))
+        return labels if labels.ndim == 1 else np.argmax(self.model.predict_proba(X), axis=1)
+
+
+def _xgboost(data: bytes) -> Any:
+    import xgboost
+
+    model = xgboost.XGBClassifier(n_jobs=1)
+    with tempfile.TemporaryDirectory() as folder:
+        # XGBoost goes by the ending.
+        file = Path(folder, "model.ubj" if is_ubjson(data) else "model.json")
+        file.write_bytes(data)
+        model.load_model(file)
+    return _XGBoostLabels(model)
+
+
+def _lightgbm(data: bytes) -> Any:
+    import lightgbm
+
+    from treeproof.importers.lightgbm import BoosterLabels
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "model.txt")
+        file.write_bytes(data)
+        return BoosterLabels(lightgbm.Booster(model_file=file))
+
+
+def _catboost(data: bytes) -> Any:
+    import catboost
+
+    model = catboost.CatBoostClassifier(thread_count=1)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "model")
+        file.write_bytes(data)
+        model.load_model(str(file), format="cbm" if data[:4] == b"CBM1" else "json")
+    return model
+
+
+def _onnx(data: bytes) -> Any:
+    from treeproof.importers.onnx import OnnxSource
+
+    return OnnxSource(data)
+
+
+def _skops(data: bytes) -> Any:
+    from treeproof.importers.skops import _load
+
+    return _load(data)
+
+
+def _unpickled(data: bytes) -> Any:
+    import joblib
+
+    return joblib.load(io.BytesIO(data))
+
+
+def _source_of(model: Any, voting: Voting | None) -> Any:
+    """What predicts: the model itself, or the vote of its trees."""
+    source = from_model(model, voting=voting).source
+    if source is None:
+        raise UnsupportedModel(f"{type(model).__qualname__} needs a library that is not installed to predict")
+    return source

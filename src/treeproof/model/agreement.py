@@ -1,0 +1,103 @@
+"""Does the library's own model say what the ensemble says? Asked before any verdict, wherever that model is at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import SoundnessError
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+
+SAMPLE = 256
+"""The number of rows on thresholds that stand for a model where there are no data."""
+
+FIRST = 32
+"""A spot check compares the first so many rows that come along…"""
+
+EVERY, SOME = 10_000, 16
+"""… and after each so many rows the first few of a call."""
+
+
+def check_agreement(ensemble: Ensemble, rows: FloatArray) -> None:
+    """Raises SoundnessError if the library's own model gives one of these rows another label; one batch for all."""
+    if ensemble.source is not None and len(rows):
+        compare_labels(ensemble, rows, ensemble.source_labels(rows), "the library's own model")
+
+
+def compare_labels(ensemble: Ensemble, rows: FloatArray, labels: npt.NDArray[Any], whose: str) -> None:
+    """Raises SoundnessError, with the row and both labels, unless the ensemble gives these rows these labels."""
+    ours = ensemble.predict(rows)
+    if labels.shape != ours.shape:
+        raise SoundnessError(
+            f"{whose} answers {len(rows)} rows with labels of shape {labels.shape}, so it cannot be compared; "
+            "nothing is proved about it: please report this"
+        )
+    differ = np.flatnonzero(np.asarray(ours != labels))
+    if len(differ):
+        row = int(differ[0])
+        raise SoundnessError(
+            f"row {row}: {whose} predicts {labels.tolist()[row]!r} and treeproof {ours.tolist()[row]!r} for "
+            f"{rows[row].tolist()!r} ({len(differ)} of {len(rows)} rows differ), so nothing is proved about it; if the "
+            "model was changed after it was imported, import it again, and otherwise please report this"
+        )
+
+
+class SpotCheck:
+    """Compares a few of the rows that come along: the library takes milliseconds where a guard takes microseconds."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._due = 0
+
+    def check(self, ensemble: Ensemble, rows: FloatArray) -> None:
+        """Compares the first rows of all, and some whenever many have passed since; SoundnessError at a difference."""
+        if ensemble.source is None:
+            return
+        before, self._seen = self._seen, self._seen + len(rows)
+        if before < FIRST:
+            check_agreement(ensemble, rows[: FIRST - before])
+            self._due = EVERY
+        elif self._seen >= self._due:
+            check_agreement(ensemble, rows[:SOME])
+            self._due = self._seen + EVERY
+
+
+def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
+    """n rows where a difference would show: values on thresholds, one step beside them, between them and far away.
+
+    Steps are those of doubles and of float32. A feature that no tree tests takes the values of all others, as the
+    library may test it. Every fourth row has values missing, if the model accepts that.
+    """
+    rng = np.random.default_rng(seed)
+    cuts = [ensemble.grid.cuts_of(f) for f in range(ensemble.n_features)]
+    everywhere = np.concatenate([*cuts, [0.0]])
+    rows = np.empty((n, ensemble.n_features))
+    for f, own in enumerate(cuts):
+        rows[:, f] = _probes(own if len(own) else rng.choice(everywhere, size=min(64, len(everywhere))), n, rng)
+        np.clip(rows[:, f], ensemble.value_low[f], ensemble.value_high[f], out=rows[:, f])
+    if ensemble.handles_missing:
+        blank = rng.random(rows.shape) < 0.3
+        blank[np.arange(n) % 4 != 3] = False
+        rows[blank] = np.nan
+    return rows
+
+
+def _probes(cuts: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """n values around these thresholds in random order; each threshold and step occurs if there is room."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = cuts.astype(np.float32)
+        beside = [cuts, narrow, *(np.nextafter(narrow, np.float32(end)) for end in (-np.inf, np.inf))]
+        steps = np.concatenate(beside).astype(np.float64)
+        steps = np.unique(np.concatenate((steps, np.nextafter(steps, -np.inf), np.nextafter(steps, np.inf))))
+        low, high = float(cuts[0]), float(cuts.max())
+        wide = max(high - low, abs(low), abs(high)) * 0.25
+        between = rng.uniform(size=n) * (high / 2 - low / 2 + wide) * 2 + (low - wide)
+    values = np.resize(rng.permutation(steps[np.isfinite(steps)]), n)
+    chosen = rng.random(n)
+    values = np.where(chosen < 0.25, between, values)
+    values = np.where(chosen > 0.9, np.rint(between), values)
+    values = np.where(chosen > 0.97, rng.choice([0.0, -0.0, -np.inf, np.inf, 1e-40, -1e-40], size=n), values)
+    return np.asarray(rng.permutation(np.nan_to_num(values, nan=0.0)))
