@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from treeproof import __version__
+from treeproof.cli.stopping import LikeCtrlC
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 
 COMMANDS = {
@@ -48,9 +49,11 @@ def program() -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input) or 130 (Ctrl-C)."""
+    """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input) or 130 (Ctrl-C; 143 after SIGTERM)."""
+    stop = LikeCtrlC()
     try:
-        sys.exit(program.main(arguments, prog_name="treeproof", standalone_mode=False))
+        with stop:
+            sys.exit(program.main(arguments, prog_name="treeproof", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(2)
@@ -62,7 +65,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _stop(str(error))
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(stop.exit_code)
     except BrokenPipeError:
         # Whoever reads the output has seen enough; nothing more must be written to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

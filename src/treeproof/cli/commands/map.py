@@ -17,6 +17,7 @@ from treeproof.cli.options import (
     read_rows,
     say_assumed,
 )
+from treeproof.cli.stopping import Checkpoints
 
 
 @click.command(name="map")
@@ -63,6 +64,7 @@ def map_command(
         say_assumed(read)
     choice = AttackerChoice(**attack)
     attacker = choice.attacker(ensemble, choice.reference(label, drop, ensemble, rows))
+    checkpoints = Checkpoints(Path(out))
     smap = tp.StabilityMap.build(
         ensemble,
         attacker,
@@ -72,6 +74,7 @@ def map_command(
         n_jobs=jobs,
         progress=True,
         resume=tp.StabilityMap.load(out, ensemble, attacker) if resume and Path(out).exists() else None,
+        checkpoint=lambda now: checkpoints.save(now.save),
     )
     smap.save(out)
     screen.say(f"map        {smap}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from treeproof.cli import screen
 from treeproof.cli.options import (
     AttackerChoice,
+    ModelRows,
     attacker_options,
     check_writable,
     data_options,
@@ -20,13 +21,14 @@ from treeproof.cli.options import (
     read_rows,
     say_assumed,
 )
+from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.results.markup import number
 from treeproof.results.verdicts import short
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
-    from treeproof import Verification
+    from treeproof import Attacker, Verification
 
 WITNESSES = 3
 """The number of counterexamples that are printed."""
@@ -84,20 +86,17 @@ def verify(
     choice = AttackerChoice(**attack)
     rows = read_rows(data, label, drop, ensemble)
     ensemble, X = rows.ensemble, rows.X
-    y = rows.table.labels(label, ensemble)
     reference = choice.reference(label, drop, ensemble, X)
     attacker = choice.attacker(ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
+    names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
-    screen.say(f"model      {ensemble}")
-    screen.say(f"data       {data}: {len(X)} rows")
-    say_assumed(rows)
-    screen.say(f"attacker   {attacker!r}" if not choice.relative else f"attacker   {_relative(choice)}")
-    screen.announce_compilation()
+    _say_question(data, rows, attacker, choice)
+    checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
         X,
-        y,
+        rows.table.labels(label, ensemble),
         attacker,
         epsilons=[one.value for one in around] or None,
         timeout=timeout,
@@ -105,16 +104,35 @@ def verify(
         n_jobs=jobs,
         progress=True,
         resume=_earlier(kept) if resume else None,
+        checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
     )
-    result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
-    show(result)
+    result = replace(result, epsilon_names=names)
+    # Files come first: whoever reads the output may be gone.
     _write(result, kept if json_file or result.interrupted else None, csv_file)
+    if json_file is None and not result.interrupted and (checkpoints.written or resume):
+        checkpoints.remove()
+    show(result)
+    if result.interrupted:
+        _stop(f"--resume{'' if json_file else f' --json {kept}'}", report)
     if report:
         screen.say(f"wrote      {tp.write_report(report, ensemble, result, n_jobs=jobs)}")
-    if result.interrupted:
-        screen.say(f"stopped    go on with the same command and --resume{'' if json_file else f' --json {kept}'}")
-        raise KeyboardInterrupt
     _gate(result, fail_under_robustness, fail_under_resilience)
+
+
+def _stop(more: str, report: str | None) -> NoReturn:
+    """Says how to go on after Ctrl-C; a report would take time that nobody wants to wait now."""
+    screen.say(f"stopped    go on with the same command and {more}")
+    if report:
+        screen.say(f"           {report} is not written: it is made when all is decided")
+    raise KeyboardInterrupt
+
+
+def _say_question(data: str, rows: ModelRows, attacker: Attacker, choice: AttackerChoice) -> None:
+    screen.say(f"model      {rows.ensemble}")
+    screen.say(f"data       {data}: {len(rows.X)} rows")
+    say_assumed(rows)
+    screen.say(f"attacker   {attacker!r}" if not choice.relative else f"attacker   {_relative(choice)}")
+    screen.announce_compilation()
 
 
 def _check_gates(robustness: float | None, resilience: float | None, epsilon: str | None) -> None:
