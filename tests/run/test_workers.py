@@ -212,9 +212,7 @@ def test_a_killed_worker_loses_only_the_tasks_under_way(tmp_path: Path, kept: bo
             assert not run_tasks(die_once, str(tmp_path), range(30), Limits(), None, take)
     assert answers == {i: i * i for i in range(30)}
     asked = sum(path.name.startswith("asked") for path in tmp_path.iterdir())
-    assert 32 <= asked <= 30 + 2 * 2 * 2, (
-        "four tasks at most were under way at each of two deaths"
-    )
+    assert 32 <= asked <= 30 + 2 * 2 * 2, "four tasks at most were under way at each of two deaths"
 
 
 @pytest.mark.slow

@@ -211,7 +211,7 @@ class StabilityMap:
             raise InvalidInput(f"{name} was made for features of other names: the attacker means others there")
 
     def __sklearn_clone__(self) -> StabilityMap:
-        return self  # never changes, and may be a large file
+        return self  # never changes, and may be large
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"{self.counts[Status.OPEN]} open"
@@ -326,12 +326,21 @@ class StabilityMap:
         write_map(path, content)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], model: Any = None, attacker: Attacker | None = None) -> StabilityMap:
-        """Read a map; its boxes stay on disk until they are asked for.
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        model: Any = None,
+        attacker: Attacker | None = None,
+        *,
+        max_bytes: int = MAX_BYTES,
+    ) -> StabilityMap:
+        """Read a map into memory, all of it: it stays as it is whatever becomes of the file. 16 bytes per box.
 
-        With `model` or `attacker`, a map that was made for another one is refused.
+        With `model` or `attacker`, a map that was made for another one is refused; so is a file of more than
+        `max_bytes`.
         """
-        content = read_map(path)
+        memory = as_count(max_bytes, "max_bytes")
+        content = read_map(path, 2**62 if memory is None else memory)
         ensemble = content.ensemble
         grid = FineGrid.of(ensemble, content.attacker.bind(ensemble), content.low, content.high)
         same = np.array_equal(grid.bounds.cuts, content.bounds.cuts)
