@@ -51,6 +51,8 @@ class Workbench:
     terminal: bool = False
     """Whether to draw a bar instead of printing lines."""
     say: Callable[[str], None] = field(default=lambda _: None)
+    _under_way: tuple[Path, Cell] = field(init=False, default=(Path(), {}))
+    """The file and the settings of the cell that is being measured."""
 
     def __post_init__(self) -> None:
         try:
@@ -68,15 +70,27 @@ class Workbench:
                 file = self._file(experiment, cell)
                 found, began = _stored(file, cell), time.perf_counter()
                 if found is None:
+                    self._under_way = file, cell
                     found = measure(self, cell)
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    write_whole(file, json.dumps({"cell": cell, "found": found}, indent=1))
+                    _store(file, cell, found)
+                    for step in file.parent.glob(f"{file.stem}.*.json"):
+                        step.unlink()  # part of the cell now
                     took = f"{time.perf_counter() - began:.1f} s"
                 else:
                     took = "stored"
                 done.append(cell | found)
                 advance(f"{' '.join(str(value) for name, value in cell.items() if name != 'file')}: {took}")
         return done
+
+    def step(self, name: str, measure: Callable[[], Cell]) -> Cell:
+        """A part of the cell that is being measured, stored by itself, so that a killed run loses no more than that."""
+        whole, cell = self._under_way
+        file = whole.with_suffix(f".{name}.json")
+        found = _stored(file, cell)
+        if found is None:
+            found = measure()
+            _store(file, cell, found)
+        return found
 
     def _file(self, experiment: str, cell: Cell) -> Path:
         """The file of a cell; its name stands for everything that the results depend on."""
@@ -138,6 +152,11 @@ class Workbench:
     def write(self, name: str, text: str) -> None:
         """Writes a text file into the folder, whole or not at all."""
         write_whole(self.out / name, text)
+
+
+def _store(file: Path, cell: Cell, found: Cell) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, json.dumps({"cell": cell, "found": found}, indent=1))
 
 
 def _stored(file: Path, cell: Cell) -> Cell | None:
