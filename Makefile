@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage test-minimum fuzz lint hooks bench docs dist clean
+.PHONY: demo test quick coverage test-minimum fuzz kill lint hooks bench docs dist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
@@ -30,6 +30,11 @@ CASES ?= 1000000
 SEED ?= 0
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz_local --cases $(CASES) --seed $(SEED)
+
+# Work that is killed at random moments: outputs are old or whole, little is lost, resuming leads to the same result.
+MOMENTS ?= 20
+kill: $(VENV)/.test
+	$(BIN)/python -m tests.kill --moments $(MOMENTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -62,7 +62,7 @@ class Tally:
     left_behind: int = 0
     """Hidden files that SIGKILL left: beginnings of files that never took their place."""
     most_lost: float = 0.0
-    """The age in seconds of the oldest knowledge that was lost; the other signals lose some only while files are written."""
+    """The age in seconds of the oldest knowledge that was lost; but for SIGKILL, only while files are written."""
     failures: list[str] = field(default_factory=list)
 
 
@@ -77,8 +77,11 @@ def prepare(folder: Path) -> None:
     lines = [",".join([*(repr(float(value)) for value in row), str(label)]) for row, label in zip(X, y, strict=True)]
     head = ",".join([*(f"f{i}" for i in range(X.shape[1])), "label"])
     (folder / "rows.csv").write_text("\n".join([head, *lines]))
-    small = RandomForestClassifier(9, max_depth=4, random_state=0).fit(X[:, :5], y)
+    small = RandomForestClassifier(11, max_depth=5, random_state=0).fit(X[:, :5], y)
     tp.save_model(tp.from_model(small, voting="hard"), folder / "small.json")
+    # Loads compiled code, which forks need not do again.
+    tp.verify(forest, X[:20], y[:20], tp.Attacker.linf(0.4), epsilon=0.05)
+    tp.StabilityMap.build(small, tp.Attacker.linf(0.2), max_boxes=50)
     (folder / "data").mkdir()
     X, y = make_classification(400, 8, n_informative=5, random_state=3)
     lines = [",".join(f"{value:.3f}" for value in row) + f",{label}" for row, label in zip(X, y, strict=True)]
