@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage test-minimum fuzz fuzz-files lint hooks bench docs dist clean
+.PHONY: demo test quick coverage test-minimum fuzz fuzz-files kill lint hooks bench docs dist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
@@ -35,6 +35,11 @@ fuzz: $(VENV)/.test
 fuzz-files: CASES ?= 20000
 fuzz-files: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz_files --cases $(CASES) --seed $(SEED)
+
+# Work that is killed at random moments: outputs are old or whole, little is lost, resuming leads to the same result.
+MOMENTS ?= 20
+kill: $(VENV)/.test
+	$(BIN)/python -m tests.kill --moments $(MOMENTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

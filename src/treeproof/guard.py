@@ -284,12 +284,12 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         size = int(np.clip(len(rows) // (4 * workers), 16, MAX_ROWS)) if workers > 1 else MAX_ROWS
         tasks = [_Task(self._threat, group, rows[group], limits) for group in in_groups(len(rows), size)]
 
-        def take(answer: tuple[npt.NDArray[np.int64], BoolArray]) -> None:
+        def take(_: int, answer: tuple[npt.NDArray[np.int64], BoolArray]) -> None:
             proved[answer[0]] = answer[1]
 
         if workers == 1 or len(tasks) == 1:
-            for task in tasks:
-                take(_answer(self.ensemble_, task))
+            for number, task in enumerate(tasks):
+                take(number, _answer(self.ensemble_, task))
         elif run_tasks(_answer, self.ensemble_, tasks, limits, self.n_jobs, take):
             raise KeyboardInterrupt
         return proved

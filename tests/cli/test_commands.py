@@ -452,6 +452,45 @@ def test_ctrl_c_saves_what_was_decided_and_resume_goes_on(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_sigterm_ends_at_once_without_the_report_and_resuming_writes_it(tmp_path: Path) -> None:
+    data = load_breast_cancer(as_frame=True)
+    clf = RandomForestClassifier(60, max_depth=8, random_state=0).fit(data.data.to_numpy(), data.target)
+    tp.save_model(tp.from_model(clf), tmp_path / "model.json")
+    rows = pd.concat([data.data] * 6, ignore_index=True)
+    rows.assign(label=np.tile(data.target, 6)).to_csv(tmp_path / "many.csv", index=False)
+    question = [
+        "verify",
+        "model.json",
+        "many.csv",
+        "--delta",
+        "0.03",
+        "--relative",
+        "--report",
+        "r.html",
+        "--jobs",
+        "1",
+    ]
+    process = start(*question, cwd=tmp_path)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("verifying"):
+            break
+    time.sleep(0.3)
+    process.terminate()
+    began = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert time.monotonic() - began < 10, "2 s on a machine with nothing else to do"
+    assert "r.html is not written" in out and not (tmp_path / "r.html").exists()
+    part = tp.Verification.from_json(tmp_path / "many.partial.json")
+    assert part.interrupted and 0 < (part.stability != tp.Outcome.UNKNOWN).sum() < len(part)
+    process = start(*question, "--resume", cwd=tmp_path)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert (tmp_path / "r.html").exists() and not (tmp_path / "many.partial.json").exists()
+
+
+@pytest.mark.slow
 def test_the_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "demo", "--out", tmp_path / "demo.html")
     assert code == 0, err

@@ -347,6 +347,28 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, monkeypatch: pyte
     assert done.exit_code == 2 and done.stderr.count("\n") == 1
 
 
+def test_steps_of_a_cell_are_kept_until_the_cell_is(tmp_path: Path) -> None:
+    measured: list[str] = []
+
+    def step(name: str, fails: bool = False) -> dict[str, str]:
+        measured.append(name)
+        if fails:
+            raise KeyboardInterrupt
+        return {name: "found"}
+
+    def measure(bench: Workbench, cell: dict[str, object]) -> dict[str, object]:
+        fails = not measured
+        return bench.step("first", lambda: step("first")) | bench.step("second", lambda: step("second", fails))
+
+    with pytest.raises(KeyboardInterrupt):
+        Workbench(tmp_path).rows("some", [{"trees": 1}], measure)
+    assert [path.name.split(".")[1:] for path in tmp_path.glob("cells/some/*")] == [["first", "json"]]
+    found = Workbench(tmp_path).rows("some", [{"trees": 1}], measure)
+    assert measured == ["first", "second", "second"]
+    assert found == [{"trees": 1, "first": "found", "second": "found"}]
+    assert [path.name.count(".") for path in tmp_path.glob("cells/some/*")] == [1], "the cell holds its steps now"
+
+
 def test_ctrl_c_is_exit_code_130(made_up_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

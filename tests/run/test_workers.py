@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.run import transport
 from treeproof.run.limits import Limits
 from treeproof.run.transport import MAX_ARRIVED, Carried
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.workers import Crew, in_groups, run_tasks
 
 
 def forest(seed: int = 0, n: int = 30) -> tp.Ensemble:
@@ -71,7 +73,7 @@ def arrivals(ensemble: Ensemble, folder: str) -> int:
 
 def count_arrivals(folder: Path, n_jobs: int | None) -> tuple[int, int]:
     answers: list[int] = []
-    assert not run_tasks(arrivals, forest(), [str(folder)] * 12, Limits(), n_jobs, answers.append)
+    assert not run_tasks(arrivals, forest(), [str(folder)] * 12, Limits(), n_jobs, lambda _, one: answers.append(one))
     assert answers == [30] * 12
     names = [path.name for path in folder.iterdir()]
     assert f"process {os.getpid()}" not in names
@@ -137,18 +139,27 @@ def test_no_deadline_stays_none_and_cancelling_stays_here() -> None:
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
-def test_answers_come_in_the_order_of_the_tasks() -> None:
-    def slow_first(ensemble: Ensemble, task: int) -> int:
-        time.sleep(0.05 if task == 0 else 0.0)
-        return task
+def test_answers_come_as_they_arrive_with_the_numbers_of_their_tasks() -> None:
+    free = threading.Event()
 
-    answers: list[int] = []
-    assert not run_tasks(slow_first, forest(n=1), list(range(8)), Limits(), 4, answers.append)
-    assert answers == list(range(8))
+    def slow_first(ensemble: Ensemble, task: str) -> str:
+        if task == "a":
+            free.wait(10)
+        return task * 2
+
+    answers: list[tuple[int, str]] = []
+
+    def take(number: int, answer: str) -> None:
+        answers.append((number, answer))
+        if len(answers) == 7:
+            free.set()
+
+    assert not run_tasks(slow_first, forest(n=1), list("abcdefgh"), Limits(), 4, take)
+    assert answers[-1] == (0, "aa") and sorted(answers) == [(i, 2 * task) for i, task in enumerate("abcdefgh")]
 
 
 def test_an_answer_that_cannot_be_taken_is_an_error() -> None:
-    def refuse(_: Any) -> None:
+    def refuse(_: int, __: Any) -> None:
         raise ValueError("full")
 
     with pytest.raises(ValueError, match="full"):
@@ -158,6 +169,56 @@ def test_an_answer_that_cannot_be_taken_is_an_error() -> None:
 def test_threads_share_the_model_with_its_source() -> None:
     ensemble = forest(n=1)
     answers: list[Any] = []
-    run_tasks(lambda got, task: got, ensemble, [1, 2], Limits(), 2, answers.append)
+    run_tasks(lambda got, task: got, ensemble, [1, 2], Limits(), 2, lambda _, one: answers.append(one))
     assert all(got is ensemble for got in answers)
     assert np.shape(answers) == (2,)
+
+
+# --- workers that are killed ---------------------------------------------------------------------------------------
+
+
+def die_once(folder: str, task: int) -> int:
+    """Tasks 3 and 9 end their process when they are asked for the first time."""
+    mark = Path(folder, f"died at {task}")
+    Path(folder, f"asked {task} {time.monotonic_ns()}").touch()
+    if task in (3, 9) and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task * task
+
+
+def die(_: str, task: int) -> int:
+    if task == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+@pytest.mark.parametrize("kept", [False, True], ids=["workers for one call", "workers that are kept"])
+def test_a_killed_worker_loses_only_the_tasks_under_way(tmp_path: Path, kept: bool) -> None:
+    answers: dict[int, int] = {}
+
+    def take(number: int, answer: int) -> None:
+        assert number not in answers
+        answers[number] = answer
+
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        if kept:
+            with Crew(str(tmp_path), None) as crew:
+                for one in crew.answers(die_once, range(30), Limits()):
+                    take(*one)
+        else:
+            assert not run_tasks(die_once, str(tmp_path), range(30), Limits(), None, take)
+    assert answers == {i: i * i for i in range(30)}
+    asked = sum(path.name.startswith("asked") for path in tmp_path.iterdir())
+    assert 32 <= asked <= 30 + 2 * 2 * 2, "four tasks at most were under way at each of two deaths"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+def test_a_task_that_kills_every_worker_is_given_up_with_a_reason() -> None:
+    answers: dict[int, int] = {}
+    with joblib.parallel_config(backend="loky", n_jobs=2), pytest.raises(RuntimeError, match="killed 4 times.*n_jobs"):
+        run_tasks(die, "", range(8), Limits(), None, answers.__setitem__)
+    assert 5 not in answers and {0, 1} <= set(answers)

@@ -28,6 +28,7 @@ from tests.support.zoo.case import data
 from treeproof import check
 from treeproof.importers import EnsembleBuilder
 from treeproof.results.row_table import Refuted
+from treeproof.run.workers import in_groups
 from treeproof.verification import verify as verify_module
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
@@ -194,7 +195,9 @@ def _work(n_jobs: int | None = 1) -> tp.Verification:
 def test_results_do_not_depend_on_workers_and_chunks(n_jobs: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = _work()
     assert {P, R} == set(expected.stability.tolist()) and expected.resilience_at[0.0].lower > 0
-    monkeypatch.setattr(verify_module, "_chunk", lambda n: chunk)
+    monkeypatch.setattr(
+        verify_module._Pace, "groups", lambda self, rows: (rows[group] for group in in_groups(len(rows), chunk))
+    )
     assert same(_work(n_jobs), expected)
 
 
@@ -346,7 +349,7 @@ def test_ctrl_c_keeps_the_rows_of_the_task_under_way(monkeypatch: pytest.MonkeyP
         return decide(self, X, epsilon)
 
     expected = tp.verify(clf, X, y, tp.Attacker.linf(0.05))
-    monkeypatch.setattr(verify_module, "_chunk", lambda n: n)
+    monkeypatch.setattr(verify_module._Pace, "groups", lambda self, rows: iter([rows]))
     monkeypatch.setattr(verify_module.Local, "decide", stuck)
     result = tp.verify(clf, X, y, tp.Attacker.linf(0.05), epsilon=0.01)
     assert result.interrupted

@@ -16,13 +16,29 @@ copied in loops, not by slices, which bring numba's own error texts along.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from numba import njit
 
-entry = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
-_inner = partial(njit, cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from treeproof._kernels.cache import cache_of
+
+
+def _compiled(**options: Any) -> Callable[[Any], Any]:
+    """numba's decorator with these options and a cache."""
+
+    def decorate(function: Any) -> Any:
+        dispatcher = njit(**options)(function)
+        dispatcher._cache = cache_of(function)
+        return dispatcher
+
+    return decorate
+
+
+entry = _compiled(nogil=True, no_cfunc_wrapper=True)
+_inner = partial(_compiled, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 inner = _inner()
 borrowing = _inner(_nrt=False)
 tiny = _inner(_nrt=False, forceinline=True)
-merged = njit(cache=True, nogil=True, inline="always")
+merged = _compiled(nogil=True, inline="always")

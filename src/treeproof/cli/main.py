@@ -13,6 +13,7 @@ import click
 
 from treeproof import __version__
 from treeproof.cli import screen
+from treeproof.cli.stopping import LikeCtrlC
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.visible import shortened, visible
 
@@ -52,7 +53,7 @@ def program() -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input) or 130 (Ctrl-C)."""
+    """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input) or 130 (Ctrl-C; 143 after SIGTERM)."""
     screen.begin()
     code = _run(arguments)
     missing = screen.lost()
@@ -63,9 +64,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str] | None) -> int:
     """Runs a command, says what went wrong, and returns the exit code."""
-    stdout = sys.stdout
+    stdout, stop = sys.stdout, LikeCtrlC()
     try:
-        return int(program.main(arguments, prog_name="treeproof", standalone_mode=False) or 0)
+        with stop:
+            return int(program.main(arguments, prog_name="treeproof", standalone_mode=False) or 0)
     except SystemExit as ended:
         # If a pipe is closed, click wraps it and ends with 1; but whoever closed it has seen enough.
         return int(ended.code or 0) if sys.stdout is stdout else 0
@@ -80,7 +82,7 @@ def _run(arguments: list[str] | None) -> int:
         return _refused(str(error))
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted")
-        return 130
+        return stop.exit_code
     except MemoryError as error:
         return _refused(f"there is not enough memory{f': {error}' if str(error) else ''}")
     except Exception as error:

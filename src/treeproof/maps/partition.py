@@ -8,7 +8,8 @@ for good, and the rest is OPEN.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from treeproof.maps.fine_grid import FineGrid
 from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome, Status
+from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits
 from treeproof.run.watch import Door, run_watched, watched
 from treeproof.run.workers import GRACE, Crew
@@ -33,6 +35,8 @@ TASK_BOXES = 100_000
 FIRST_TASK_BOXES = 20_000
 SMALL_TASK_BOXES = 1_000
 """Boxes that one task visits at most: all at once where the end is in sight, few where order matters."""
+TASK_SECONDS = 1.0
+"""When a task ends even if it may visit more boxes: until then, nobody else knows what it has cut."""
 TASKS_PER_WORKER = 8
 MAX_NODES = 2**31 - 2**20
 
@@ -69,8 +73,14 @@ def cut_up(problem: Problem, task: Task) -> Piece:
     scan_trees(model, problem.leaf_groups, reach, marks)
     fits, boxed = boxed_model(model, problem.space, reach, marks)
     if fits:
+        stop, until = np.zeros(1, dtype=np.int64), time.monotonic() + TASK_SECONDS
+
+        def look() -> None:
+            stop[0] = limits.is_over() or time.monotonic() >= until
+
+        look()
         (nodes, rest, rest_box), visited = watched(
-            lambda: cut_box(problem.space, boxed, box, points, limit, limits.stop), limits
+            lambda: cut_box(problem.space, boxed, box, points, limit, stop), limits, look
         )
     else:
         nodes, rest, rest_box = _cut_wide(problem, box, points, marks["group"])
@@ -234,6 +244,10 @@ class Partition:
             at = piece.rest["node"]
             self.push(np.where(at == 0, node, at + shift), piece.rest["points"], piece.rest_box)
 
+    def copy(self) -> tuple[Records, int]:
+        """The tree of cuts as it is now, and how many boxes were visited for it."""
+        return self.nodes[: self.n_nodes].copy(), self.visited
+
     def run(
         self,
         n_jobs: int | None,
@@ -241,6 +255,7 @@ class Partition:
         max_boxes: int | None,
         max_bytes: int,
         advance: Callable[[Partition], None],
+        checkpoint: Checkpoint[Any] | None = None,
     ) -> bool:
         """Works until nothing waits or a limit is met; returns whether Ctrl-C ended it.
 
@@ -253,18 +268,16 @@ class Partition:
             with crew:
                 while self.waiting and not limits.is_over() and self.n_bytes < max_bytes and self.n_nodes < MAX_NODES:
                     tasks = self._next(crew.size, in_order, limits, max_boxes)
-                    # One box is cut here: nothing is gained by asking a worker.
-                    one = len(tasks) == 1
-                    pieces = [cut_up(self.problem, tasks[0])] if one else list(crew.answers(cut_up, tasks))
-                    if not tasks or not door.let_in(partial(self._take_all, tasks, pieces)):
+                    if not tasks:
                         break
+                    for task, piece in _pieces(crew, self.problem, tasks, limits):
+                        if not door.let_in(partial(self.take, task.node, piece)):
+                            return
+                        if checkpoint is not None:
+                            checkpoint.note()
                     advance(self)
 
-        return run_watched(work, limits, grace=GRACE)
-
-    def _take_all(self, tasks: list[Task], pieces: list[Piece]) -> None:
-        for task, piece in zip(tasks, pieces, strict=True):
-            self.take(task.node, piece)
+        return run_watched(work, limits, None if checkpoint is None else partial(checkpoint.look, limits), GRACE)
 
     def _next(self, workers: int, in_order: bool, limits: Limits, max_boxes: int | None) -> list[Task]:
         """The next boxes to cut."""
@@ -289,6 +302,20 @@ class Partition:
             points = _inside(self.points, box) if count else self.points[:0]
             tasks.append(Task(node, box, points, limit, limits))
         return tasks
+
+
+def _pieces(crew: Crew[Problem], problem: Problem, tasks: list[Task], limits: Limits) -> Iterator[tuple[Task, Piece]]:
+    """What becomes of the tasks, in their order: where they end up must not depend on which worker is faster."""
+    if len(tasks) == 1:  # cut here: nothing is gained by asking a worker
+        yield tasks[0], cut_up(problem, tasks[0])
+        return
+    arrived: dict[int, Piece] = {}
+    following = 0
+    for number, piece in crew.answers(cut_up, tasks, limits):
+        arrived[number] = piece
+        while following in arrived:
+            yield tasks[following], arrived.pop(following)
+            following += 1
 
 
 def _inside(points: Int32Array, box: Records) -> Int32Array:

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Bounds, Outcome, Status
+from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, as_count, check_jobs
 from treeproof.run.progress import progress_line
 from treeproof.threat.attacker import Attacker, check_attacker
@@ -134,6 +136,7 @@ class StabilityMap:
         n_jobs: int | None = None,
         progress: bool = False,
         voting: Any = None,
+        checkpoint: Callable[[StabilityMap], object] | None = None,
     ) -> StabilityMap:
         """Map the space, or the rows inside `domain`: a range for all features, one per feature, or by feature.
 
@@ -142,7 +145,8 @@ class StabilityMap:
         decides what a stopped map covers, never a verdict. Where the library's own model is at hand, it must give those
         rows the same labels (SoundnessError), as well as a few of the rows that the map is asked about. `resume` goes
         on from another map of the same model and attacker. `n_jobs` goes to joblib: threads by default, or whatever
-        `joblib.parallel_config` says.
+        `joblib.parallel_config` says. `checkpoint` is called with the map as it is, to be resumed from, about every 10
+        seconds if it has grown.
 
         One parameter per choice that users have.
         """
@@ -163,19 +167,22 @@ class StabilityMap:
             partition = Partition.begin(problem, points)
         else:
             partition = Partition.resume(problem, resume._tree, points)
+        before = (0.0, 0) if resume is None else (resume.seconds, resume.visited)
+
+        def known(nodes: Records, visited: int, interrupted: bool) -> StabilityMap:
+            seconds = time.monotonic() - began + before[0]
+            return cls(ensemble, attacker, grid, _compacted(nodes), seconds, visited + before[1], interrupted)
+
+        saving = None
+        if checkpoint is not None:
+            saving = Checkpoint(partition.copy, lambda now: checkpoint(known(*now, True)))
         with progress_line(progress, "mapping") as show:
 
             def advance(partition: Partition) -> None:
                 show(f"{partition.n_boxes:,} boxes, {len(partition.waiting):,} waiting")
 
-            interrupted = partition.run(n_jobs, limits, boxes, 2**62 if memory is None else memory, advance)
-        from treeproof._kernels.maps.locate import compact
-
-        nodes = compact(partition.nodes[: partition.n_nodes]).view(np.int32).reshape(-1, 2)
-        nodes.flags.writeable = False
-        before = (0.0, 0) if resume is None else (resume.seconds, resume.visited)
-        seconds = time.monotonic() - began + before[0]
-        return cls(ensemble, attacker, grid, nodes, seconds, partition.visited + before[1], interrupted)
+            interrupted = partition.run(n_jobs, limits, boxes, 2**62 if memory is None else memory, advance, saving)
+        return known(partition.nodes[: partition.n_nodes], partition.visited, interrupted)
 
     # --- what it is ------------------------------------------------------------------------------------------------
 
@@ -208,7 +215,7 @@ class StabilityMap:
             raise InvalidInput(f"{name} was made for features of other names: the attacker means others there")
 
     def __sklearn_clone__(self) -> StabilityMap:
-        return self  # never changes, and may be a large file
+        return self  # never changes, and may be large
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"{self.counts[Status.OPEN]} open"
@@ -323,12 +330,21 @@ class StabilityMap:
         write_map(path, content)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], model: Any = None, attacker: Attacker | None = None) -> StabilityMap:
-        """Read a map; its boxes stay on disk until they are asked for.
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        model: Any = None,
+        attacker: Attacker | None = None,
+        *,
+        max_bytes: int = MAX_BYTES,
+    ) -> StabilityMap:
+        """Read a map into memory, all of it: it stays as it is whatever becomes of the file. 16 bytes per box.
 
-        With `model` or `attacker`, a map that was made for another one is refused.
+        With `model` or `attacker`, a map that was made for another one is refused; so is a file of more than
+        `max_bytes`.
         """
-        content = read_map(path)
+        memory = as_count(max_bytes, "max_bytes")
+        content = read_map(path, 2**62 if memory is None else memory)
         ensemble = content.ensemble
         grid = FineGrid.of(ensemble, content.attacker.bind(ensemble), content.low, content.high)
         same = np.array_equal(grid.bounds.cuts, content.bounds.cuts)
@@ -427,6 +443,15 @@ class StabilityMap:
             edges = np.clip(np.concatenate(([low[f]], cuts, [high[f]])), low[f], high[f])
             share *= (edges[boxes["high"][:, f] + 1] - edges[boxes["low"][:, f]]) / (high[f] - low[f])
         return share
+
+
+def _compacted(nodes: Records) -> Int32Array:
+    """The nodes as a map holds them; those given are used up."""
+    from treeproof._kernels.maps.locate import compact
+
+    compacted: Int32Array = compact(nodes).view(np.int32).reshape(-1, 2)
+    compacted.flags.writeable = False
+    return compacted
 
 
 def _space(ensemble: Ensemble, threat: Threat, domain: Any) -> tuple[FloatArray, FloatArray]:

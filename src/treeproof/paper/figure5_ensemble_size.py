@@ -65,8 +65,12 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
     data, against = split(cell["dataset"], bench.data), attacker(cell["dataset"])
     model = model_of(bench, cell)
     epsilon = published.EPSILON[cell["dataset"]]
-    found = time_verify(model, against, data.X_test, data.y_test, epsilon, bench.jobs)
-    return found | time_analysis(model, against, bench.jobs) | time_map(model, against, bench.jobs)
+    rows = data.X_test, data.y_test
+    return (
+        bench.step("verify", lambda: time_verify(model, against, *rows, epsilon, bench.jobs))
+        | bench.step("analysis", lambda: time_analysis(model, against, bench.jobs))
+        | bench.step("map", lambda: time_map(model, against, bench.jobs))
+    )
 
 
 def _draw(pyplot: Any, rows: list[Cell]) -> Any:

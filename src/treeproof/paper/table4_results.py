@@ -44,23 +44,33 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
     data, against = split(cell["dataset"], bench.data), attacker(cell["dataset"])
     X, y, epsilon = data.X_test, data.y_test, published.EPSILON[cell["dataset"]]
     model = model_of(bench, cell)
-    exact = finished(tp.verify(model, X, y, against, epsilon=epsilon, n_jobs=bench.jobs))
-    analysis = finished(tp.analyze(model, against, n_jobs=bench.jobs))
-    smap = finished(tp.StabilityMap.build(model, against, n_jobs=bench.jobs))
-    if smap.robustness(X, y) != exact.robustness or smap.resilience(X, y, epsilon) != exact.resilience:
+
+    def search() -> Cell:
+        exact = finished(tp.verify(model, X, y, against, epsilon=epsilon, n_jobs=bench.jobs))
+        return {"a": exact.accuracy, "r": float(exact.robustness), "R": float(exact.resilience)}
+
+    def analysis() -> Cell:
+        found = finished(tp.analyze(model, against, n_jobs=bench.jobs))
+        return {
+            "r_hat": found.robustness(X, y),
+            "R_hat": found.resilience(X, y, epsilon),
+            "iterations": found.iterations,
+            "converged": found.complete,
+        }
+
+    def mapped() -> Cell:
+        smap = finished(tp.StabilityMap.build(model, against, n_jobs=bench.jobs))
+        return {
+            "r": float(smap.robustness(X, y)),
+            "R": float(smap.resilience(X, y, epsilon)),
+            "r_bar": Sampled.of(smap, X, y, epsilon, cell["samples"]).unluckiest,
+        }
+
+    exact, bounds, around = bench.step("search", search), bench.step("analysis", analysis), bench.step("map", mapped)
+    if (around["r"], around["R"]) != (exact["r"], exact["R"]):
         raise tp.SoundnessError(f"the map and the search disagree on {cell}; please report this")
-    return {
-        "epsilon": epsilon,
-        "instances": len(y),
-        "a": exact.accuracy,
-        "r": float(exact.robustness),
-        "r_hat": analysis.robustness(X, y),
-        "r_bar": Sampled.of(smap, X, y, epsilon, cell["samples"]).unluckiest,
-        "R_hat": analysis.resilience(X, y, epsilon),
-        "R": float(exact.resilience),
-        "iterations": analysis.iterations,
-        "converged": analysis.complete,
-    }
+    found = {"epsilon": epsilon, "instances": len(y)} | exact | bounds | around
+    return {name: found[name] for name in ("epsilon", "instances", *MEASURES, "R", "iterations", "converged")}
 
 
 def _paper(row: Cell) -> Cell:

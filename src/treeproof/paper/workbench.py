@@ -51,6 +51,8 @@ class Workbench:
     terminal: bool = False
     """Whether to draw a bar instead of printing lines."""
     say: Callable[[str], None] = field(default=lambda _: None)
+    _under_way: tuple[Path, Cell] = field(init=False, default=(Path(), {}))
+    """The file and the settings of the cell that is being measured."""
 
     def __post_init__(self) -> None:
         self._make(self.out)
@@ -64,6 +66,10 @@ class Workbench:
         except OSError as error:
             raise tp.InvalidInput(f"cannot use the folder {folder}: {error.strerror}") from None
 
+    def _store(self, file: Path, cell: Cell, found: Cell) -> None:
+        self._make(file.parent)
+        write_whole(file, json.dumps({"cell": cell, "found": found}, indent=1))
+
     # --- cells -------------------------------------------------------------------------------------------------------
 
     def rows(self, experiment: str, cells: Sequence[Cell], measure: Measure) -> list[Cell]:
@@ -74,15 +80,27 @@ class Workbench:
                 file = self._file(experiment, cell)
                 found, began = _stored(file, cell), time.perf_counter()
                 if found is None:
+                    self._under_way = file, cell
                     found = measure(self, cell)
-                    self._make(file.parent)
-                    write_whole(file, json.dumps({"cell": cell, "found": found}, indent=1))
+                    self._store(file, cell, found)
+                    for step in file.parent.glob(f"{file.stem}.*.json"):
+                        step.unlink()  # part of the cell now
                     took = f"{time.perf_counter() - began:.1f} s"
                 else:
                     took = "stored"
                 done.append(cell | found)
                 advance(f"{' '.join(str(value) for name, value in cell.items() if name != 'file')}: {took}")
         return done
+
+    def step(self, name: str, measure: Callable[[], Cell]) -> Cell:
+        """A part of the cell that is being measured, stored by itself, so that a killed run loses no more than that."""
+        whole, cell = self._under_way
+        file = whole.with_suffix(f".{name}.json")
+        found = _stored(file, cell)
+        if found is None:
+            found = measure()
+            self._store(file, cell, found)
+        return found
 
     def _file(self, experiment: str, cell: Cell) -> Path:
         """The file of a cell; its name stands for everything that the results depend on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from treeproof.run.limits import Limits
@@ -38,7 +39,7 @@ class Door:
 def run_watched(
     work: Callable[[Door], None],
     limits: Limits,
-    look: Callable[[], None] | None = None,
+    look: Callable[[Door], None] | None = None,
     grace: float | None = None,
 ) -> bool:
     """Runs the work and ends it when the limits say so; returns whether Ctrl-C ended it.
@@ -61,7 +62,7 @@ def run_watched(
 
     limits.is_over()
     threading.Thread(target=run, daemon=True).start()
-    interrupted = _wait(done, limits, look, grace)
+    interrupted = _wait(done, limits, None if look is None else partial(look, door), grace)
     door.close()
     # Worker processes receive Ctrl-C themselves, and die of it or pass it on.
     if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
@@ -72,7 +73,7 @@ def run_watched(
 def watched(work: Callable[[], T], limits: Limits, look: Callable[[], None] | None = None) -> T:
     """What the work returns, ended early when the limits say so; raises KeyboardInterrupt after Ctrl-C."""
     result: list[T] = []
-    if run_watched(lambda _: result.append(work()), limits, look):
+    if run_watched(lambda _: result.append(work()), limits, None if look is None else lambda _: look()):
         raise KeyboardInterrupt
     return result[0]
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.transport import Carried
 from treeproof.run.watch import Door, run_watched
 
 GRACE = 2.0
 """Seconds to wait after Ctrl-C for workers that cannot be told to stop: those in other processes."""
+MAX_DEATHS = 3
+"""How often in a row worker processes may be killed before they have answered a task."""
 
 Content = TypeVar("Content")
 Task = TypeVar("Task")
@@ -44,7 +49,7 @@ class Crew(Generic[Content]):
         from joblib import Parallel
 
         self._carried = Carried(content)
-        self._parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", batch_size=1)
+        self._parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", batch_size=1)
         self.size = n_workers(n_jobs)
 
     def __enter__(self) -> Crew[Content]:
@@ -54,36 +59,109 @@ class Crew(Generic[Content]):
     def __exit__(self, *problem: Any) -> None:
         self._parallel.__exit__(*problem)
 
-    def answers(self, work: Callable[[Content, Task], Answer], tasks: Iterable[Task]) -> Iterator[Answer]:
-        """The answers to the tasks, in order, as they arrive."""
+    def answers(
+        self, work: Callable[[Content, Task], Answer], tasks: Iterable[Task], limits: Limits
+    ) -> Iterator[tuple[int, Answer]]:
+        """The answers to the tasks as they arrive, each with the number of its task; after Ctrl-C no task is begun.
+
+        If a worker process is killed, joblib ends all of them; tasks that were not answered by then are begun again.
+        """
         from joblib import delayed
 
-        answers: Iterator[Answer] = self._parallel(delayed(_work)(work, self._carried, task) for task in tasks)
-        return answers
+        given = _Given(tasks)
+        deaths = 0
+        while not given.all_answered and not limits.interrupted:
+            calls = (
+                delayed(_work)(work, self._carried, number, task)
+                for number, task in given.batch()
+                if not limits.interrupted
+            )
+            try:
+                for number, answer in self._parallel(calls):
+                    # After a death, joblib may hand out an answer from before it that is being asked for again.
+                    if given.answered(number):
+                        deaths = 0
+                        yield number, answer
+            except BrokenExecutor as error:
+                deaths += 1
+                if deaths > MAX_DEATHS:
+                    raise RuntimeError(
+                        f"worker processes were killed {deaths} times without answering any more task; "
+                        "is there enough memory for them? Fewer of them (n_jobs) or threads need less"
+                    ) from error
 
 
-def _work(work: Callable[[Any, Any], Any], carried: Carried[Any], task: Any) -> Any:
-    return work(carried.content, task)
+class _Given(Generic[Task]):
+    """Tasks that were handed out, and those that were lost on the way.
+
+    joblib asks for tasks in threads of its own, and perhaps once more after it has failed.
+    """
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._new, self._lock = enumerate(tasks), threading.Lock()
+        self._lost: dict[int, Task] = {}
+        self._open: dict[int, Task] = {}
+        self._batch, self._all_given = 0, False
+
+    @property
+    def all_answered(self) -> bool:
+        """Whether there is nothing left to ask or to wait for."""
+        return self._all_given and not self._open and not self._lost
+
+    def batch(self) -> Iterator[tuple[int, Task]]:
+        """What was handed out before and not answered, then the rest; ends the iterator given out before."""
+        with self._lock:
+            self._lost.update(self._open)
+            self._open.clear()
+            self._batch += 1
+            mine = self._batch
+        while True:
+            with self._lock:
+                one = self._next() if mine == self._batch else None
+                if one is None:
+                    return
+                self._open[one[0]] = one[1]
+            yield one
+
+    def _next(self) -> tuple[int, Task] | None:
+        if self._lost:
+            number = next(iter(self._lost))
+            return number, self._lost.pop(number)
+        one = next(self._new, None)
+        self._all_given = one is None
+        return one
+
+    def answered(self, number: int) -> bool:
+        """Notes that a task is done; returns whether it was not before."""
+        with self._lock:
+            waiting = self._open if number in self._open else self._lost
+            return waiting.pop(number, self) is not self
+
+
+def _work(work: Callable[[Any, Any], Any], carried: Carried[Any], number: int, task: Any) -> tuple[int, Any]:
+    return number, work(carried.content, task)
 
 
 def run_tasks(
     work: Callable[[Content, Task], Answer],
     content: Content,
-    tasks: Sequence[Task],
+    tasks: Iterable[Task],
     limits: Limits,
     n_jobs: int | None,
-    take: Callable[[Answer], None],
+    take: Callable[[int, Answer], None],
+    checkpoint: Checkpoint[Any] | None = None,
 ) -> bool:
-    """Hands the answer to every task to `take`, in order; returns whether Ctrl-C ended it early.
+    """Hands the number and the answer of every task to `take`, as they arrive; returns whether Ctrl-C ended it early.
 
     After Ctrl-C, running tasks stop early and still deliver what they have decided. Once this has returned, `take` is
-    not called again.
+    not called again. Tasks are asked for when workers are free for them.
     """
     crew = Crew(content, n_jobs)
 
     def run(door: Door) -> None:
-        left = (task for task in tasks if not limits.interrupted)
-        for answer in crew.answers(work, left):
-            door.let_in(partial(take, answer))
+        for number, answer in crew.answers(work, tasks, limits):
+            door.let_in(partial(take, number, answer))
+            if checkpoint is not None:
+                checkpoint.note()
 
-    return run_watched(run, limits, grace=GRACE)
+    return run_watched(run, limits, None if checkpoint is None else partial(checkpoint.look, limits), GRACE)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,10 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.results.verification import Verification
+from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.workers import run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 from treeproof.threat.threat import Threat
@@ -27,10 +29,32 @@ from treeproof.verification.local_search import Local
 from treeproof.verification.request import Request
 from treeproof.verification.witnesses import shorten
 
+TASK_SECONDS = 0.5
+"""About how long a task should take: until it ends, nobody else knows what it has decided."""
+
 
 def _chunk(n: int) -> int:
-    """Rows per task: enough to keep overhead small, few enough for a smooth bar and a quick stop."""
+    """Rows per task, at most: enough to keep overhead small, few enough for a smooth bar and a quick stop."""
     return int(np.clip(n // 32, 16, 256))
+
+
+class _Pace:
+    """How many rows the next task gets: one at first, then as many as can be decided in its time."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.rows = most, 1
+
+    def groups(self, rows: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+        """The rows in groups, each as large as is right when it is asked for."""
+        at = 0
+        while at < len(rows):
+            size = self.rows
+            yield rows[at : at + size]
+            at += size
+
+    def learn(self, n: int, seconds: float) -> None:
+        """Notes how long a task of n rows took."""
+        self.rows = int(np.clip(TASK_SECONDS * n / max(seconds, 1e-9), 1, min(16 * n, self.most)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +68,14 @@ class _Task:
     y: npt.NDArray[np.int64]
     epsilons: tuple[FloatArray, ...]
     limits: Limits
+
+
+class _Answer(NamedTuple):
+    """The numbers of a task's rows, what is now known about them, and how long that took."""
+
+    rows: npt.NDArray[np.int64]
+    table: RowTable
+    seconds: float
 
 
 def verify(
@@ -60,6 +92,7 @@ def verify(
     progress: bool = False,
     voting: Any = None,
     resume: Verification | None = None,
+    checkpoint: Callable[[Verification], object] | None = None,
 ) -> Verification:
     """Decides stability, robustness and resilience of every row of a test set.
 
@@ -68,8 +101,9 @@ def verify(
     after `max_seconds` in all, is UNKNOWN; so is whatever is left after Ctrl-C. `n_jobs` goes to joblib: threads by
     default, or whatever `joblib.parallel_config` says, such as a Dask cluster. Every counterexample has been replayed
     on the model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question
-    that was stopped: what it decided is taken over, and only the rest is searched. One parameter per choice that users
-    have.
+    that was stopped: what it decided is taken over, and only the rest is searched. `checkpoint` is called with what is
+    decided so far, a result to resume from, about every 10 seconds if there is anything new. One parameter per choice
+    that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -91,18 +125,45 @@ def verify(
     if resume is not None:
         _check_same_question(resume, asked, given)
         table.take(np.arange(len(table)), resume.rows)
+    spent = 0.0 if resume is None else resume.seconds
+
+    def known(table: RowTable, interrupted: bool) -> Verification:
+        return _result(asked, predicted, given, table, time.monotonic() - began + spent, interrupted)
+
+    saving = (
+        None if checkpoint is None else Checkpoint(partial(_copy_of, table), lambda now: checkpoint(known(now, True)))
+    )
     left = np.flatnonzero(table.is_open)
-    tasks = [
-        _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
-        for rows in (left[group] for group in in_groups(len(left), _chunk(len(left))))
-    ]
+    pace = _Pace(_chunk(len(left)))
+    tasks = (
+        _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits) for rows in pace.groups(left)
+    )
     with progress_bar(progress, len(left)) as advance:
 
-        def take(answer: tuple[npt.NDArray[np.int64], RowTable]) -> None:
-            table.take(*answer)
-            advance(len(answer[0]))
+        def take(_: int, answer: _Answer) -> None:
+            table.take(answer.rows, answer.table)
+            pace.learn(len(answer.rows), answer.seconds)
+            advance(len(answer.rows))
 
-        interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take, saving)
+    return known(table, interrupted)
+
+
+def _copy_of(table: RowTable) -> RowTable:
+    """What is known now, whatever the table learns later."""
+    names = ("stability", "resilience", "refuted", "epsilon_index", "neighbour", "attacked")
+    return replace(table, **{name: getattr(table, name).copy() for name in names})
+
+
+def _result(
+    asked: Request,
+    predicted: npt.NDArray[np.int64],
+    epsilons: tuple[Any, ...],
+    table: RowTable,
+    seconds: float,
+    interrupted: bool,
+) -> Verification:
+    """The result, once every counterexample has been replayed."""
     _replay_witnesses(asked.ensemble, table)
     ensemble, classes = asked.ensemble, asked.ensemble.classes
     return Verification(
@@ -111,12 +172,12 @@ def verify(
         predicted=classes[predicted],
         neighbour_label=classes[ensemble.predict_index(table.neighbour)],
         attacked_label=classes[ensemble.predict_index(table.attacked)],
-        epsilons=given,
-        seconds=time.monotonic() - began + (0.0 if resume is None else resume.seconds),
+        epsilons=epsilons,
+        seconds=seconds,
         interrupted=interrupted,
         feature_names=ensemble.feature_names,
         model=ensemble.origin,
-        attacker=attacker,
+        attacker=asked.attacker,
         fingerprint=ensemble.fingerprint.hex(),
         index=asked.index,
     )
@@ -146,11 +207,18 @@ def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any
             raise InvalidInput(f"the result to resume from has a different {what}; start again without it")
 
 
-def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], RowTable]:
-    """The numbers of a task's rows, and what is now known about them; runs in whichever worker joblib chose."""
+def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
+    """Decides a task's rows; runs in whichever worker joblib chose."""
+    began = time.monotonic()
+    table = _decide_rows(ensemble, task)
+    return _Answer(task.rows, table, time.monotonic() - began)
+
+
+def _decide_rows(ensemble: Ensemble, task: _Task) -> RowTable:
+    """All that the limits leave time to find out about the rows."""
     table = RowTable.unknown(task.X, ensemble.predict_index(task.X) == task.y, len(task.epsilons))
     if task.limits.is_over() or task.limits.timeout == 0:
-        return task.rows, table
+        return table
     local = Local(ensemble, task.threat, task.limits)
     decided = local.decide(task.X, np.zeros(ensemble.n_features))
     table.stability[:] = decided.outcome
@@ -169,7 +237,7 @@ def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], Row
     _attack_rows_themselves(table, task)
     table.boxes = local.boxes
     _check_reach(ensemble, task, table)
-    return task.rows, table
+    return table
 
 
 def _decide_resilience(table: RowTable, local: Local, task: _Task, k: int) -> None:

@@ -19,6 +19,7 @@ from treeproof.cli.options import (
     say_assumed,
 )
 from treeproof.cli.outputs import Outputs
+from treeproof.cli.stopping import Checkpoints
 
 
 @click.command(name="map")
@@ -69,6 +70,7 @@ def map_command(
         ensemble = read.ensemble
         say_assumed(read)
     attacker = choice.attacker(ensemble, choice.reference(source, ensemble, rows))
+    checkpoints = Checkpoints(Path(out))
     smap = tp.StabilityMap.build(
         ensemble,
         attacker,
@@ -78,6 +80,7 @@ def map_command(
         n_jobs=jobs,
         progress=True,
         resume=tp.StabilityMap.load(out, ensemble, attacker) if resume and Path(out).exists() else None,
+        checkpoint=lambda now: checkpoints.save(now.save),
     )
     outputs.save(out, smap.save)
     screen.say(f"map        {smap}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -22,6 +22,7 @@ from treeproof.cli.options import (
     say_assumed,
 )
 from treeproof.cli.outputs import Outputs
+from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
 from treeproof.results.markup import number
@@ -82,7 +83,7 @@ def verify(
     treeproof verify model.json test.csv --label y --delta 0.05 --epsilon 0.01,0.02 --report report.html
     treeproof verify model.onnx test.parquet --label y --attacker attacker.json --fail-under-robustness 0.9
     \f
-    One parameter per option.
+    One parameter per option. Long because of them: they take a third of the lines.
     """
     import treeproof as tp
 
@@ -96,8 +97,10 @@ def verify(
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
+    names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
     _say_question(rows, data, attacker, choice)
+    checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
         rows.X,
@@ -109,18 +112,31 @@ def verify(
         n_jobs=jobs,
         progress=True,
         resume=_earlier(kept, max_bytes) if resume else None,
+        checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
     )
-    result = replace(result, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
-    show(result)
+    result = replace(result, epsilon_names=names)
+    # Files come first: whoever reads the output may be gone.
     outputs.save(kept if json_file or result.interrupted else None, result.to_json)
     outputs.save(csv_file, lambda file: result.to_csv(file, raw=raw_csv))
-    page = tp.report_html(ensemble, result, n_jobs=jobs) if report else ""
-    outputs.save(report, lambda file: write_whole(file, page))
-    outputs.finish()
+    if json_file is None and not result.interrupted and (checkpoints.written or resume):
+        checkpoints.remove()
+    show(result)
     if result.interrupted:
-        screen.say(f"stopped    go on with the same command and --resume{'' if json_file else f' --json {kept}'}")
-        raise KeyboardInterrupt
+        _stop(outputs, f"--resume{'' if json_file else f' --json {kept}'}", report)
+    if report:
+        page = tp.report_html(ensemble, result, n_jobs=jobs)
+        outputs.save(report, lambda file: write_whole(file, page))
+    outputs.finish()
     _gate(result, fail_under_robustness, fail_under_resilience)
+
+
+def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
+    """Says how to go on after Ctrl-C; a report would take time that nobody wants to wait now."""
+    outputs.finish()
+    screen.say(f"stopped    go on with the same command and {more}")
+    if report:
+        screen.say(f"           {report} is not written: it is made when all is decided")
+    raise KeyboardInterrupt
 
 
 def _say_question(rows: ModelRows, data: str, attacker: Attacker, choice: AttackerChoice) -> None:

@@ -225,15 +225,16 @@ def exact_radii(
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
     tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
-    found: list[Found] = []
+    answers: dict[int, Found] = {}
     with progress_bar(progress, len(asked.X)) as advance:
 
-        def take(one: Found) -> None:
-            found.append(one)
-            advance(len(one[0]))
+        def take(number: int, answer: Found) -> None:
+            answers[number] = answer
+            advance(len(answer[0]))
 
         if run_tasks(work, asked.ensemble, tasks, limits, n_jobs, take):
             raise KeyboardInterrupt
+    found = [answers[number] for number in range(len(tasks))]
     levels = [level for one in found for level in one[0]]
     _replay(asked.ensemble, levels, found)
     return levels
