@@ -47,8 +47,8 @@ def check_bytes(what: object, size: int, max_bytes: int) -> None:
         )
 
 
-def read_text(file: Path, max_bytes: int = MAX_BYTES) -> str:
-    """The text of a file, or InvalidInput."""
+def read_bytes(file: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """The content of a file, or InvalidInput."""
     try:
         with open(file, "rb") as stream:
             check_bytes(file, os.fstat(stream.fileno()).st_size, max_bytes)
@@ -57,9 +57,15 @@ def read_text(file: Path, max_bytes: int = MAX_BYTES) -> str:
             while part := stream.read(2**20):
                 content += part
                 check_bytes(file, len(content), max_bytes)
-        return content.decode("utf-8")
+        return bytes(content)
     except OSError as error:
         raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
+
+
+def read_text(file: Path, max_bytes: int = MAX_BYTES) -> str:
+    """The text of a file, or InvalidInput."""
+    try:
+        return read_bytes(file, max_bytes).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInput(f"{file} is not a text file") from None
 

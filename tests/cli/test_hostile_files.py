@@ -19,8 +19,8 @@ from sklearn.tree import DecisionTreeClassifier
 import treeproof as tp
 from treeproof.cli.main import main
 
-EVIL = "x\nrobust      1.000\x1b[2J\u202e\u2066\r\x07\x9b31m\u2028\ud800"
-LABELS = ["no\nrobust 1.000\x1b[1A\u202e\ud800", "=yes"]
+EVIL = "x\nrobust      1.000\x1b[2J\u202e\u2066\r\x07\x9b31m\u2028"
+LABELS = ["no\nrobust 1.000\x1b[1A\u202e", "=yes"]
 NAMES = [EVIL, "@SUM(1)", "b" * 300]
 
 
@@ -241,7 +241,7 @@ def test_even_bugs_are_one_line(
     def fails(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(tp, "load_model", fails)
+    monkeypatch.setattr("treeproof.importers.registry.load_and_confirm", fails)
     code, _, err = run(capsys, "inspect", "model.json")
     assert code == 2 and message in err and len(err.splitlines()) == 1
     monkeypatch.setenv("TREEPROOF_TRACEBACK", "1")

@@ -255,3 +255,13 @@ def test_files_of_models_without_labels_get_them(tmp_path: Path) -> None:
     assert ensemble.predict([[0.2], [0.7]]).tolist() == ["good", "bad"]
     with pytest.raises(tp.InvalidInput, match="must name the model's 2 classes"):
         tp.load_model(tmp_path / "model.json", classes=["good", "bad", "ugly"])
+
+
+def test_files_that_are_too_large_are_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "huge.json"
+    with open(file, "wb") as out:
+        out.truncate(2**40)  # a file with holes: it takes no space
+    with pytest.raises(tp.InvalidInput, match=r"max_bytes is 1,073,741,824, but .*huge.json takes 1,099,511,627,776"):
+        tp.load_model(file)
+    with pytest.raises(tp.InvalidInput, match="max_bytes is 1,000"):
+        tp.load_model("/dev/zero", max_bytes=1000)

@@ -48,6 +48,7 @@ def model_options(command: F) -> F:
         click.option(
             "--confirm", is_flag=True, help="Load the model with its own library too, and compare labels first."
         ),
+        max_bytes_option,
     )(command)
 
 
@@ -57,7 +58,6 @@ def data_options(command: F) -> F:
         click.argument("data"),
         click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
         click.option("--drop", default="", metavar="COL,…", help="Columns that are neither features nor the label."),
-        max_bytes_option,
     )(command)
 
 
@@ -113,13 +113,13 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def load(model: str, voting: Any, classes: str | None, allow_pickle: bool, confirm: bool) -> Ensemble:
+def load(model: str, voting: Any, classes: str | None, allow_pickle: bool, confirm: bool, max_bytes: int) -> Ensemble:
     """The model in a file, with its classes renamed if wanted; says what was confirmed, if that was."""
     from treeproof.importers.registry import load_and_confirm
 
     names = None if classes is None else listed(classes)
     ensemble, confirmation = load_and_confirm(
-        model, voting=voting, classes=names, allow_pickle=allow_pickle, confirm=confirm
+        model, voting=voting, classes=names, allow_pickle=allow_pickle, confirm=confirm, max_bytes=max_bytes
     )
     if confirmation is not None:
         screen.say(f"confirmed  {confirmation}")

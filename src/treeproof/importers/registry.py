@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.files import as_path, parse_json
+from treeproof.files import MAX_BYTES, as_path, parse_json, read_bytes
 from treeproof.importers._refusals import WrongVoting
 from treeproof.model.ensemble import Ensemble
 
@@ -102,6 +102,7 @@ def load_model(
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
     confirm: bool = False,
+    max_bytes: int = MAX_BYTES,
 ) -> Ensemble:
     """The exact ensemble of a model file; its content tells what kind of file it is.
 
@@ -109,9 +110,12 @@ def load_model(
     treeproof's own JSON and the paper authors' JSON. Loading a pickle runs whatever code its author
     put into it, so that needs `allow_pickle=True`. `classes` names the model's classes, in its order: XGBoost and
     LightGBM files only number them. `confirm=True` also loads the file with the library that it is for, in another
-    process, and compares labels at thresholds and on random rows; a difference is a SoundnessError.
+    process, and compares labels at thresholds and on random rows; a difference is a SoundnessError. A file of more than
+    `max_bytes` is refused.
     """
-    return load_and_confirm(path, voting=voting, classes=classes, allow_pickle=allow_pickle, confirm=confirm)[0]
+    return load_and_confirm(
+        path, voting=voting, classes=classes, allow_pickle=allow_pickle, confirm=confirm, max_bytes=max_bytes
+    )[0]
 
 
 def load_and_confirm(
@@ -121,11 +125,14 @@ def load_and_confirm(
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
     confirm: bool = True,
+    max_bytes: int = MAX_BYTES,
 ) -> tuple[Ensemble, Confirmation | None]:
     """The same as `load_model`, and what was confirmed."""
     check_voting(voting)
     file = as_path(path)
-    data = _bytes_of(file)
+    data = read_bytes(file, max_bytes)
+    if not data:
+        raise InvalidInput(f"{file} is empty")
     kind, module = _kind_of(file, data)
     if kind == "pickle":
         ensemble = _load_pickle(file, voting=voting, allow_pickle=allow_pickle)
@@ -139,16 +146,6 @@ def load_and_confirm(
 
         confirmation = confirm_file(file, data, module, ensemble, voting)
     return ensemble if classes is None else ensemble.with_classes(classes), confirmation
-
-
-def _bytes_of(file: Path) -> bytes:
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
-    if not data:
-        raise InvalidInput(f"{file} is empty")
-    return data
 
 
 def check_voting(voting: object) -> None:

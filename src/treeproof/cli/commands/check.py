@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import load, max_bytes_option, model_options
+from treeproof.cli.options import load, model_options
 from treeproof.errors import InvalidInput
 
 
@@ -17,7 +17,6 @@ from treeproof.errors import InvalidInput
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
 @click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
-@max_bytes_option
 def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, **model: Any) -> None:
     """Does the EVIDENCE, a result (--json) or a map (.tpm), hold for MODEL? By the definitions, without the engines.
 
@@ -31,7 +30,7 @@ def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, *
     if seed is not None and sample is None:
         raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
     given, seed = seed, secrets.randbits(64) if seed is None else seed
-    ensemble = load(**model)
+    ensemble = load(max_bytes=max_bytes, **model)
     if evidence.endswith(".tpm"):
         smap = tp.StabilityMap.load(evidence, ensemble)
         proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed)

@@ -70,7 +70,7 @@ def guard(
 
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"MODEL": model, "DATA": data, "--map": map_file, **choice.files})
-    ensemble = load(model, voting, classes, allow_pickle, confirm)
+    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
     source = Source(data, label, drop, max_bytes)
     rows = source.rows(ensemble)
     table, X, ensemble = rows.table, rows.X, rows.ensemble

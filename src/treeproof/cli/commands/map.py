@@ -14,7 +14,6 @@ from treeproof.cli.options import (
     attacker_options,
     jobs_option,
     load,
-    max_bytes_option,
     model_options,
     say_assumed,
 )
@@ -29,7 +28,6 @@ from treeproof.cli.stopping import Checkpoints
 @click.option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
 @click.option("--label", default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
 @click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are not features.")
-@max_bytes_option
 @click.option("--max-seconds", type=float, metavar="S", help="Stop after this time; the map is still sound.")
 @click.option("--max-boxes", type=int, metavar="N", help="Stop at this many boxes.")
 @jobs_option
@@ -62,7 +60,7 @@ def map_command(
 
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files})
-    ensemble = load(model, voting, classes, allow_pickle, confirm)
+    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
     source = Source(data or "", label, drop, max_bytes)
     read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X

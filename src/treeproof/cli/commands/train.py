@@ -8,13 +8,22 @@ from typing import Any
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import AttackerChoice, attacker_options, data_options, jobs_option, listed, ranges
+from treeproof.cli.options import (
+    AttackerChoice,
+    attacker_options,
+    data_options,
+    jobs_option,
+    listed,
+    max_bytes_option,
+    ranges,
+)
 from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
 
 
 @click.command()
 @data_options
+@max_bytes_option
 @attacker_options
 @click.option("--out", required=True, metavar="FILE", help="Where the model goes, in treeproof's own JSON.")
 @click.option("--trees", type=click.IntRange(max=1_000_000), default=9, show_default=True, help="The number of trees.")

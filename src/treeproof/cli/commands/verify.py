@@ -92,7 +92,7 @@ def verify(
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
     outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files})
     source = Source(data, label, drop, max_bytes)
-    rows = source.rows(load(model, voting, classes, allow_pickle, confirm))
+    rows = source.rows(load(model, voting, classes, allow_pickle, confirm, max_bytes))
     ensemble, y = rows.ensemble, rows.table.labels(label, rows.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)
