@@ -137,13 +137,14 @@ def _as_ubjson(value: Any) -> bytes:
             with np.errstate(all="ignore"):
                 array = np.array([_fitting(one, marker) for one in numbers], dtype=_DTYPES[marker])
             return b"[$" + marker + b"#L" + struct.pack(">q", len(array)) + array.tobytes()
-        return b"[" + b"".join(map(_as_ubjson, value)) + b"]"
+        return b"[#L" + struct.pack(">q", len(value)) + b"".join(map(_as_ubjson, value))
     if isinstance(value, str):
         return b"S" + _text(value)
     if value is None or isinstance(value, bool):
         return {None: b"Z", True: b"T", False: b"F"}[value]
     if isinstance(value, float):
-        return b"D" + struct.pack(">d", value)
+        with np.errstate(over="ignore"):
+            return b"d" + np.array(value, dtype=">f4").tobytes()
     return b"L" + struct.pack(">q", _fitting(value, b"L"))
 
 
