@@ -11,7 +11,7 @@ from treeproof.run.watch import Door
 
 EVERY = 8.0
 """Seconds from one checkpoint to the next. With those that a task keeps to itself what it knows, that makes 10."""
-SHARE = 0.05
+SHARE = 0.1
 """The share of all time that checkpoints may take; large ones are written less often."""
 
 Known = TypeVar("Known")
