@@ -13,7 +13,7 @@ import pytest
 
 from treeproof.cli import main as main_module
 from treeproof.cli.main import main
-from treeproof.cli.stopping import SIGNALS, Checkpoints, LikeCtrlC
+from treeproof.cli.stopping import SIGNALS, Checkpoints, LikeCtrlC, postponed
 from treeproof.errors import InvalidInput
 from treeproof.run.limits import Limits
 from treeproof.run.watch import run_watched
@@ -93,3 +93,15 @@ def test_a_checkpoint_that_cannot_be_written_is_said_once(tmp_path: Path, capsys
     assert checkpoints.written and checkpoints.file.read_text() == "known"
     checkpoints.remove()
     assert not checkpoints.file.exists()
+
+
+def test_a_signal_waits_until_a_file_is_written(ctrl_c: None) -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), postponed():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        done.append("written")
+    assert done == ["written"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with postponed():
+        pass

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from treeproof.cli import screen
+from treeproof.cli.stopping import postponed
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, obstacle, same_file
 
@@ -45,7 +46,8 @@ class Outputs:
             return
         file = as_path(path)
         try:
-            write(file)
+            with postponed():
+                write(file)
         except BrokenPipeError:  # its reader has seen enough
             return
         except InvalidInput as error:

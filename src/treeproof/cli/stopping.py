@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -52,6 +53,24 @@ class LikeCtrlC:
             for file in self._terminals:
                 os.dup2(nowhere, file)
         raise KeyboardInterrupt
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Inside `with`, whatever would end the command waits: a result that is being written is whole soon."""
+    received: list[int] = []
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, *SIGNALS):
+            if callable(signal.getsignal(number)):
+                before[number] = signal.signal(number, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in received[:1]:
+        before[number](number, None)
 
 
 class Checkpoints:

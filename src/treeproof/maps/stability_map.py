@@ -182,7 +182,11 @@ class StabilityMap:
                 show(f"{partition.n_boxes:,} boxes, {len(partition.waiting):,} waiting")
 
             interrupted = partition.run(n_jobs, limits, boxes, 2**62 if memory is None else memory, advance, saving)
-        return known(partition.nodes[: partition.n_nodes], partition.visited, interrupted)
+        nodes = partition.nodes[: partition.n_nodes]
+        try:
+            return known(nodes, partition.visited, interrupted)
+        except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
+            return known(nodes, partition.visited, True)
 
     # --- what it is ------------------------------------------------------------------------------------------------
 

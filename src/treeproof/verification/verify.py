@@ -146,7 +146,10 @@ def verify(
             advance(len(answer.rows))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take, saving)
-    return known(table, interrupted)
+    try:
+        return known(table, interrupted)
+    except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
+        return known(table, True)
 
 
 def _copy_of(table: RowTable) -> RowTable:
