@@ -97,10 +97,15 @@ def test_a_checkpoint_that_cannot_be_written_is_said_once(tmp_path: Path, capsys
 
 def test_a_signal_waits_until_a_file_is_written(ctrl_c: None) -> None:
     done = []
-    with pytest.raises(KeyboardInterrupt), postponed():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        done.append("written")
+
+    def write() -> None:
+        with postponed():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            done.append("written")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
     assert done == ["written"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with postponed():

@@ -272,8 +272,10 @@ GOOD = small(3).booster_.model_to_string()
 ONE = crafted(np.array([[0.5], [-0.5], [1.5]]), "binary sigmoid:1")
 SETS = tree_text(0, [0.0], [1], [1.0, 2.0], extra="cat_boundaries=0 1\ncat_threshold=6\n")
 CATEGORY = file_text([SETS], "binary sigmoid:1")
+ZEROS = file_text([tree_text(0, [0.5], [4], [1.0, 2.0])], "binary sigmoid:1")  # zeros count as missing
 
 DAMAGED = [
+    (ZEROS, "threshold=0.5", "threshold=nan", "threshold nan is not a finite number"),
     (GOOD, "end of trees", "end of tre", "the line 'end of tre' is not one of a key"),
     (GOOD, "num_class=3\n", "num_class=4\n", "num_class is 4, but the objective says 3"),
     (GOOD, "num_class=3\n", "num_class=x\n", "num_class must be a whole number"),

@@ -227,6 +227,9 @@ def _splits(
     """Effective thresholds, directions of NaN, and the splits that are not a single threshold."""
     missing = kind >> 2
     default_left = (kind & _DEFAULT_LEFT) != 0
+    endless = (kind & _CATEGORICAL == 0) & (np.isnan(raw) | np.isneginf(raw))
+    if endless.any():
+        raise InvalidInput(f"{where}threshold {raw[endless][0]} is not a finite number")
     # A split of all numbers from NaN is written as inf; no number that treeproof lets in is above LARGEST.
     raw = np.where(np.isposinf(raw), LARGEST, raw)
     # Numbers around 0 are 0 before they are compared, so a threshold there acts at the edge of that zone.
