@@ -221,4 +221,5 @@ def test_a_task_that_kills_every_worker_is_given_up_with_a_reason() -> None:
     answers: dict[int, int] = {}
     with joblib.parallel_config(backend="loky", n_jobs=2), pytest.raises(RuntimeError, match="killed 4 times.*n_jobs"):
         run_tasks(die, "", range(8), Limits(), None, answers.__setitem__)
-    assert 5 not in answers and {0, 1} <= set(answers)
+    # Which others are answered before the last death is up to the system.
+    assert 5 not in answers and all(answers[task] == task for task in answers)
