@@ -249,6 +249,7 @@ BACKWARDS = {"class_label_type": "Boolean", "class_names": [True, False], "class
         (("scale_and_bias", 0), True, "the scale must be a number, got True"),
         (("scale_and_bias", 1), 0.5, "the bias must be a list of numbers, got 0.5"),
         (("scale_and_bias", 1), ["0.5"], "the bias must be a number, got '0.5'"),
+        (("scale_and_bias", 1), [2**63 - 1], "the bias is 9223372036854775807; whole numbers beyond"),
         ((*TREE, "leaf_values", 0), "1", "a leaf value must be a number, got '1'"),
         ((*TREE, "leaf_values", 0), True, "a leaf value must be a number, got True"),
         ((*TREE, "splits", 0, "split_index"), 0.0, "split_index must be a whole number, got 0.0"),

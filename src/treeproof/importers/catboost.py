@@ -274,6 +274,9 @@ def _bias(scale_and_bias: Any) -> FloatArray:
 def _number(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInput(f"{what} must be a number, got {value!r}")
+    if isinstance(value, int) and abs(value) > 2**53:
+        # CatBoost's reader takes some of these for other numbers; it writes large ones with an exponent.
+        raise InvalidInput(f"{what} is {value}; whole numbers beyond 2**53 are not read alike everywhere")
     return float(value)
 
 
