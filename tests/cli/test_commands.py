@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from treeproof.cli.main import main
+from tests.support.commands import run
 
 COLUMNS = ["mean radius", "mean texture", "worst area", "worst concavity"]
 
@@ -38,14 +38,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X[::2].assign(y=y[::2]).to_csv(where / "train.csv", index=False)
     (where / "model.pkl").write_bytes(pickle.dumps(clf))
     return where
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    """(exit code, what went to stdout, what went to stderr)."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
 
 
 def expected(folder: Path, attacker: tp.Attacker, **more: Any) -> tp.Verification:

@@ -17,7 +17,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
-from treeproof.cli.main import main
+from tests.support.commands import run
 
 EVIL = "x\nrobust      1.000\x1b[2J\u202e\u2066\r\x07\x9b31m\u2028"
 LABELS = ["no\nrobust 1.000\x1b[1A\u202e", "=yes"]
@@ -37,14 +37,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("evil.json").write_text(json.dumps(content))
     np.savez("evil.npz", X=X, y=np.array(LABELS)[y], feature_names=np.array(NAMES))
     return tmp_path
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    """(exit code, what went to stdout, what went to stderr)."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
 
 
 def harmless(text: str) -> bool:

@@ -19,8 +19,8 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
+from tests.support.commands import run
 from treeproof import files
-from treeproof.cli.main import main
 from treeproof.cli.outputs import Outputs
 
 
@@ -34,14 +34,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     X.assign(label=y).to_csv("data.csv", index=False)
     tp.Attacker.linf(0.1).to_json("attacker.json")
     return tmp_path
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    """(exit code, what went to stdout, what went to stderr)."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
 
 
 def start(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
