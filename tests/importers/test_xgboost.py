@@ -321,7 +321,7 @@ GOOD = document_of(small(3))
 GOOD["learner"]["learner_model_param"]["base_score"] = "[5E-1,5E-1,5E-1]"  # one for all before 3.1
 L, M = "learner/", "learner/gradient_booster/model/"
 DAMAGED = [
-    ("learner", [], "'learner' is of the wrong type"),
+    ("learner", [], "learner must be an object, got list"),
     (L + "gradient_booster", 3, "'gradient_booster' is of the wrong type"),
     (L + "learner_model_param/num_class", "2000000000", "num_class is 2000000000, but the objective says 3"),
     (L + "learner_model_param/num_class", "-1", "num_class must be a whole number"),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
 from treeproof.importers import _ubjson
+from treeproof.importers._json_fields import fields_of
 from treeproof.importers.registry import is_ubjson
 
 Float32Array = npt.NDArray[np.float32]
@@ -44,19 +45,19 @@ def learner_of(data: bytes) -> dict[str, Any]:
 
 
 def _checked(document: Any) -> dict[str, Any]:
-    known(document, "the file", ("learner", "version"))
+    fields_of(document, "the file", ("learner", "version"))
     version = document["version"]
     if not isinstance(version, list) or len(version) != 3 or set(map(type, version)) != {int}:
         raise InvalidInput(f"version must be three whole numbers, got {version!r}")
     if not 1 <= version[0] <= 3:
         raise UnsupportedModel(f"written by XGBoost {version[0]}; treeproof reads files of XGBoost 1 to 3")
-    learner = known(
+    learner = fields_of(
         document["learner"],
         "learner",
         ("attributes", "gradient_booster", "learner_model_param", "objective"),
         ("feature_names", "feature_types"),
     )
-    known(
+    fields_of(
         learner["learner_model_param"],
         "learner_model_param",
         ("base_score", "num_class", "num_feature"),
@@ -69,12 +70,13 @@ def _checked(document: Any) -> dict[str, Any]:
 def check_objective(objective: dict[str, Any], n_classes: int) -> None:
     """Refuses settings of an objective that it does not have, or that contradict the model's."""
     if objective["name"].startswith("binary:"):
-        known(objective, "objective", ("name",), ("reg_loss_param",))
+        fields_of(objective, "objective", ("name",), ("reg_loss_param",))
         # scale_pos_weight weighs rows in training; it decides nothing any more.
-        strings(known(objective.get("reg_loss_param", {}), "reg_loss_param", (), ("scale_pos_weight",)), "objective")
+        param = fields_of(objective.get("reg_loss_param", {}), "reg_loss_param", (), ("scale_pos_weight",))
+        strings(param, "objective")
     else:
-        known(objective, "objective", ("name", "softmax_multiclass_param"))
-        param = known(objective["softmax_multiclass_param"], "softmax_multiclass_param", ("num_class",))
+        fields_of(objective, "objective", ("name", "softmax_multiclass_param"))
+        param = fields_of(objective["softmax_multiclass_param"], "softmax_multiclass_param", ("num_class",))
         if whole(param["num_class"], "the objective's num_class", 0, 2**31 - 1) != n_classes:
             raise InvalidInput(f"num_class is {n_classes}, but the objective says {param['num_class']}")
 
@@ -83,26 +85,13 @@ def check_tree(tree: dict[str, Any], number: int, n_nodes: int) -> None:
     """Refuses a tree with other fields than XGBoost writes, or in another place than its `id`."""
     where = f"tree {number}: "
     categories = CATEGORY_FIELDS if any(name in tree for name in CATEGORY_FIELDS) else ()
-    known(tree, f"tree {number}", _TREE_FIELDS + categories, ("leaf_child_counts",))
+    fields_of(tree, f"tree {number}", _TREE_FIELDS + categories, ("leaf_child_counts",))
     # XGBoost puts a tree where its id says.
     if type(tree["id"]) is not int or tree["id"] != number:
         raise InvalidInput(f"{where}its id is {tree['id']!r}; the trees must be in the order of their ids")
     for name in _STATISTICS:
         if len(_doubles(tree[name], where + name)) != n_nodes:
             raise InvalidInput(f"{where}{name} has {len(tree[name])} entries for {n_nodes} nodes")
-
-
-def known(value: Any, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """The object, if it has all the fields that are needed and none that XGBoost does not write."""
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{where!r} is of the wrong type: {type(value).__name__}")
-    for name in needed:
-        if name not in value:
-            raise InvalidInput(f"{where} has no {name!r}")
-    for name in value:
-        if name not in needed and name not in optional:
-            raise InvalidInput(f"{where} has a field {str(name)[:40]!r}, which XGBoost does not write")
-    return value
 
 
 def name_of(value: Any, where: str) -> str:

@@ -27,6 +27,7 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
 from treeproof.importers._child import run_child
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
+from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers._refusals import refuse_voting
 from treeproof.model.builder import LEAF, EnsembleBuilder, check_text
 from treeproof.model.ensemble import Ensemble
@@ -138,7 +139,7 @@ def _json_of_cbm(data: bytes) -> bytes:
 
 
 def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemble:
-    _check_fields(content, "the model")
+    fields_of(content, "the model", (), _FIELDS["the model"])
     info = content["model_info"]
     loss = _loss(info)
     _check_loss(loss)
@@ -170,12 +171,6 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
     for tree in content.get("trees") or ():
         builder.add_tree(**_plain_tree(tree, features, n_scores))
     return builder.build()
-
-
-def _check_fields(content: Mapping[str, Any], where: str) -> None:
-    for name in content:
-        if name not in _FIELDS[where]:
-            raise UnsupportedModel(f"{where} has a field {name!r}, which treeproof does not know")
 
 
 def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -216,7 +211,7 @@ def _classes(info: Mapping[str, Any], one_score: bool) -> npt.NDArray[Any]:
     if not params:
         names = _params(info).get("data_processing_options", {}).get("class_names") or [0, 1]
         params = {"class_names": names, "class_to_label": range(len(names))}
-    _check_fields(params, "class_params")
+    fields_of(params, "class_params", (), _FIELDS["class_params"])
     # A class that was declared but never seen in training has a name but no score.
     seen = [_label(label) for label in params["class_to_label"]]
     names = params.get("class_names") or []
@@ -272,28 +267,24 @@ def _bias(scale_and_bias: Any) -> FloatArray:
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(f"{what} must be a number, got {value!r}")
-    if isinstance(value, int) and abs(value) > 2**53:
+    if type(value) is int and abs(value) > 2**53:
         # CatBoost's reader takes some of these for other numbers; it writes large ones with an exponent.
         raise InvalidInput(f"{what} is {value}; whole numbers beyond 2**53 are not read alike everywhere")
-    return float(value)
+    return number_of(value, what)
 
 
 def _numbers(values: Any, what: str) -> FloatArray:
-    if not isinstance(values, list):
-        raise InvalidInput(f"{what} must be a list of numbers, got {values!r}")
-    return np.array([_number(value, what) for value in values], dtype=np.float64)
+    return np.array(numbers_of(values, what, _number), dtype=np.float64)
 
 
 def _features(info: Mapping[str, Any]) -> _Features:
-    _check_fields(info, "features_info")
+    fields_of(info, "features_info", (), _FIELDS["features_info"])
     for kind, name in _KINDS_OF_FEATURES.items():
         if info.get(kind):
             raise UnsupportedModel(f"the model has {name}; treeproof verifies numeric features only")
     features = info["float_features"]
     for feature in features:
-        _check_fields(feature, "a feature")
+        fields_of(feature, "a feature", (), _FIELDS["a feature"])
     for index in ("flat_feature_index", "feature_index"):
         if [_whole(feature[index], "a feature index") for feature in features] != list(range(len(features))):
             raise InvalidInput(f"the indices of the {len(features)} features are not 0 to {len(features) - 1}")
@@ -331,7 +322,7 @@ def _split(split: Mapping[str, Any], features: _Features) -> tuple[int, float]:
     kind = split.get("split_type", "FloatFeature")
     if kind != "FloatFeature":
         raise UnsupportedModel(f"the model has {kind} splits; treeproof verifies numeric features only")
-    _check_fields(split, "a split")
+    fields_of(split, "a split", (), _FIELDS["a split"])
     index = _whole(split["split_index"], "split_index")
     if not 0 <= index < len(features.splits):
         raise InvalidInput(f"split_index {index} is out of range; the model has {len(features.splits)} borders")
@@ -350,7 +341,7 @@ def _thresholds(borders: npt.ArrayLike) -> FloatArray:
 
 def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, npt.NDArray[Any]]:
     """A complete binary tree that tests one split per level, last split first, so that leaves keep their order."""
-    _check_fields(tree, "a tree")
+    fields_of(tree, "a tree", (), _FIELDS["a tree"])
     splits = [_split(split, features) for split in tree["splits"] or ()]
     depth = len(splits)
     if depth > _DEEPEST:
@@ -384,7 +375,8 @@ def _plain_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> 
     nodes = [tree]
     feature, border, left, scores = [], [], [], []
     for node in nodes:  # grows as children are met
-        _check_fields(node, "a leaf" if "value" in node else "a node")
+        kind = "a leaf" if "value" in node else "a node"
+        fields_of(node, kind, (), _FIELDS[kind])
         if "split" in node:
             split = _split(node["split"], features)
             left.append(len(nodes))

@@ -12,6 +12,7 @@ import numpy as np
 
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, write_whole
+from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers.registry import Voting, as_ensemble
 from treeproof.model.builder import EnsembleBuilder, check_text
 from treeproof.model.ensemble import Ensemble
@@ -117,21 +118,21 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         raise InvalidInput(f"its format is {content.get('format')!r}, expected {FORMAT!r}")
     if type(content.get("version")) is not int or content["version"] != VERSION:
         raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads version {VERSION}")
-    _check_fields(content, _TOP, "the model", _OPTIONAL)
+    fields_of(content, "the model", _TOP, _OPTIONAL)
     builder = EnsembleBuilder(
         n_features=content["n_features"],
         classes=_classes(content),
         rule=_rule(content["rule"]),
-        base=_numbers(content["base"], "base"),
+        base=numbers_of(content["base"], "base"),
         feature_names=_names(content["feature_names"]),
         handles_missing=_flag(content["handles_missing"], "handles_missing"),
-        value_range=(_numbers(content["value_low"], "value_low"), _numbers(content["value_high"], "value_high")),
+        value_range=(numbers_of(content["value_low"], "value_low"), numbers_of(content["value_high"], "value_high")),
         origin=_text(content["origin"], "origin"),
     )
     for number, tree in enumerate(content["trees"]):
-        _check_fields(tree, _TREE, f"tree {number}")
+        fields_of(tree, f"tree {number}", _TREE)
         for name in ("feature", "threshold", "left", "right"):
-            _numbers(tree[name], f"tree {number}: {name}")
+            numbers_of(tree[name], f"tree {number}: {name}")
         builder.add_tree(
             feature=tree["feature"],
             threshold=tree["threshold"],
@@ -142,32 +143,6 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         )
     spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
     return replace(builder.build(), blanks_underscored=spelling)
-
-
-def _check_fields(content: Any, known: tuple[str, ...], where: str, optional: tuple[str, ...] = ()) -> None:
-    if not isinstance(content, dict):
-        raise InvalidInput(f"{where} must be an object, got {type(content).__name__}")
-    for name in content:
-        if name not in (*known, *optional):
-            raise InvalidInput(f"{where} has an unknown field {name!r}")
-    for name in known:
-        if name not in content:
-            raise InvalidInput(f"{where} lacks the field {name!r}")
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(f"{where} must be a number, got {value!r}")
-    return float(value)
-
-
-def _numbers(values: Any, where: str) -> list[Any]:
-    """The list itself, if it holds nothing but numbers: NumPy would take truth values and digits in quotes for some."""
-    if not isinstance(values, list):
-        raise InvalidInput(f"{where} must be a list of numbers, got {values!r}")
-    for value in values:
-        _number(value, where)
-    return values
 
 
 def _text(value: Any, where: str) -> str:
@@ -204,7 +179,7 @@ def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 
 def _rule(content: Any) -> ScoreRule:
-    _check_fields(content, _RULE, "the rule")
+    fields_of(content, "the rule", _RULE)
     names = {decision.name.lower(): decision for decision in Decision}
     if content["decision"] not in names:
         raise InvalidInput(f"decision must be one of {', '.join(names)}, got {content['decision']!r}")
@@ -213,17 +188,17 @@ def _rule(content: Any) -> ScoreRule:
     return ScoreRule(
         decision=names[content["decision"]],
         precision=content["precision"],
-        divisor=_number(content["divisor"], "divisor"),
+        divisor=number_of(content["divisor"], "divisor"),
         base_last=_flag(content["base_last"], "base_last"),
-        cut=_number(content["cut"], "cut"),
-        steepness=_number(content["steepness"], "steepness"),
+        cut=number_of(content["cut"], "cut"),
+        steepness=number_of(content["steepness"], "steepness"),
     )
 
 
 def _scores_per_node(tree: dict[str, Any], n_scores: int, number: int) -> np.ndarray[Any, Any]:
     leaves = np.asarray(tree["feature"]) < 0
     for row in tree["scores"]:
-        _numbers(row, f"tree {number}: scores")
+        numbers_of(row, f"tree {number}: scores")
     rows = np.asarray(tree["scores"], dtype=np.float64)
     if rows.shape != (int(leaves.sum()), n_scores):
         raise InvalidInput(f"tree {number} has scores of shape {rows.shape}, expected {(int(leaves.sum()), n_scores)}")

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
 from treeproof.importers._exact_thresholds import float32_below_threshold
+from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 from treeproof.importers._xgboost_fields import (
@@ -37,7 +38,6 @@ from treeproof.importers._xgboost_fields import (
     check_tree,
     flags,
     floats,
-    known,
     learner_of,
     name_of,
     names,
@@ -147,14 +147,14 @@ def _model_of(learner: dict[str, Any]) -> tuple[dict[str, Any], Float32Array | N
         raise UnsupportedModel(f"booster {kind!r} is not made of trees; treeproof reads gbtree and dart")
     weights = None
     if kind == "dart":
-        known(booster, "gradient_booster", ("name", "gbtree", "weight_drop"))
+        fields_of(booster, "gradient_booster", ("name", "gbtree", "weight_drop"))
         weights = floats(booster["weight_drop"], "weight_drop")
         booster = booster["gbtree"]
         if name_of(booster, "gbtree") != "gbtree":
             raise InvalidInput(f"the trees of dart must be a gbtree, not {booster['name']!r}")
-    known(booster, "gradient_booster", ("name", "model"))
+    fields_of(booster, "gradient_booster", ("name", "model"))
     needed = ("gbtree_model_param", "trees", "tree_info")
-    return known(booster["model"], "model", needed, ("iteration_indptr", "cats")), weights
+    return fields_of(booster["model"], "model", needed, ("iteration_indptr", "cats")), weights
 
 
 def _objective_of(learner: dict[str, Any]) -> str:
@@ -254,7 +254,7 @@ class _Forest:
             check_tree(tree, number, _node_count(tree, number))
         if len(trees) < n_groups:
             raise InvalidInput(f"the model has {len(trees)} trees and {n_groups} scores; each score needs a tree")
-        shape = known(
+        shape = fields_of(
             model["gbtree_model_param"], "gbtree_model_param", ("num_trees",), ("num_parallel_tree", "size_leaf_vector")
         )
         announced = whole(shape["num_trees"], "num_trees", 0, 2**31 - 1)
@@ -279,7 +279,7 @@ class _Forest:
 
 def _tree_param(tree: dict[str, Any]) -> dict[str, Any]:
     needed = ("num_feature", "num_nodes", "size_leaf_vector")
-    param = known(tree.get("tree_param"), "tree_param", needed, ("num_deleted",))
+    param = fields_of(tree.get("tree_param"), "tree_param", needed, ("num_deleted",))
     whole(param["num_feature"], "a tree's num_feature", 0, 2**32 - 1)  # the learner's is the one that counts
     return param
 
@@ -296,7 +296,7 @@ def _refuse_vector_leaves(shape: dict[str, Any]) -> None:
 
 def _refuse_recoded_categories(model: dict[str, Any]) -> None:
     empty: dict[str, Any] = {"enc": [], "feature_segments": [], "sorted_idx": []}
-    cats = known(model.get("cats", empty), "cats", tuple(empty))
+    cats = fields_of(model.get("cats", empty), "cats", tuple(empty))
     if any(len(cats[name]) for name in empty):
         raise UnsupportedModel("the model recodes the categories of a data frame; train it on category codes")
 
