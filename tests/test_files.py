@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import errno
-import io
 import json
 import math
 import os
@@ -19,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import treeproof as tp
-from treeproof.files import as_csv, obstacle, parse_json, read_text, same_file, write_whole
+from treeproof.files import obstacle, parse_json, read_text, same_file, write_whole
 
 
 @pytest.mark.parametrize(
@@ -182,19 +180,3 @@ def test_a_file_is_not_read_beyond_the_limit(tmp_path: Path) -> None:
         read_text(tmp_path / "file", 4)
     with pytest.raises(tp.InvalidInput, match="max_bytes is 1,000, but /dev/zero takes"):
         read_text(Path("/dev/zero"), 1000)
-
-
-@pytest.mark.parametrize("cell", ["=1", "+x", "-x", "@x", "\tx", "\rx", "\nx", " =1", "＝1", "-1-1", "=-1.5"])
-def test_no_text_is_a_formula(cell: str) -> None:
-    assert next(csv.reader(io.StringIO(as_csv([[cell]]), newline=""))) == ["'" + cell]
-    assert next(csv.reader(io.StringIO(as_csv([[cell]], raw=True), newline=""))) == [cell]
-
-
-def test_no_character_in_a_cell_begins_a_new_line() -> None:
-    cells = ["a\r=1", "b\n=1", 'c"\r\n=1', "d,=1"]
-    assert list(csv.reader(io.StringIO(as_csv([cells, cells]), newline=""))) == [cells, cells]
-
-
-@pytest.mark.parametrize("cell", ["-1.5", "+2e3", -1.5, -3, "a=b", "", "x-1", None])
-def test_numbers_and_other_text_stay_as_they_are(cell: object) -> None:
-    assert as_csv([[cell, 1]]) == as_csv([[cell, 1]], raw=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import errno
 import io
 import json
@@ -14,9 +13,8 @@ import secrets
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from treeproof.errors import InvalidInput
@@ -230,33 +228,3 @@ def _beside(folder: Path, mode: int) -> Iterator[tuple[Path, io.BufferedWriter]]
         with contextlib.suppress(OSError):
             out.close()
         name.unlink(missing_ok=True)
-
-
-FORMULA = tuple("=+-@＝＋－＠")
-"""What begins a formula in one spreadsheet or another."""
-
-
-def as_csv(lines: Iterable[Sequence[Any]], raw: bool = False) -> str:
-    """The lines as CSV text. Unless `raw`, text that a spreadsheet would take for a formula has an apostrophe in front.
-
-    >>> print(as_csv([["=1+1", "-x", "-1.5", -1.5, "1-1"]]), end="")
-    '=1+1,'-x,-1.5,-1.5,1-1
-    """
-    written: list[str] = []
-    # Only characters that end a line are put in quotes, so both must; ours then end with one of them.
-    ends = "\r\n"
-    sink = SimpleNamespace(write=lambda line: written.append(line.removesuffix(ends) + "\n"))
-    writer = csv.writer(sink, lineterminator=ends)
-    for line in lines:
-        writer.writerow(line if raw else [_no_formula(cell) for cell in line])
-    return "".join(written)
-
-
-def _no_formula(cell: Any) -> Any:
-    if not isinstance(cell, str) or not (cell.lstrip().startswith(FORMULA) or cell.startswith(("\t", "\r", "\n"))):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell

@@ -244,6 +244,8 @@ BACKWARDS = {"class_label_type": "Boolean", "class_names": [True, False], "class
         (("model_info", "class_params", "classes_count"), 3, "does not fit the 2 class names"),
         (("model_info", "binclass_probability_threshold"), "0_1", "must be a number, got '0_1'"),
         (("model_info", "class_params", "class_names"), [None, 1], "must be a number or text, got None"),
+        (("model_info", "class_params", "class_names"), [0, 2**53 + 2], "class name 9007199254740994: numbers beyond"),
+        (("model_info", "class_params"), {"class_names": [0, 1.5], "class_to_label": [0, 1]}, "of several types"),
         (("model_info", "class_params"), BACKWARDS, "takes truth values as false and true"),
         (("model_info", "class_params", "class_label_type"), "Boolean", "are not of type Boolean"),
         (("scale_and_bias", 0), True, "the scale must be a number, got True"),

@@ -63,6 +63,9 @@ _KINDS_OF_FEATURES = {
     "embedding_features": "embedding features",
 }
 
+EXACT = 2**53
+"""Up to here, every whole number is a double."""
+
 _DTYPES: dict[str, Any] = {"Integer": np.int64, "Float": np.float64, "Boolean": np.bool_, "String": np.str_}
 # What JSON holds for each type of label; it does not tell 1.0 from 1.
 _SPELLINGS = {"Integer": (int,), "Float": (int, float), "Boolean": (bool,), "String": (str,)}
@@ -228,9 +231,13 @@ def _classes(info: Mapping[str, Any], one_score: bool) -> npt.NDArray[Any]:
         if not isinstance(name, (bool, int, float, str)):
             raise InvalidInput(f"a class name must be a number or text, got {name!r}")
         check_text(name, "a class name")
+        if not isinstance(name, str) and not abs(name) <= EXACT:
+            raise InvalidInput(f"class name {name}: numbers beyond 2**53 are not read alike everywhere")
     if any(isinstance(name, bool) for name in names) and names != [False, True]:
         raise InvalidInput(f"class names {names}: CatBoost takes truth values as false and true, in this order")
     if kind is None:
+        if len(set(map(type, names))) > 1:
+            raise InvalidInput(f"class names {names} are of several types, and no class_label_type says of which")
         return np.asarray(names)
     if kind not in _DTYPES:
         raise UnsupportedModel(f"class label type {kind!r} is unknown; known: {', '.join(_DTYPES)}")
@@ -267,7 +274,7 @@ def _bias(scale_and_bias: Any) -> FloatArray:
 
 
 def _number(value: Any, what: str) -> float:
-    if type(value) is int and abs(value) > 2**53:
+    if type(value) is int and abs(value) > EXACT:
         # CatBoost's reader takes some of these for other numbers; it writes large ones with an exponent.
         raise InvalidInput(f"{what} is {value}; whole numbers beyond 2**53 are not read alike everywhere")
     return number_of(value, what)

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.files import MAX_BYTES, as_csv, as_path, read_text, write_whole
+from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, short

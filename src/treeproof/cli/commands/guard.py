@@ -21,7 +21,8 @@ from treeproof.cli.options import (
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
-from treeproof.files import as_csv, write_whole
+from treeproof.files import write_whole
+from treeproof.results.csv_text import as_csv
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble
