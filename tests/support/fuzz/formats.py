@@ -384,7 +384,7 @@ def _foreign_node(model: Any, rng: random.Random) -> str:
     if rng.random() < 0.5:
         at = next((i for i, node in enumerate(graph.node) if "Tree" in node.op_type), at)
     node = graph.node[at]
-    if rng.random() < 0.4:  # between the input and what reads it
+    if rng.random() < 0.4 and node.input:  # between the input and what reads it
         new = helper.make_node("Identity", [node.input[0]], [f"{node.input[0]}_same"])
         node.input[0] = new.output[0]
         graph.node.insert(at, new)
