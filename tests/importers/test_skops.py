@@ -139,7 +139,7 @@ EDITS: dict[str, tuple[Any, Callable[[Any, Files], None], str]] = {
     ),
     "an encoder before the trees": (
         HISTOGRAM,
-        put("HistGradientBoostingClassifier", "_preprocessor", another_part("LabelEncoder")),
+        put("HistGradientBoostingClassifier", "_preprocessor", another_part("_BinMapper")),
         "re-encodes its input",
     ),
     "binned rows": (HISTOGRAM, put("HistGradientBoostingClassifier", "_in_fit", True), "_in_fit"),

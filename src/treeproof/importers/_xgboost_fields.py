@@ -170,7 +170,13 @@ def base_scores(text: Any) -> Float32Array:
     """The numbers of `base_score`: one, or a list of them, as a string."""
     if not isinstance(text, str) or not _BASE_SCORE.fullmatch(text):
         raise InvalidInput(f"base_score must be a number or a list of numbers, as a string; got {str(text)[:40]!r}")
-    return floats([float(number) for number in text.strip("[]").split(",")], "base_score")
+    numbers = text.strip("[]").split(",")
+    for number in numbers:
+        digits = re.sub("[^0-9]", "", re.split("[eE]", number)[0]).lstrip("0")
+        if len(digits) > 9:
+            # XGBoost writes up to 9 of them. XGBoost 2 takes 0.5 in place of a longer number, and says nothing.
+            raise InvalidInput(f"base_score {number} has more than 9 digits, which XGBoost 2 does not read")
+    return floats([float(number) for number in numbers], "base_score")
 
 
 def _doubles(values: Any, name: str) -> npt.NDArray[np.float64]:
