@@ -132,8 +132,8 @@ def test_classes_a_few_roundings_apart_equal_xgboosts(objective: str, spread: fl
 @needs_3_1
 def test_base_score_becomes_the_margin_xgboost_starts_from() -> None:
     rng = np.random.default_rng(0)
-    for value in [0.0, 1.0, 1e-7, 1e-6, 0.9999995, 0.3, 0.5, *rng.random(60).astype(np.float32).tolist()]:
-        document = crafted(np.zeros((2, 1)), "binary:logistic", repr(value))
+    for value in [0.0, 1.0, 1e-7, 1e-6, 0.9999995, 0.3, 0.5, *rng.random(60)]:
+        document = crafted(np.zeros((2, 1)), "binary:logistic", str(np.float32(value)))
         expected = booster_of(document).predict(xgb.DMatrix(np.zeros((1, 1))), output_margin=True)
         assert load(document).scores([[0.0]])[0, 0] == expected[0], value
 
