@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from treeproof import Attacker, Ensemble
-    from treeproof.cli.tables import Table
+    from treeproof.tables.table import Matched, Table
 
 MAX_JOBS = 10_000
 """More workers than any machine runs."""
@@ -306,10 +306,7 @@ class ModelRows(NamedTuple):
 
     table: Table
     X: npt.NDArray[np.float64]
-    ensemble: Ensemble
-    """The model, with the names of the file's columns if they go by position."""
-    by_position: bool
-    """Whether the file names its columns and the model does not, so that their order is all there is to go by."""
+    matched: Matched
 
 
 @dataclass(frozen=True)
@@ -323,19 +320,14 @@ class Source:
 
     def rows(self, ensemble: Ensemble) -> ModelRows:
         """The rows of the file, in the order of the model's features."""
-        from treeproof.cli.tables import read_table
+        from treeproof.tables.readers import read_table
 
         table = read_table(self.file, self.max_bytes)
-        names = (self.label, *listed(self.drop))
-        leave_out = tuple(name for name in names if name in table.columns or name != self.label)
-        columns, known = table.columns_of(ensemble, leave_out)
-        by_position = table.named and not known
-        if by_position:
-            ensemble = replace(ensemble, feature_names=tuple(columns))
-        return ModelRows(table, ensemble.check_rows(table.rows(ensemble, leave_out)), ensemble, by_position)
+        matched = table.matched(ensemble, self.label, listed(self.drop))
+        return ModelRows(table, matched.ensemble.check_rows(table.numbers(matched.columns)), matched)
 
 
-def say_assumed(rows: ModelRows) -> None:
+def say_assumed(matched: Matched) -> None:
     """Says what the answer rests on besides the model and the data."""
-    if rows.by_position:
+    if matched.by_position:
         screen.say("columns    by position: the model does not name its features")

@@ -26,7 +26,7 @@ from treeproof.results.csv_text import as_csv
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble
-    from treeproof.cli.tables import Table
+    from treeproof.tables.table import Table
 
 ABSTAIN = "abstain"
 
@@ -74,7 +74,7 @@ def guard(
     ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
     source = Source(data, label, drop, max_bytes)
     rows = source.rows(ensemble)
-    table, X, ensemble = rows.table, rows.X, rows.ensemble
+    table, X, ensemble = rows.table, rows.X, rows.matched.ensemble
     if column in table.columns:
         raise InvalidInput(f"{data} already has a column {column!r}; choose another name with --column")
     smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
@@ -93,7 +93,7 @@ def guard(
     proved = guarded.is_proved(X)
     predicted = ensemble.predict(X)
     answers = [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
-    say_assumed(rows)
+    say_assumed(rows.matched)
     screen.say(f"attacker   {screen.cut(attacker)}")
     screen.say(f"answered   {int(proved.sum())} of {len(X)} rows, {proved.mean():.1%}; the others are {ABSTAIN!r}")
     if label in table.columns:

@@ -93,7 +93,7 @@ def verify(
     outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files})
     source = Source(data, label, drop, max_bytes)
     rows = source.rows(load(model, voting, classes, allow_pickle, confirm, max_bytes))
-    ensemble, y = rows.ensemble, rows.table.labels(label, rows.ensemble)
+    ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
@@ -140,9 +140,9 @@ def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
 
 
 def _say_question(rows: ModelRows, data: str, attacker: Attacker, choice: AttackerChoice) -> None:
-    screen.say(f"model      {rows.ensemble}")
+    screen.say(f"model      {rows.matched.ensemble}")
     screen.say(f"data       {data}: {len(rows.X)} rows")
-    say_assumed(rows)
+    say_assumed(rows.matched)
     screen.say(f"attacker   {_relative(choice) if choice.relative else screen.cut(attacker)}")
     screen.announce_compilation()
 
