@@ -14,6 +14,9 @@ from treeproof.results.verdicts import Bounds, Outcome, short
 from treeproof.results.verification import Verification, names_of
 from treeproof.visible import visible
 
+FORMATS = ("parquet", "csv")
+"""What the files of a table's verdicts can be."""
+
 
 @dataclass(frozen=True, eq=False)
 class TableSummary:

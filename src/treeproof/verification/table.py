@@ -15,7 +15,7 @@ from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.csv_text import as_csv
 from treeproof.results.row_table import RowTable
-from treeproof.results.table_summary import TableSummary, counts_of
+from treeproof.results.table_summary import FORMATS, TableSummary, counts_of
 from treeproof.results.verification import Verification
 from treeproof.results.verification_file import epsilon_to_json
 from treeproof.run.limits import Limits, as_count, check_jobs
@@ -28,8 +28,6 @@ from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.verification.request import Request
 from treeproof.verification.verify import neighbourhoods, replay_witnesses, verify_here
-
-FORMATS = ("parquet", "csv")
 
 
 @dataclass(frozen=True, eq=False)
