@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.files import MAX_BYTES, as_path
+from treeproof.files import MAX_BYTES, as_path, file_stamp
 from treeproof.model.ensemble import Ensemble
 from treeproof.tables.csv_files import open_csv
 from treeproof.tables.parquet_files import ParquetFile
@@ -83,8 +83,7 @@ class RowFiles:
     @property
     def sources(self) -> list[list[Any]]:
         """What tells these files from others, or from themselves after a change: names, sizes and times."""
-        found = [os.stat(path) for path in self.paths]
-        return [[name, one.st_size, one.st_mtime_ns] for name, one in zip(self.names, found, strict=True)]
+        return [[name, *file_stamp(path)] for name, path in zip(self.names, self.paths, strict=True)]
 
     @property
     def is_parquet(self) -> bool:

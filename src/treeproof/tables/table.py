@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -151,6 +152,14 @@ class Table:
                     "whole numbers; name the classes"
                 )
         return np.array([_as_written(value) for value in values.tolist()])
+
+    @contextmanager
+    def counted_here(self) -> Iterator[None]:
+        """Inside `with`, a message that counts rows from the first one here says so."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise InvalidInput(f"{self.source}, counted from row {self.first_row}: {error}") from None
 
     def _place(self, row: int, column: str) -> str:
         """Where a value stands, for messages."""

@@ -21,13 +21,16 @@ from treeproof.results.verification_file import epsilon_to_json
 from treeproof.run.limits import Limits, as_count, check_jobs
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
-from treeproof.run.workers import run_tasks
+from treeproof.run.workers import n_workers, run_tasks
 from treeproof.tables.chunks import CHUNK_ROWS, Chunk, Place, RowFiles
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.verification.request import Request
 from treeproof.verification.verify import neighbourhoods, replay_witnesses, verify_here
+
+MOST_WAITING = 16
+"""Chunks that may be on their way at a time, where there are few workers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,43 +174,54 @@ class _Work:
     parts: Parts
     limits: Limits
     failure: Exception | None = None
-    left: int = 0
-    """The number of chunks that were handed out and have not come back whole."""
+    given: int = 0
+    """The number of chunks that were handed out."""
+    answered: int = 0
     all_given: bool = False
+    all_whole: bool = True
 
     def run(self, n_jobs: int | None, progress: bool) -> bool:
         """Verifies what is left; returns whether Ctrl-C ended it."""
+        most, interrupted = max(MOST_WAITING, 4 * n_workers(n_jobs)), False
+        chunks = self.files.chunks(self.parts.has)
         with progress_line(progress, "verifying") as say:
 
             def take(_: int, part: _Part | None) -> None:
-                if part is not None:
-                    self._add(part)
-                    say(f"{self.parts.counts['rows']:,} rows")
+                self._take(part)
+                say(f"{self.parts.counts['rows']:,} rows")
 
-            interrupted = run_tasks(_verify_chunk, self.question, self._tasks(), self.limits, n_jobs, take)
+            while not (self.all_given or self.failure or interrupted or self.limits.is_over()):
+                tasks = self._tasks(chunks, most)
+                interrupted = run_tasks(_verify_chunk, self.question, tasks, self.limits, n_jobs, take)
         if self.failure is not None:
             raise self.failure
-        if self.all_given and not self.left and not self.parts.complete:
+        if self.all_given and self.all_whole and self.answered == self.given and not self.parts.complete:
             self.parts.finish()
         return interrupted
 
-    def _tasks(self) -> Iterator[_Task]:
+    def _tasks(self, chunks: Iterator[Chunk], most: int) -> Iterator[_Task]:
+        """The next tasks. There is an end to them if answers wait: joblib itself would fill the memory with those."""
         try:
-            for chunk in self.files.chunks(self.parts.has):
-                if self.limits.is_over():
+            while self.given - self.answered < most and not self.limits.is_over():
+                chunk = next(chunks, None)
+                if chunk is None:
+                    self.all_given = True
                     return
-                self.left += 1
+                self.given += 1
                 yield _Task(chunk, self.limits)
-            self.all_given = True
         except Exception as error:  # joblib asks in threads of its own, where an error would be lost
             self.failure = error
 
-    def _add(self, part: _Part) -> None:
-        if part.evidence is not None:
-            check_agreement(self.ensemble, part.evidence.X)
-            replay_witnesses(self.ensemble, part.evidence)
-        self.parts.add(part.place, f".{self.question.format}", part.content, part.counts)
-        self.left -= 1
+    def _take(self, part: _Part | None) -> None:
+        """Writes a part, once the library's own model agrees; None stands for one that was cut short."""
+        if part is None:
+            self.all_whole = False
+        else:
+            if part.evidence is not None:
+                check_agreement(self.ensemble, part.evidence.X)
+                replay_witnesses(self.ensemble, part.evidence)
+            self.parts.add(part.place, f".{self.question.format}", part.content, part.counts)
+        self.answered += 1
 
 
 def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
@@ -216,10 +230,8 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
         return None
     table, _ = task.chunk.load()
     X, labels = table.numbers(question.columns), table.labels(question.label, question.ensemble)
-    try:
+    with table.counted_here():
         asked = Request.of(question.ensemble, X, labels, question.attacker)
-    except InvalidInput as error:
-        raise InvalidInput(f"{task.chunk.name}, counted from row {task.chunk.first_row}: {error}") from None
     result = verify_here(asked, question.epsilons, task.limits)
     if task.limits.is_over() and result.rows.is_open.any():
         return None
