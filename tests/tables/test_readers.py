@@ -122,6 +122,30 @@ def test_bad_files_are_refused_in_one_line(name: str, content: bytes | None, mes
     assert "\n" not in str(caught.value)
 
 
+def test_types_of_parquet_columns(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+            "narrow": np.array([0.1, 2, np.nan], dtype=np.float32),
+            "truth": pd.array([True, None, False], dtype="boolean"),
+            "category": pd.Categorical(["b", None, "a"]),
+            "date": pd.to_datetime(["2024-01-01"] * 3),
+        },
+        index=pd.Index([5, 6, 7], name="key"),
+    )
+    frame.to_parquet(tmp_path / "d.parquet")
+    table = read_table(tmp_path / "d.parquet")
+    assert list(table.columns) == list(frame.columns)
+    numbers = table.numbers(["whole", "narrow", "truth"])
+    np.testing.assert_array_equal(numbers, [[1, np.float32(0.1), 1], [np.nan, 2, np.nan], [3, np.nan, 0]])
+    assert table.columns["category"].tolist() == ["b", None, "a"]
+    with pytest.raises(tp.InvalidInput, match=r"row 1, column 'category': the label is missing"):
+        table.labels("category")
+    with pytest.raises(tp.InvalidInput, match="column 'date': datetime64.* is not a type of numbers"):
+        table.numbers(["date"])
+
+
 def test_a_label_column_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(tp.InvalidInput, match=r"no column 'class'; it has 'age', 'income', 'label'"):
         read_table(write(tmp_path / "d.csv")).labels("class", model())

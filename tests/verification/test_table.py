@@ -348,6 +348,14 @@ def test_a_bad_row_is_named_and_what_came_before_is_kept(column: str, value: str
     assert_same(read(), tp.verify(FOREST, FRAME[NAMES][:150], FRAME.y[:150], ATTACKER, epsilons=EPSILONS))
 
 
+def test_a_chunk_that_is_too_large_is_refused(folder: Path) -> None:
+    with pytest.raises(
+        tp.InvalidInput, match="max_bytes is 8,000, but .*0.csv, with 25 rows and 7 columns, takes 8,568"
+    ):
+        ask(CSV, max_bytes=8000)
+    assert ask(CSV, max_bytes=8000, chunk_rows=5, out="small").complete
+
+
 def test_a_damaged_line_far_down_is_refused_in_one_line(folder: Path) -> None:
     with open("0.csv", "a") as file:
         file.write("1,2\n")

@@ -19,7 +19,7 @@ from treeproof.files import MAX_BYTES, as_path, file_stamp
 from treeproof.model.ensemble import Ensemble
 from treeproof.tables.csv_files import open_csv
 from treeproof.tables.parquet_files import ParquetFile
-from treeproof.tables.table import Matched, Table
+from treeproof.tables.table import Matched, Table, check_shape
 
 CHUNK_ROWS = 10_000
 """The number of rows in a chunk, unless somebody chooses another."""
@@ -119,6 +119,7 @@ class RowFiles:
         with open_csv(self.paths[number], self.max_bytes) as opened:
             for i, lines in enumerate(opened.blocks(self.chunk_rows)):
                 place, first_row = Place(number, i), i * self.chunk_rows
+                check_shape(self.paths[number], len(lines), len(opened.names), self.max_bytes)
                 if not is_done(place):
                     yield self._chunk(place, first_row, opened.table(lines, first_row))
 

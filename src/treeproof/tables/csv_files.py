@@ -46,6 +46,7 @@ class CsvFile:
         self._source = _Lines(file, text, delimiter, max_bytes)
         self._lines = csv.reader(self._source, delimiter=delimiter)
         self.names: list[str] = next(self._lines, [])
+        self._source.columns = 0
         check_names(file, self.names)
         if len(self.names) == 1 and (";" in self.names[0] or "\t" in self.names[0]):
             raise InvalidInput(

@@ -97,7 +97,7 @@ class ParquetFile:
     def table(self, rows: Any, first_row: int = 0) -> Table:
         """Rows that pyarrow has, as columns of arrays."""
         with _in_one_line(self.file):
-            columns = {name: rows.column(name).to_numpy() for name in self.names if name in rows.column_names}
+            columns = {name: _values(rows.column(name)) for name in self.names if name in rows.column_names}
         return Table(str(self.file), columns, True, first_row)
 
 
@@ -105,6 +105,15 @@ def read_parquet(file: Path, max_bytes: int) -> Table:
     """The whole table of a Parquet file."""
     opened = ParquetFile(file, max_bytes)
     return opened.table(opened.whole())
+
+
+def _values(column: Any) -> npt.NDArray[Any]:
+    import pyarrow as pa
+
+    # What is missing among categories would come out as the last of them.
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    values: npt.NDArray[Any] = plain.to_numpy()
+    return values
 
 
 def as_parquet(columns: dict[str, npt.NDArray[Any] | list[Any]], beside: Any = None) -> bytes:
