@@ -173,9 +173,9 @@ def test_work_that_ends_at_any_write_goes_on_to_the_same_result(
     rows: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "run_tasks", in_this_thread)
-    asked: dict[str, Any] = {"chunk_rows": 60, "epsilons": None, "epsilon": 0.1}
+    asked: dict[str, Any] = {"chunk_rows": 30, "epsilons": None, "epsilon": 0.1}
     expected, counts = (ask(rows, out="whole", **asked), read("whole"))[::-1]
-    # The manifest, five parts with a manifest each, and the last manifest.
+    # The manifest, and then parts with a manifest each.
     for moment in range(1, 13):
         with monkeypatch.context() as patched:
             patched.setattr(files.os, "replace", Death(moment))

@@ -33,9 +33,11 @@ def _in_one_line(file: Path) -> Iterator[None]:
         yield
     except ImportError:
         raise _no_pyarrow(file) from None
-    except (OSError, InvalidInput, MemoryError, GeneratorExit):
+    except (InvalidInput, MemoryError):
         raise
     except Exception as error:  # pyarrow has exceptions of its own
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise InvalidInput(f"{file} is not a Parquet file: {str(error).partition(chr(10))[0]}") from None
 
 
@@ -47,6 +49,8 @@ class ParquetFile:
         with _in_one_line(file):
             from pyarrow import parquet
 
+            with open(file, "rb"):  # says in fewer words why it cannot be read
+                pass
             # Without a buffer for everything that will be read: a row group may be large.
             self._open = parquet.ParquetFile(file, pre_buffer=False)
             about = self._open.metadata
