@@ -273,6 +273,19 @@ def test_a_file_that_has_changed_is_another_file(folder: Path) -> None:
         ask(resume=True)
 
 
+def test_files_that_change_meanwhile_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Parts.add
+
+    def add_and_change(self: Parts, *part: Any) -> None:
+        add(self, *part)
+        os.utime("1.csv", (0, 0))
+
+    monkeypatch.setattr(Parts, "add", add_and_change)
+    with pytest.raises(tp.InvalidInput, match="the files have changed while they were read"):
+        ask(CSV)
+    assert not json.loads(Path("out/manifest.json").read_text())["complete"]
+
+
 def test_results_are_not_written_over(folder: Path) -> None:
     ask()
     with pytest.raises(tp.InvalidInput, match="out already holds results; resume=True goes on from them"):

@@ -15,6 +15,9 @@ from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
 from treeproof.tables.table import Table, check_names, check_shape
 
+BUFFER = 2**18
+"""Bytes of each column that are read at a time."""
+
 
 def need_pyarrow(what: object) -> None:
     """Refuses what needs pyarrow, if there is none."""
@@ -51,8 +54,8 @@ class ParquetFile:
 
             with open(file, "rb"):  # says in fewer words why it cannot be read
                 pass
-            # Without a buffer for everything that will be read: a row group may be large.
-            self._open = parquet.ParquetFile(file, pre_buffer=False)
+            # A row group may be large, and is not to be in memory before its rows are wanted.
+            self._open = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
             about = self._open.metadata
             schema = self._open.schema_arrow
             # pandas keeps the index of a frame as one more column.

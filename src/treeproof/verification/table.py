@@ -88,7 +88,7 @@ def verify_table(
     raw: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> TableSummary:
-    """Does what `verify` does for the rows of CSV or Parquet files that need not fit into memory.
+    r"""Does what `verify` does for the rows of CSV or Parquet files that need not fit into memory.
 
     `rows` is a path, a pattern such as "rows/*.parquet", or a list of them; `label` names the column with the labels,
     `drop` columns that are neither label nor features. Columns are found by name if the model has names, else every
@@ -103,6 +103,16 @@ def verify_table(
     the workers themselves, so on a cluster all machines must see the files. A chunk of more than `max_bytes` is
     refused. `epsilon`, `epsilons`, `timeout` and `voting` are those of `verify`. One parameter per choice that users
     have.
+
+    >>> import pathlib, tempfile
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rows = pathlib.Path(folder, "rows.csv")
+    ...     _ = rows.write_text("x,label\n0.1,0\n0.9,1\n0.45,0\n")
+    ...     verify_table(tree, rows, tp.Attacker.linf(0.2), out=rows.with_name("verdicts"))
+    TableSummary(3 rows, accuracy 1.000, robustness 0.667)
     """
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     check_jobs(n_jobs)
@@ -196,6 +206,8 @@ class _Work:
         if self.failure is not None:
             raise self.failure
         if self.all_given and self.all_whole and self.answered == self.given and not self.parts.complete:
+            if self.files.sources != self.parts.question["set of files"]:
+                raise InvalidInput("the files have changed while they were read; start again with another folder")
             self.parts.finish()
         return interrupted
 
