@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -281,7 +283,7 @@ def test_files_that_change_meanwhile_are_refused(folder: Path, monkeypatch: pyte
         os.utime("1.csv", (0, 0))
 
     monkeypatch.setattr(Parts, "add", add_and_change)
-    with pytest.raises(tp.InvalidInput, match="the files have changed while they were read"):
+    with pytest.raises(tp.InvalidInput, match="1.csv has changed while it was read"):
         ask(CSV)
     assert not json.loads(Path("out/manifest.json").read_text())["complete"]
 
@@ -415,3 +417,37 @@ def test_no_more_than_a_few_chunks_are_in_memory(folder: Path, monkeypatch: pyte
     assert len(alive) == 116 and max(alive) < 20
     manifest = json.loads(Path("out/manifest.json").read_text())
     assert manifest["done"] == [[0, [[0, 49]]], [1, [[0, 67]]]]
+
+
+PEAK = """
+import re, sys
+from pathlib import Path
+import treeproof as tp
+model = tp.load_model("model.json")
+attacker = tp.Attacker.linf(0.1)
+done = tp.verify_table(model, sys.argv[1], attacker, out=sys.argv[2], n_jobs=2, timeout=0, chunk_rows=1000)
+print(done.rows, re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_memory_does_not_grow_with_the_table(ending: str, tmp_path: Path) -> None:
+    X, y = make_classification(200_000, 20, random_state=0)
+    names = [f"c{i}" for i in range(20)]
+    tp.save_model(RandomForestClassifier(3, max_depth=3, random_state=0).fit(X[:500], y[:500]), tmp_path / "model.json")
+    frame = pd.DataFrame(X.round(6), columns=names).assign(label=y)
+    peaks = []
+    for n in (20_000, len(frame)):
+        name = f"{n}.{ending}"
+        if ending == "csv":
+            frame[:n].to_csv(tmp_path / name, index=False)
+        else:
+            frame[:n].to_parquet(tmp_path / name, row_group_size=10_000)
+        command = [sys.executable, "-c", PEAK, name, f"out {n}"]
+        rows, peak = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
+        assert int(rows) == n
+        peaks.append(int(peak) / 1024)
+    # The larger table takes 32 MB in memory, and three times that with neighbours and attacked rows.
+    assert peaks[1] < peaks[0] + 30

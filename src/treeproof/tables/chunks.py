@@ -76,14 +76,17 @@ class RowFiles:
         self.columns: tuple[str, ...] | None = None
         """The columns that are read of Parquet files; None means all."""
         heads = [self._head(path) for path in self.paths]
+        self.sources = [[name, *file_stamp(path)] for name, path in zip(self.names, self.paths, strict=True)]
+        """What tells these files from others, or from themselves after a change: names, sizes and times."""
         self.heads = [head for head, _ in heads]
         if not any(has_rows for _, has_rows in heads):
             raise InvalidInput(f"{self.names[0]} has no rows{' and neither have the others' * (len(heads) > 1)}")
 
-    @property
-    def sources(self) -> list[list[Any]]:
-        """What tells these files from others, or from themselves after a change: names, sizes and times."""
-        return [[name, *file_stamp(path)] for name, path in zip(self.names, self.paths, strict=True)]
+    def check_unchanged(self) -> None:
+        """Refuses files that are not what they were at the beginning."""
+        for path, (_, *stamp) in zip(self.paths, self.sources, strict=True):
+            if not path.exists() or file_stamp(path) != stamp:
+                raise InvalidInput(f"{path} has changed while it was read; start again with another folder")
 
     @property
     def is_parquet(self) -> bool:

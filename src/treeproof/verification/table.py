@@ -206,8 +206,7 @@ class _Work:
         if self.failure is not None:
             raise self.failure
         if self.all_given and self.all_whole and self.answered == self.given and not self.parts.complete:
-            if self.files.sources != self.parts.question["set of files"]:
-                raise InvalidInput("the files have changed while they were read; start again with another folder")
+            self.files.check_unchanged()
             self.parts.finish()
         return interrupted
 

@@ -204,6 +204,7 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
                 with postponed():
                     parts.add(chunk.place, ending, content, dict(answers.counts - before))
                 say(f"{answers.counts['rows']:,} rows")
+            files.check_unchanged()
             parts.finish()
     except KeyboardInterrupt:
         screen.say(f"stopped    after {parts.counts['rows']} rows; go on with the same command and --resume")
