@@ -44,19 +44,19 @@ def train(name: str, delta: float, folder: str) -> None:
 
 def verify(how: str, delta: float, folder: str) -> None:
     """Decides the saved rows; prints the peak in MB after imports, after loading and at the end, and the open rows."""
-    peaks = [_peak()]
+    peaks = [peak()]
     if how == "file":
         ensemble = tp.load_model(Path(folder, "model.json"))
     else:
         ensemble = pickle.loads(Path(folder, "model.pickle").read_bytes())
     rows = np.load(Path(folder, "rows.npy"))
-    peaks.append(_peak())
+    peaks.append(peak())
     result = tp.verify(ensemble, rows, ensemble.predict(rows), tp.Attacker.linf(delta), timeout=SECONDS)
-    peaks.append(_peak())
+    peaks.append(peak())
     print(*peaks, int((result.stability == tp.Outcome.UNKNOWN).sum()))
 
 
-def _peak() -> float:
+def peak() -> float:
     """The most memory this process had resident so far. (`ru_maxrss` would start with what its parent had.)"""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return float(line.split()[1]) / 1024

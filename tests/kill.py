@@ -50,6 +50,8 @@ class Case:
     """How much is known according to the output; ValueError if it is not whole."""
     result: Callable[[Path], Any]
     """The result to compare, without times."""
+    says_when: bool = True
+    """Whether it writes down when it learned what, in the units of its output."""
 
 
 @dataclass
@@ -114,10 +116,22 @@ def _rows(file: Path) -> Any:
     return found
 
 
+def _parts(file: Path) -> int:
+    return int(json.loads(file.read_text())["counts"].get("rows", 0)) if file.exists() else 0
+
+
+def _verdicts_in_parts(file: Path) -> Any:
+    parts = sorted(file.parent.glob("part-*.csv"))
+    return json.loads(file.read_text())["counts"], [_rows(part) for part in parts]
+
+
 def cases(inputs: Path) -> list[Case]:
-    """The three kinds of long work; outputs are relative to the folder of a run."""
+    """The kinds of long work; outputs are relative to the folder of a run."""
     verify = f"verify {inputs}/large.json {inputs}/rows.csv --delta 0.4 --epsilon 0.05 --jobs 2 --json out.json"
     build = f"map {inputs}/small.json --delta 0.2 --budget 1 --jobs 2 --out out.tpm"
+    stream = (
+        f"verify {inputs}/large.json {inputs}/rows.csv --delta 0.4 --epsilon 0.05 --jobs 2 --out out --chunk-rows 9"
+    )
     reproduce = f"reproduce results --quick --data {inputs}/data --out out"
     return [
         Case("verify", verify.split(), ["--resume"], "out.json", _known_rows, _verdicts),
@@ -126,7 +140,10 @@ def cases(inputs: Path) -> list[Case]:
             lambda file: tp.StabilityMap.load(file).n_boxes,
             lambda file: tp.StabilityMap.load(file).nodes.tolist(),
         ),
-        Case("reproduce", reproduce.split(), [], "out/results.csv", _cells, _rows),
+        Case("reproduce", reproduce.split(), [], "out/results.csv", _cells, _rows, says_when=False),
+        Case(
+            "stream", stream.split(), ["--resume"], "out/manifest.json", _parts, _verdicts_in_parts, says_when=False
+        ),
     ]  # fmt: skip
 
 
@@ -210,10 +227,10 @@ def disturb(case: Case, number: int, moment: float, folder: Path, expected: Any,
     if code not in (0, -number if number == signal.SIGKILL or code < 0 else 128 + number):
         tally.failures.append(f"exit code {code}: {(folder / 'said').read_text()[-500:]}")
     is_old = output.exists() and output.read_bytes() == old
-    known = 0 if is_old or (case.name != "reproduce" and not output.exists()) else case.known(output)
+    known = 0 if is_old or (case.says_when and not output.exists()) else case.known(output)
     lines = (folder / "log").read_text().split("\n")[:-1] if (folder / "log").exists() else []
     lost = [float(at) for at, count in (line.split() for line in lines) if int(count) > known and float(at) <= sent]
-    if case.name != "reproduce" and lost and code != 0:
+    if case.says_when and lost and code != 0:
         tally.most_lost = max(tally.most_lost, sent - min(lost))
         if sent - min(lost) > (EVERY + SLACK if number == signal.SIGKILL or code < 0 else 0.0):
             tally.failures.append(f"{sent - min(lost):.2f} s of knowledge are lost")
@@ -265,7 +282,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="*", default=["verify", "map", "reproduce"])
+    parser.add_argument("--only", nargs="*", default=["verify", "map", "reproduce", "stream"])
     given = parser.parse_args()
     tallies = run(given.only, given.moments, given.seed, lambda text: print(text, flush=True))  # noqa: T201
     failures = [one for tally in tallies.values() for one in tally.failures]

@@ -19,6 +19,7 @@ ROOMS = [
     "_kernels",
     "numbers",
     "model",
+    "tables",
     "importers",
     "threat",
     "results",

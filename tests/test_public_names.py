@@ -24,6 +24,7 @@ def test_public_names_are_pinned() -> None:
         "StabilityMap",
         "Status",
         "SymbolicAttack",
+        "TableSummary",
         "UnsupportedModel",
         "Verdict",
         "Verification",
@@ -41,6 +42,7 @@ def test_public_names_are_pinned() -> None:
         "robustness_radius",
         "save_model",
         "verify",
+        "verify_table",
         "write_report",
     ]
     for name in tp.__all__:
@@ -50,5 +52,17 @@ def test_public_names_are_pinned() -> None:
 def test_importing_the_package_leaves_heavy_libraries_alone() -> None:
     code = "import sys, treeproof; print(*sorted(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"numba", "sklearn", "scipy", "pandas", "matplotlib", "xgboost", "lightgbm", "catboost", "onnx", "skops"}
+    heavy = {
+        "numba",
+        "sklearn",
+        "scipy",
+        "pandas",
+        "matplotlib",
+        "xgboost",
+        "lightgbm",
+        "catboost",
+        "onnx",
+        "skops",
+        "pyarrow",
+    }
     assert not heavy & set(loaded)

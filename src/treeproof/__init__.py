@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
+    from treeproof.results.table_summary import TableSummary
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
     from treeproof.symbolic import Analysis, SymbolicAttack, analyze
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         robust_accuracy_scorer,
     )
     from treeproof.verification.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
+    from treeproof.verification.table import verify_table
     from treeproof.verification.verify import verify
 
 __version__ = "0.1.0"
@@ -45,6 +47,7 @@ _HOMES = {
     "StabilityMap": "maps.stability_map",
     "Status": "results.verdicts",
     "SymbolicAttack": "symbolic",
+    "TableSummary": "results.table_summary",
     "UnsupportedModel": "errors",
     "Verdict": "results.verdicts",
     "Verification": "results.verification",
@@ -60,6 +63,7 @@ _HOMES = {
     "robustness_radius": "verification.radii",
     "save_model": "importers",
     "verify": "verification.verify",
+    "verify_table": "verification.table",
     "write_report": "present.report",
 }
 _MODULES = {"check": "check", "plots": "present.plots"}
@@ -79,6 +83,7 @@ __all__ = [
     "StabilityMap",
     "Status",
     "SymbolicAttack",
+    "TableSummary",
     "UnsupportedModel",
     "Verdict",
     "Verification",
@@ -96,6 +101,7 @@ __all__ = [
     "robustness_radius",
     "save_model",
     "verify",
+    "verify_table",
     "write_report",
 ]
 

@@ -152,6 +152,12 @@ def same_file(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
+def file_stamp(file: Path) -> list[int]:
+    """The size of a file and the time of its last change: what tells, without reading it, that it is another one."""
+    found = os.stat(file)
+    return [found.st_size, found.st_mtime_ns]
+
+
 def _refusal(file: Path) -> str:
     """What makes a path no place to write to, whatever is written."""
     try:

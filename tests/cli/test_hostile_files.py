@@ -126,6 +126,13 @@ def saved(**arrays: Any) -> bytes:
     return file.getvalue()
 
 
+def parquet(**columns: Any) -> bytes:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file, use_dictionary=["zeros"])
+    return file.getvalue()
+
+
 def one_array() -> bytes:
     file = io.BytesIO()
     np.save(file, np.zeros((2, 3)))
@@ -160,6 +167,16 @@ BAD: dict[str, tuple[str, Callable[[], bytes | str], str]] = {
     "many rows": ("d.csv", lambda: "a,b,c,label\n" + "1,2,3,0\n" * 40_000, f"{LARGE}d.csv, with 32,768 rows and 4"),
     "a long line": ("d.csv", lambda: "a,b\n" + ",".join(["1" * 110_000] * 10), f"{LARGE}one line of d.csv takes"),
     "a long field": ("d.csv", lambda: f'a,b,c,label\n"{"y" * 200_000}",1,2,1\n', "not a CSV file: field larger"),
+    "many rows, packed": (
+        "d.parquet", lambda: parquet(zeros=np.zeros(10**6)), f"{LARGE}d.parquet, with 1,000,000 rows and 1 columns"
+    ),
+    "long text, packed": (
+        "d.parquet", lambda: parquet(text=["x" * 10**5] * 100), f"{LARGE}d.parquet, once it is unpacked, takes 10,00"
+    ),
+    "many columns, packed": (
+        "d.parquet", lambda: parquet(**{str(i): [] for i in range(1000)}), f"{LARGE}d.parquet, with 0 rows and 1,000 c"
+    ),
+    "half a file": ("d.parquet", lambda: parquet(a=[1], label=[1])[:-9], "d.parquet is not a Parquet file"),
     "no UTF-8": ("d.csv", lambda: b"a,b,c,label\n1,2,3,\xff\n", "d.csv is not a text file in UTF-8"),
 }  # fmt: skip
 

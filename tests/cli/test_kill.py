@@ -12,7 +12,7 @@ import pytest
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forks")
-@pytest.mark.parametrize("command", ["verify", "map", "reproduce"])
+@pytest.mark.parametrize("command", ["verify", "map", "reproduce", "stream"])
 def test_a_killed_command_leaves_something_to_go_on_from(command: str) -> None:
     # In a process of its own: forks of one that has threads are not safe.
     done = subprocess.run(

@@ -100,6 +100,7 @@ def _run(arguments: list[str] | None) -> int:
 OPTIONS = {
     "allow_pickle": "--allow-pickle",
     "budget": "--budget",
+    "chunk_rows": "--chunk-rows",
     "classes": "--classes",
     "max_boxes": "--max-boxes",
     "max_bytes": "--max-bytes",
@@ -118,8 +119,12 @@ WAYS_OUT = {
     "allow_pickle": "or use --allow-pickle if you trust the file",
     "attacker": "use treeproof verify, or --delta",
     "confirm": "leave --confirm out",
+    "drop": "name the label with --label and columns that are not features with --drop",
+    "labels": "--classes renames them",
     "max_bytes": "raise --max-bytes if you trust the file",
     "p": "for L0 use --l0",
+    "resume": "--resume goes on from them",
+    "values": "or leave the column out with --drop",
 }
 """What to do instead, where that differs from Python."""
 

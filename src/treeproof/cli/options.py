@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from treeproof import Attacker, Ensemble
-    from treeproof.cli.tables import Table
+    from treeproof.tables.chunks import RowFiles
+    from treeproof.tables.table import Matched, Table
 
 MAX_JOBS = 10_000
 """More workers than any machine runs."""
@@ -55,7 +56,7 @@ def model_options(command: F) -> F:
 def data_options(command: F) -> F:
     """Adds DATA, and which of its columns are what."""
     return _chain(
-        click.argument("data"),
+        click.argument("data", metavar="DATA"),
         click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
         click.option("--drop", default="", metavar="COL,…", help="Columns that are neither features nor the label."),
     )(command)
@@ -82,6 +83,16 @@ def jobs_option(command: F) -> F:
         show_default="all cores",
         metavar="N",
         help="How many workers.",
+    )(command)
+
+
+def chunk_rows_option(command: F) -> F:
+    """Adds how many rows are in memory at a time, where results are written in parts."""
+    return click.option(
+        "--chunk-rows",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="With a folder as --out: rows in memory at a time, for each worker (10,000).",
     )(command)
 
 
@@ -237,7 +248,7 @@ def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     import numpy as np
 
     if X is None:
-        raise InvalidInput("--relative needs data to take the ranges from")
+        raise InvalidInput("--relative needs data to take the ranges from; name them with --ranges")
     known = np.where(np.isnan(X), -np.inf, X).max(axis=0), np.where(np.isnan(X), np.inf, X).min(axis=0)
     with np.errstate(over="ignore"):  # such a range is infinite
         size = np.where(known[0] >= known[1], known[0] - known[1], 0.0)
@@ -306,10 +317,7 @@ class ModelRows(NamedTuple):
 
     table: Table
     X: npt.NDArray[np.float64]
-    ensemble: Ensemble
-    """The model, with the names of the file's columns if they go by position."""
-    by_position: bool
-    """Whether the file names its columns and the model does not, so that their order is all there is to go by."""
+    matched: Matched
 
 
 @dataclass(frozen=True)
@@ -321,21 +329,27 @@ class Source:
     drop: str
     max_bytes: int
 
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns that are neither features nor the label."""
+        return listed(self.drop)
+
+    def files(self, chunk_rows: int | None) -> RowFiles:
+        """The files that the name stands for, which may be a pattern, to be read in chunks."""
+        from treeproof.tables.chunks import CHUNK_ROWS, RowFiles
+
+        return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes)
+
     def rows(self, ensemble: Ensemble) -> ModelRows:
         """The rows of the file, in the order of the model's features."""
-        from treeproof.cli.tables import read_table
+        from treeproof.tables.readers import read_table
 
         table = read_table(self.file, self.max_bytes)
-        names = (self.label, *listed(self.drop))
-        leave_out = tuple(name for name in names if name in table.columns or name != self.label)
-        columns, known = table.columns_of(ensemble, leave_out)
-        by_position = table.named and not known
-        if by_position:
-            ensemble = replace(ensemble, feature_names=tuple(columns))
-        return ModelRows(table, ensemble.check_rows(table.rows(ensemble, leave_out)), ensemble, by_position)
+        matched = table.matched(ensemble, self.label, self.dropped)
+        return ModelRows(table, matched.ensemble.check_rows(table.numbers(matched.columns)), matched)
 
 
-def say_assumed(rows: ModelRows) -> None:
+def say_assumed(matched: Matched) -> None:
     """Says what the answer rests on besides the model and the data."""
-    if rows.by_position:
+    if matched.by_position:
         screen.say("columns    by position: the model does not name its features")

@@ -51,11 +51,13 @@ class Bounds:
     @classmethod
     def of(cls, outcomes: npt.NDArray[np.int8]) -> Bounds:
         """The share of proved rows; open ones may go either way. Like a mean, it is NaN for no rows."""
-        n = len(outcomes)
-        if n == 0:
-            return cls(math.nan, math.nan)
-        lower = int((outcomes == Outcome.PROVED).sum()) / n
-        return cls(lower, (n - int((outcomes == Outcome.REFUTED).sum())) / n)
+        proved, refuted = (int((outcomes == outcome).sum()) for outcome in (Outcome.PROVED, Outcome.REFUTED))
+        return cls.of_counts(len(outcomes), proved, refuted)
+
+    @classmethod
+    def of_counts(cls, n: int, proved: int, refuted: int) -> Bounds:
+        """The same, from the numbers of all rows, of those proved and of those refuted."""
+        return cls(proved / n, (n - refuted) / n) if n else cls(math.nan, math.nan)
 
     @property
     def exact(self) -> bool:

@@ -27,6 +27,9 @@ from treeproof.visible import visible
 MAX_WITNESSES, MAX_CHARACTERS = 5, 120
 """What a notebook shows at most: counterexamples, and characters of the attacker."""
 
+_WORDS = np.array([str(outcome) for outcome in Outcome], dtype=object)
+"""The word for each outcome."""
+
 
 @dataclass(frozen=True, eq=False)
 class Verification:
@@ -161,46 +164,41 @@ class Verification:
         """A pandas data frame with one line per row, indexed like the frame that was verified."""
         import pandas as pd
 
-        return pd.DataFrame(self._columns(), index=self.index)
+        return pd.DataFrame(self.to_columns(), index=self.index)
 
     def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
         """Writes the same table as a CSV file, without pandas.
 
         Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
         """
-        columns = self._columns()
+        columns = self.to_columns()
         lines = [list(columns), *zip(*columns.values(), strict=True)]
         write_whole(as_path(path), as_csv(lines, raw))
 
-    def _columns(self) -> dict[str, Any]:
+    def to_columns(self, *, moved: bool = True) -> dict[str, Any]:
+        """The columns of the same table, without pandas; `moved` says whether with the moves of counterexamples."""
         columns: dict[str, Any] = {
             "label": self.y,
             "predicted": self.predicted,
-            "stability": [str(Outcome(int(o))) for o in self.stability],
-            "robustness": [str(Outcome(int(o))) for o in self.robustness_outcomes],
+            "stability": _WORDS[self.stability].tolist(),
+            "robustness": _WORDS[self.robustness_outcomes].tolist(),
         }
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             title = "resilience" if len(self.epsilons) == 1 else f"resilience at {name.removeprefix('ε = ')}"
-            columns[title] = [str(Outcome(int(o))) for o in outcomes]
-        columns["moved"] = [self._moved(i) for i in range(len(self))]
+            columns[title] = _WORDS[outcomes].tolist()
+        if moved:
+            columns["moved"] = [self._moved(i) if found else "" for i, found in enumerate(self.has_witness.tolist())]
         return columns
 
     @property
     def names_of_epsilons(self) -> list[str]:
         """Short names of the neighbourhoods: those given, the number, or the position of one that has many."""
-        if self.epsilon_names is not None:
-            return [f"ε = {name}" for name in self.epsilon_names]
-        many = [k for k, epsilon in enumerate(self.epsilons) if not isinstance(epsilon, (int, float))]
-        return [
-            f"ε = {epsilon}" if k not in many else "ε per feature" if len(many) == 1 else f"ε{k + 1} per feature"
-            for k, epsilon in enumerate(self.epsilons)
-        ]
+        return names_of(self.epsilons, self.epsilon_names)
 
     def _moved(self, row: int) -> str:
-        """The witness's moves in words: `income 3.0 → 2.5`."""
+        """The moves of the row's witness in words: `income 3.0 → 2.5`."""
         witness = self.witness(row)
-        if witness is None:
-            return ""
+        assert witness is not None
         return ", ".join(f"{name} {before!r} → {after!r}" for name, (before, after) in witness.moved.items())
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -266,6 +264,17 @@ class Verification:
             witness.in_words(),
             witness.attacked_label,
         )
+
+
+def names_of(epsilons: Sequence[Any], given: Sequence[str] | None) -> list[str]:
+    """Short names of neighbourhoods: those given, the number, or the position of one that has many."""
+    if given is not None:
+        return [f"ε = {name}" for name in given]
+    many = [k for k, epsilon in enumerate(epsilons) if not isinstance(epsilon, (int, float))]
+    return [
+        f"ε = {epsilon}" if k not in many else "ε per feature" if len(many) == 1 else f"ε{k + 1} per feature"
+        for k, epsilon in enumerate(epsilons)
+    ]
 
 
 def _in_words(bounds: Bounds) -> tuple[str, str]:

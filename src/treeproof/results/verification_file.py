@@ -62,7 +62,7 @@ def content_of(result: Any) -> dict[str, Any]:
         "seconds": result.seconds,
         "interrupted": result.interrupted,
         "boxes": rows.boxes,
-        "epsilons": [_epsilon_to_json(epsilon) for epsilon in result.epsilons],
+        "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
         "label_dtype": np.result_type(*labels.values()).str,
         **{name: [_plain_label(label) for label in array.tolist()] for name, array in labels.items()},
@@ -168,7 +168,8 @@ def _list(values: Any, name: str, kinds: tuple[type, ...], length: int | None = 
     return values
 
 
-def _epsilon_to_json(epsilon: Any) -> Any:
+def epsilon_to_json(epsilon: Any) -> Any:
+    """A neighbourhood as JSON has it."""
     spec = PerFeature.of_numbers(epsilon, "epsilon", as_number)
     return spec.to_json(lambda number: None if math.isinf(number) else number)
 

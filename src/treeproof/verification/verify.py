@@ -21,7 +21,7 @@ from treeproof.results.verification import Verification
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.run.workers import run_tasks
+from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 from treeproof.threat.threat import Threat
@@ -32,10 +32,13 @@ from treeproof.verification.witnesses import shorten
 TASK_SECONDS = 0.5
 """About how long a task should take: until it ends, nobody else knows what it has decided."""
 
+MOST_ROWS = 256
+"""Rows per task, at most."""
+
 
 def _chunk(n: int) -> int:
     """Rows per task, at most: enough to keep overhead small, few enough for a smooth bar and a quick stop."""
-    return int(np.clip(n // 32, 16, 256))
+    return int(np.clip(n // 32, 16, MOST_ROWS))
 
 
 class _Pace:
@@ -116,7 +119,7 @@ def verify(
     """
     began = time.monotonic()
     asked = Request.of(model, X, y, attacker, voting)
-    given = _neighbourhoods(epsilon, epsilons)
+    given = neighbourhoods(epsilon, epsilons)
     bound = tuple(bind_epsilon(one, asked.ensemble) for one in given)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
@@ -152,6 +155,18 @@ def verify(
         return known(table, True)
 
 
+def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
+    """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
+    began = time.monotonic()
+    bound = tuple(bind_epsilon(one, asked.ensemble) for one in epsilons)
+    predicted = asked.ensemble.predict_index(asked.X)
+    table = RowTable.unknown(asked.X, predicted == asked.y, len(bound))
+    for rows in in_groups(len(table), MOST_ROWS):
+        task = _Task(asked.attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
+        table.take(rows, _decide_rows(asked.ensemble, task))
+    return _result(asked, predicted, epsilons, table, time.monotonic() - began, limits.interrupted)
+
+
 def _copy_of(table: RowTable) -> RowTable:
     """What is known now, whatever the table learns later."""
     names = ("stability", "resilience", "refuted", "epsilon_index", "neighbour", "attacked")
@@ -167,7 +182,7 @@ def _result(
     interrupted: bool,
 ) -> Verification:
     """The result, once every counterexample has been replayed."""
-    _replay_witnesses(asked.ensemble, table)
+    replay_witnesses(asked.ensemble, table)
     ensemble, classes = asked.ensemble, asked.ensemble.classes
     return Verification(
         rows=table,
@@ -186,7 +201,8 @@ def _result(
     )
 
 
-def _neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
+def neighbourhoods(epsilon: Any, epsilons: Any) -> tuple[Any, ...]:
+    """The neighbourhoods that a user asks about, in plain form."""
     if epsilon is not None and epsilons is not None:
         raise InvalidInput("give epsilon or epsilons, not both")
     if epsilons is None:
@@ -283,7 +299,7 @@ def _check_reach(ensemble: Ensemble, task: _Task, table: RowTable) -> None:
             )
 
 
-def _replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
+def replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
     """Replays every counterexample on the source model; one that does not flip it is a bug in treeproof."""
     rows = np.flatnonzero(table.has_witness)
     if not len(rows):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +15,7 @@ from treeproof.cli.options import (
     AttackerChoice,
     Source,
     attacker_options,
+    chunk_rows_option,
     data_options,
     jobs_option,
     load,
@@ -20,13 +24,19 @@ from treeproof.cli.options import (
     say_assumed,
 )
 from treeproof.cli.outputs import Outputs
+from treeproof.cli.stopping import postponed
 from treeproof.errors import InvalidInput
-from treeproof.files import write_whole
+from treeproof.files import file_stamp, write_whole
 from treeproof.results.csv_text import as_csv
+from treeproof.run.parts import Parts
+from treeproof.run.progress import progress_line
+from treeproof.tables.chunks import RowFiles
+from treeproof.tables.parquet_files import as_parquet
+from treeproof.tables.readers import read_table
 
 if TYPE_CHECKING:
-    from treeproof import Attacker, Ensemble
-    from treeproof.cli.tables import Table
+    from treeproof import Attacker, Ensemble, GuardedClassifier
+    from treeproof.tables.table import Matched, Table
 
 ABSTAIN = "abstain"
 
@@ -36,9 +46,16 @@ ABSTAIN = "abstain"
 @data_options
 @attacker_options
 @click.option("--map", "map_file", metavar="FILE", help="A map of the model; it comes with its attacker.")
-@click.option("--out", required=True, metavar="FILE", help="Where DATA goes as CSV, with one more column.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="PATH",
+    help="Where DATA goes with one more column: a CSV file; or a folder (with a slash), in parts of the kind of DATA.",
+)
 @click.option("--column", default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
 @raw_csv_option
+@chunk_rows_option
+@click.option("--resume", is_flag=True, help="Go on from what is already in the folder.")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row before abstaining.")
 @jobs_option
 def guard(
@@ -55,6 +72,8 @@ def guard(
     out: str,
     column: str,
     raw_csv: bool,
+    chunk_rows: int | None,
+    resume: bool,
     timeout: float | None,
     jobs: int,
     **attack: Any,
@@ -64,19 +83,24 @@ def guard(
     \b
     treeproof guard model.json new.csv --delta 0.05 --relative --ranges train.csv --out labelled.csv
     treeproof guard model.json new.csv --map model.tpm --out labelled.csv
+    treeproof guard model.json 'new/*.parquet' --delta 0.05 --out labelled/
     \f
     One parameter per option.
     """
     import treeproof as tp
 
     choice = AttackerChoice(**attack)
-    outputs = Outputs({"--out": out}, {"MODEL": model, "DATA": data, "--map": map_file, **choice.files})
-    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+    in_parts = out.endswith("/")
+    if not in_parts and (chunk_rows is not None or resume):
+        raise InvalidInput("--chunk-rows and --resume need a folder as --out; end it with a slash")
+    read = {"MODEL": model, "DATA": data, "--map": map_file, **choice.files}
+    outputs = Outputs({} if in_parts else {"--out": out}, read)
     source = Source(data, label, drop, max_bytes)
-    rows = source.rows(ensemble)
-    table, X, ensemble = rows.table, rows.X, rows.ensemble
-    if column in table.columns:
-        raise InvalidInput(f"{data} already has a column {column!r}; choose another name with --column")
+    rows = source.files(chunk_rows) if in_parts else read_table(data, max_bytes)
+    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+    matched = rows.matched(ensemble, label, source.dropped)
+    ensemble = matched.ensemble
+    _refuse_column(rows.heads if isinstance(rows, RowFiles) else [rows], column)
     smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
     if smap is not None and any(attack.values()):
         raise InvalidInput("a map comes with its attacker; leave out --map, or --delta and the like")
@@ -90,18 +114,15 @@ def guard(
         timeout=timeout,
         n_jobs=jobs,
     ).fit()
-    proved = guarded.is_proved(X)
-    predicted = ensemble.predict(X)
-    answers = [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
-    say_assumed(rows)
+    say_assumed(matched)
     screen.say(f"attacker   {screen.cut(attacker)}")
-    screen.say(f"answered   {int(proved.sum())} of {len(X)} rows, {proved.mean():.1%}; the others are {ABSTAIN!r}")
-    if label in table.columns:
-        right = predicted == table.labels(label, ensemble)
-        screen.say(f"accuracy   {right.mean():.3f} without the guard")
-        if proved.any():
-            screen.say(f"           {right[proved].mean():.3f} of the answers; no attack can turn one into another")
-    text = as_csv(_with_column(table, column, answers), raw_csv)
+    answers = _Answers(guarded, matched, label, column, raw_csv)
+    if isinstance(rows, RowFiles):
+        _write_parts(answers, rows, out, map_file, resume)
+        answers.show()
+        return
+    text = answers.as_csv(rows)
+    answers.show()
     outputs.save(out, lambda file: write_whole(file, text))
     outputs.finish()
 
@@ -113,6 +134,82 @@ def _attacker(choice: AttackerChoice, source: Source, ensemble: Ensemble) -> Att
             "--relative needs --ranges FILE here: the data, such as training data, to take the ranges from"
         )
     return choice.attacker(ensemble, choice.reference(source, ensemble, None))
+
+
+def _refuse_column(heads: list[Table], column: str) -> None:
+    for head in heads:
+        if column in head.columns:
+            raise InvalidInput(f"{head.source} already has a column {column!r}; choose another name with --column")
+
+
+class _Answers:
+    """Tables with one more column, and what is counted on the way."""
+
+    def __init__(self, guarded: GuardedClassifier, matched: Matched, label: str, column: str, raw: bool) -> None:
+        self.guarded, self.matched, self.label, self.column, self.raw = guarded, matched, label, column, raw
+        self.counts: Counter[str] = Counter()
+        """Sums over all tables so far."""
+
+    def of(self, table: Table) -> list[str]:
+        """The label of each row where it is proved, elsewhere that the guard abstains."""
+        ensemble = self.matched.ensemble
+        with table.counted_here():
+            X = ensemble.check_rows(table.numbers(self.matched.columns))
+        proved, predicted = self.guarded.is_proved(X), ensemble.predict(X)
+        self.counts.update(rows=len(X), answered=int(proved.sum()))
+        if self.label in table.columns:
+            right = predicted == table.labels(self.label, ensemble)
+            self.counts.update(labelled=len(X), right=int(right.sum()), right_answers=int(right[proved].sum()))
+        return [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
+
+    def as_csv(self, table: Table) -> str:
+        """The table with the answers, as CSV text."""
+        return as_csv(_with_column(table, self.column, self.of(table)), self.raw)
+
+    def show(self) -> None:
+        """Prints how many rows have an answer, and how many answers are right if there are labels."""
+        n, answered = self.counts["rows"], self.counts["answered"]
+        screen.say(f"answered   {answered} of {n} rows, {answered / n:.1%}; the others are {ABSTAIN!r}")
+        if self.counts["labelled"] == n:
+            screen.say(f"accuracy   {self.counts['right'] / n:.3f} without the guard")
+            if answered:
+                share = self.counts["right_answers"] / answered
+                screen.say(f"           {share:.3f} of the answers; no attack can turn one into another")
+
+
+def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | None, resume: bool) -> None:
+    """Writes the answers chunk by chunk; after Ctrl-C, chunks that are done stay."""
+    guarded = answers.guarded
+    question = {
+        "model": answers.matched.ensemble.fingerprint.hex(),
+        "attacker": json.loads(guarded.attacker.to_json()),
+        "map": None if map_file is None else file_stamp(Path(map_file)),
+        "set of files": files.sources,
+        "set of columns": [*answers.matched.columns, answers.label],
+        "chunk_rows": files.chunk_rows,
+        "--column or --raw-csv": [answers.column, answers.raw],
+    }
+    parts = Parts.open(out, question, resume)
+    # Whatever earlier runs counted counts, too.
+    answers.counts = parts.counts.copy()
+    try:
+        with progress_line(True, "guarding") as say:
+            for chunk in files.chunks(parts.has):
+                table, rows = chunk.load()
+                before = answers.counts.copy()
+                if rows is None:
+                    ending, content = ".csv", answers.as_csv(table).encode("utf-8", "backslashreplace")
+                else:
+                    ending, content = ".parquet", as_parquet({answers.column: answers.of(table)}, rows)
+                with postponed():
+                    parts.add(chunk.place, ending, content, dict(answers.counts - before))
+                say(f"{answers.counts['rows']:,} rows")
+            files.check_unchanged()
+            parts.finish()
+    except KeyboardInterrupt:
+        screen.say(f"stopped    after {parts.counts['rows']} rows; go on with the same command and --resume")
+        raise
+    screen.say(f"wrote      {out}")
 
 
 def _with_column(table: Table, name: str, values: list[str]) -> Iterator[Sequence[Any]]:

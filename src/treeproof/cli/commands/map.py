@@ -65,8 +65,8 @@ def map_command(
     read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X
     if read is not None:
-        ensemble = read.ensemble
-        say_assumed(read)
+        ensemble = read.matched.ensemble
+        say_assumed(read.matched)
     attacker = choice.attacker(ensemble, choice.reference(source, ensemble, rows))
     checkpoints = Checkpoints(Path(out))
     smap = tp.StabilityMap.build(

@@ -55,7 +55,7 @@ def train(
     One parameter per option.
     """
     import treeproof as tp
-    from treeproof.cli.tables import read_table
+    from treeproof.tables.readers import read_table
 
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"DATA": data, **choice.files})

@@ -13,6 +13,7 @@ from treeproof.cli.options import (
     AttackerChoice,
     Source,
     attacker_options,
+    chunk_rows_option,
     data_options,
     jobs_option,
     load,
@@ -26,12 +27,13 @@ from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
 from treeproof.results.markup import number
-from treeproof.results.verdicts import short
+from treeproof.results.table_summary import FORMATS
+from treeproof.results.verdicts import Bounds, short
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
-    from treeproof import Attacker, Verification
-    from treeproof.cli.options import ModelRows
+    from treeproof import Attacker, Ensemble, Verification
+    from treeproof.tables.table import Matched
 
 WITNESSES = 3
 """The number of counterexamples that are printed."""
@@ -49,7 +51,11 @@ WITNESSES = 3
 @click.option("--json", "json_file", metavar="FILE", help="Write every verdict and counterexample, exactly.")
 @click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
 @raw_csv_option
-@click.option("--resume", is_flag=True, help="Go on from what is already in the --json file.")
+@click.option("--out", metavar="FOLDER", help="Write verdicts in parts as they come: DATA may be larger than memory.")
+@chunk_rows_option
+@click.option("--format", "out_format", type=click.Choice(FORMATS), help="With --out: what is written; as DATA is.")
+@click.option("--witnesses", is_flag=True, help="With --out: write what counterexamples move.")
+@click.option("--resume", is_flag=True, help="Go on from what is already in the --json file, or in the --out folder.")
 @click.option(
     "--fail-under-robustness", type=float, metavar="X", help="Exit with 1 unless at least X of the rows are proved."
 )
@@ -72,6 +78,10 @@ def verify(
     json_file: str | None,
     csv_file: str | None,
     raw_csv: bool,
+    out: str | None,
+    chunk_rows: int | None,
+    out_format: str | None,
+    witnesses: bool,
     resume: bool,
     fail_under_robustness: float | None,
     fail_under_resilience: float | None,
@@ -82,6 +92,7 @@ def verify(
     \b
     treeproof verify model.json test.csv --label y --delta 0.05 --epsilon 0.01,0.02 --report report.html
     treeproof verify model.onnx test.parquet --label y --attacker attacker.json --fail-under-robustness 0.9
+    treeproof verify model.json 'rows/*.parquet' --label y --delta 0.05 --out verdicts
     \f
     One parameter per option. Long because of them: they take a third of the lines.
     """
@@ -92,14 +103,24 @@ def verify(
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
     outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files})
     source = Source(data, label, drop, max_bytes)
+    limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
+    writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
+    if out is not None:
+        _refuse(written, "needs all rows at once; leave it or --out out")
+        ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+        how = {**limits, **writing, "raw": raw_csv, "resume": resume}
+        shares = _verify_in_parts(ensemble, choice, source, epsilon, out, how)
+        _gate(shares, fail_under_robustness, fail_under_resilience)
+        return
+    _refuse({f"--{name.replace('_', '-')}": value for name, value in writing.items()}, "goes with --out")
     rows = source.rows(load(model, voting, classes, allow_pickle, confirm, max_bytes))
-    ensemble, y = rows.ensemble, rows.table.labels(label, rows.ensemble)
+    ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
-    _say_question(rows, data, attacker, choice)
+    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice)
     checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
@@ -107,10 +128,7 @@ def verify(
         y,
         attacker,
         epsilons=[one.value for one in around] or None,
-        timeout=timeout,
-        max_seconds=max_seconds,
-        n_jobs=jobs,
-        progress=True,
+        **limits,
         resume=_earlier(kept, max_bytes) if resume else None,
         checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
     )
@@ -127,7 +145,50 @@ def verify(
         page = tp.report_html(ensemble, result, n_jobs=jobs)
         outputs.save(report, lambda file: write_whole(file, page))
     outputs.finish()
-    _gate(result, fail_under_robustness, fail_under_resilience)
+    _gate(_shares(result), fail_under_robustness, fail_under_resilience)
+
+
+def _refuse(options: dict[str, Any], why: str) -> None:
+    """Refuses options that do not go with the others."""
+    for name, value in options.items():
+        if value:
+            raise InvalidInput(f"{name} {why}")
+
+
+def _verify_in_parts(
+    ensemble: Ensemble, choice: AttackerChoice, source: Source, epsilon: str | None, out: str, how: dict[str, Any]
+) -> list[tuple[str, Bounds]]:
+    """Verifies files of any size, writes the verdicts to a folder and returns what they add up to."""
+    import treeproof as tp
+
+    files = source.files(how["chunk_rows"])
+    matched = files.matched(ensemble, source.label, source.dropped)
+    reference = choice.reference(source, matched.ensemble, None)
+    attacker = choice.attacker(matched.ensemble, reference)
+    around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble)
+    _say_question(matched, f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}", attacker, choice)
+    summary = tp.verify_table(
+        matched.ensemble,
+        files.names,
+        attacker,
+        out=out,
+        label=source.label,
+        drop=source.dropped,
+        epsilons=[one.value for one in around] or None,
+        max_bytes=source.max_bytes,
+        **{**how, "chunk_rows": files.chunk_rows},
+    )
+    summary = replace(summary, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
+    shares = [("robust", summary.robustness)]
+    shares += list(zip(summary.names_of_epsilons, summary.resilience_by_epsilon, strict=True))
+    screen.say(f"wrote      {out}")
+    _show_measures(shares, summary.accuracy, summary.n_correct, summary.rows, summary.seconds)
+    if not summary.complete:
+        screen.say("stopped    before the last row; go on with the same command and --resume")
+    if summary.interrupted:
+        raise KeyboardInterrupt
+    # Of the rows that are left, none is proved and none is refuted.
+    return shares if summary.complete else [(name, Bounds(0.0, 1.0)) for name, _ in shares]
 
 
 def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
@@ -139,10 +200,10 @@ def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _say_question(rows: ModelRows, data: str, attacker: Attacker, choice: AttackerChoice) -> None:
-    screen.say(f"model      {rows.ensemble}")
-    screen.say(f"data       {data}: {len(rows.X)} rows")
-    say_assumed(rows)
+def _say_question(matched: Matched, data: str, attacker: Attacker, choice: AttackerChoice) -> None:
+    screen.say(f"model      {matched.ensemble}")
+    screen.say(f"data       {data}")
+    say_assumed(matched)
     screen.say(f"attacker   {_relative(choice) if choice.relative else screen.cut(attacker)}")
     screen.announce_compilation()
 
@@ -180,17 +241,8 @@ def _relative(choice: AttackerChoice) -> str:
 
 def show(result: Verification) -> None:
     """Prints the measures, the weakest features and the first counterexamples."""
-    from treeproof import Bounds
-
     n = len(result)
-    lines: list[tuple[Any, ...]] = [
-        ("accurate", f"{result.accuracy:.3f}", int(result.correct.sum()), "the model is right")
-    ]
-    lines.append(_line("robust", result.robustness, n, "… and stays right under every attack"))
-    for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
-        lines.append(_line(f"resilient, {name}", Bounds.of(outcomes), n, "… and so does everything near it"))
-    screen.say()
-    screen.table(f"{n} rows, {result.seconds:.2f} s", ("", "share", "rows", ""), lines)
+    _show_measures(_shares(result), result.accuracy, int(result.correct.sum()), n, result.seconds)
     weakest = _weakest(result)
     if weakest:
         screen.table(
@@ -203,7 +255,25 @@ def show(result: Verification) -> None:
         screen.say(f"           and {len(broken) - WITNESSES} more rows")
 
 
-def _line(name: str, bounds: Any, n: int, meaning: str) -> tuple[str, str, int | str, str]:
+def _shares(result: Verification) -> list[tuple[str, Bounds]]:
+    """Robustness, and then resilience in each neighbourhood, by its name."""
+    shares = [("robust", result.robustness)]
+    for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
+        shares.append((name, Bounds.of(outcomes)))
+    return shares
+
+
+def _show_measures(shares: list[tuple[str, Bounds]], accuracy: float, n_correct: int, n: int, seconds: float) -> None:
+    lines: list[tuple[Any, ...]] = [("accurate", f"{accuracy:.3f}", n_correct, "the model is right")]
+    (name, robustness), *resilience = shares
+    lines.append(_line(name, robustness, n, "… and stays right under every attack"))
+    for name, bounds in resilience:
+        lines.append(_line(f"resilient, {name}", bounds, n, "… and so does everything near it"))
+    screen.say()
+    screen.table(f"{n} rows, {seconds:.2f} s", ("", "share", "rows", ""), lines)
+
+
+def _line(name: str, bounds: Bounds, n: int, meaning: str) -> tuple[str, str, int | str, str]:
     if bounds.exact:
         return name, short(bounds), round(bounds.lower * n) if n else 0, meaning
     undecided = bounds.upper - bounds.lower
@@ -218,14 +288,9 @@ def _weakest(result: Verification, most: int = 5) -> list[tuple[str, int, str, s
     ]
 
 
-def _gate(result: Verification, robustness: float | None, resilience: float | None) -> None:
-    from treeproof import Bounds
-
-    measures = [("robustness", robustness, result.robustness)]
-    measures += [
-        (f"resilience at {name}", resilience, Bounds.of(outcomes))
-        for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True)
-    ]
+def _gate(shares: list[tuple[str, Bounds]], robustness: float | None, resilience: float | None) -> None:
+    measures = [("robustness", robustness, shares[0][1])]
+    measures += [(f"resilience at {name}", resilience, bounds) for name, bounds in shares[1:]]
     failed = [(name, least, share) for name, least, share in measures if least is not None and not share.lower >= least]
     for name, least, share in failed:
         screen.say(f"FAILED     {name} {short(share)} is not proved to be at least {least}")

@@ -11,8 +11,9 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
-from treeproof.cli import tables
-from treeproof.cli.tables import Table, read_table
+from treeproof.tables import csv_files
+from treeproof.tables.readers import read_table
+from treeproof.tables.table import Table
 
 X = np.array([[0.1, 2.0], [np.nextafter(0.1, 1), -3.5], [1e-300, 7.0], [0.25, 0.0]])
 Y = np.array([0, 1, 1, 0])
@@ -52,7 +53,7 @@ def test_columns_are_found_by_name_in_any_order_among_others(tmp_path: Path) -> 
     frame.to_csv(tmp_path / "d.csv", index=False)
     table = read_table(tmp_path / "d.csv")
     np.testing.assert_array_equal(table.rows(model(["age", "income"]), ("label",)), X)
-    with pytest.raises(tp.InvalidInput, match="3 feature columns, but the model takes 2.*--drop"):
+    with pytest.raises(tp.InvalidInput, match="3 feature columns, but the model takes 2.*drop="):
         table.rows(model(), ("label",))
     np.testing.assert_array_equal(table.rows(model(), ("label", "id")), X[:, ::-1])
 
@@ -87,7 +88,7 @@ def test_missing_values_become_nan(tmp_path: Path) -> None:
 
 
 def test_long_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "BLOCK", 3)
+    monkeypatch.setattr(csv_files, "BLOCK", 3)
     values = np.random.default_rng(0).normal(size=(10, 2))
     pd.DataFrame(values, columns=["a", "b"]).to_csv(tmp_path / "d.csv", index=False)
     np.testing.assert_array_equal(read_table(tmp_path / "d.csv").rows(model()), values)
@@ -119,6 +120,30 @@ def test_bad_files_are_refused_in_one_line(name: str, content: bytes | None, mes
     with pytest.raises(tp.InvalidInput, match=message) as caught:
         read_table(tmp_path / name).rows(model())
     assert "\n" not in str(caught.value)
+
+
+def test_types_of_parquet_columns(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+            "narrow": np.array([0.1, 2, np.nan], dtype=np.float32),
+            "truth": pd.array([True, None, False], dtype="boolean"),
+            "category": pd.Categorical(["b", None, "a"]),
+            "date": pd.to_datetime(["2024-01-01"] * 3),
+        },
+        index=pd.Index([5, 6, 7], name="key"),
+    )
+    frame.to_parquet(tmp_path / "d.parquet")
+    table = read_table(tmp_path / "d.parquet")
+    assert list(table.columns) == list(frame.columns)
+    numbers = table.numbers(["whole", "narrow", "truth"])
+    np.testing.assert_array_equal(numbers, [[1, np.float32(0.1), 1], [np.nan, 2, np.nan], [3, np.nan, 0]])
+    assert table.columns["category"].tolist() == ["b", None, "a"]
+    with pytest.raises(tp.InvalidInput, match=r"row 1, column 'category': the label is missing"):
+        table.labels("category")
+    with pytest.raises(tp.InvalidInput, match="column 'date': datetime64.* is not a type of numbers"):
+        table.numbers(["date"])
 
 
 def test_a_label_column_that_is_not_there(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""CSV files: whole, or a number of rows at a time."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.files import check_bytes
+from treeproof.tables.table import Table, check_names, check_shape
+
+BLOCK = 4096
+"""The number of lines that are kept as text at a time, where nobody asks for another number."""
+
+Lines = list[list[str]]
+
+
+class _Lines:
+    """The lines of a text file; one that could have more columns than fit is refused before it is taken apart."""
+
+    def __init__(self, file: Path, text: IO[str], delimiter: str, max_bytes: int) -> None:
+        self.file, self.text, self.delimiter, self.max_bytes = file, text, delimiter, max_bytes
+        self.columns = 0
+        """What the record being read can have; it may go over several lines. Whoever has read it sets this to 0."""
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self.text.readline(self.max_bytes + 1):
+            check_bytes(f"one line of {self.file}", len(line), self.max_bytes)
+            self.columns += 1 + line.count(self.delimiter)
+            check_shape(self.file, 1, self.columns, self.max_bytes)
+            yield line
+
+
+class CsvFile:
+    """An open CSV file: the names of its columns, and then its rows, once."""
+
+    def __init__(self, file: Path, text: IO[str], max_bytes: int) -> None:
+        self.file, self.max_bytes = file, max_bytes
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+        self._source = _Lines(file, text, delimiter, max_bytes)
+        self._lines = csv.reader(self._source, delimiter=delimiter)
+        self.names: list[str] = next(self._lines, [])
+        self._source.columns = 0
+        check_names(file, self.names)
+        if len(self.names) == 1 and (";" in self.names[0] or "\t" in self.names[0]):
+            raise InvalidInput(
+                f"{file} seems to be separated by semicolons or tabs; save it with commas, or tabs as .tsv"
+            )
+
+    def blocks(self, size: int) -> Iterator[Lines]:
+        """The rows as text, so many at a time; the last block may be smaller."""
+        block: Lines = []
+        for number, line in enumerate(self._lines, start=2):
+            self._source.columns = 0
+            if not line:
+                continue
+            if len(line) != len(self.names):
+                raise InvalidInput(
+                    f"{self.file}, line {number}: {len(line)} values in a table of {len(self.names)} columns"
+                )
+            block.append(line)
+            if len(block) == size:
+                yield block
+                block = []
+        if block:
+            yield block
+
+    def table(self, lines: Lines, first_row: int) -> Table:
+        """These lines as columns."""
+        columns = dict(zip(self.names, _columns(lines), strict=True))
+        return Table(str(self.file), columns, True, first_row)
+
+
+@contextmanager
+def open_csv(file: Path, max_bytes: int) -> Iterator[CsvFile]:
+    """The file, open inside `with`; what is wrong with its text is InvalidInput there."""
+    try:
+        with open(file, newline="", encoding="utf-8-sig") as text:
+            yield CsvFile(file, text, max_bytes)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{file} is not a text file in UTF-8") from None
+    except csv.Error as error:
+        raise InvalidInput(f"{file} is not a CSV file: {error}") from None
+
+
+def read_csv(file: Path, max_bytes: int) -> Table:
+    """The whole table of a CSV file."""
+    with open_csv(file, max_bytes) as opened:
+        blocks: list[list[npt.NDArray[Any]]] = [[np.empty(0)] for _ in opened.names]
+        n_rows = 0
+        for lines in opened.blocks(BLOCK):
+            n_rows += len(lines)
+            check_shape(file, n_rows, len(opened.names), max_bytes)
+            for parts, column in zip(blocks, _columns(lines), strict=True):
+                parts.append(column)
+        return Table(
+            str(file), {name: np.concatenate(parts) for name, parts in zip(opened.names, blocks, strict=True)}, True
+        )
+
+
+def _columns(lines: Lines) -> Iterator[npt.NDArray[Any]]:
+    """The columns of some lines, as numbers where possible: text takes ten times the memory."""
+    for values in zip(*lines, strict=True):
+        try:
+            yield np.array(values, dtype=np.float64)
+        except ValueError:  # noqa: PERF203 (once per block and column)
+            yield np.array(values, dtype=object)

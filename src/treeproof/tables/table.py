@@ -1,0 +1,240 @@
+"""Rows of a file as columns: which of them a model takes, as doubles, and which holds the labels."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.files import check_bytes
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+
+NUMBERED = re.compile(r"(f|x|column_?|feature_?)?\d+", re.IGNORECASE)
+"""Names that libraries make up for features without names."""
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
+"""What stands for a missing value in a text file, in lower case."""
+
+COLUMN_BYTES = 1024
+"""What a column takes beside its values: its name, and its arrays while they are read."""
+
+
+class Matched(NamedTuple):
+    """What a model makes of the columns of a file."""
+
+    columns: list[str]
+    """The columns in the order of the model's features."""
+    ensemble: Ensemble
+    """The model, with the names of the columns if they go by position."""
+    by_position: bool
+    """Whether the file names its columns and the model does not, so that their order is all there is to go by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a file: as numbers if all values of a column are numbers, else as the file has them."""
+
+    source: str
+    columns: dict[str, npt.NDArray[Any]]
+    named: bool
+    """Whether the file names its columns; if not, they are "0", "1", …, and the label is "label"."""
+    first_row: int = 0
+    """The number in the file of the first row here."""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def features(self, leave_out: tuple[str, ...] = ()) -> tuple[FloatArray, list[str]]:
+        """All columns except those to leave out, as doubles, and their names."""
+        names = self._all_but(leave_out)
+        if not names:
+            raise InvalidInput(f"{self.source} has no feature columns besides {listed(list(leave_out))}")
+        rows = np.column_stack([self._numbers(name) for name in names])
+        for row, f in np.argwhere(~np.isfinite(rows))[:1].tolist():
+            raise InvalidInput(f"{self._place(row, names[f])}: {rows[row, f]} cannot be trained on; leave the row out")
+        return rows, names
+
+    def rows(self, ensemble: Ensemble, leave_out: tuple[str, ...] = ()) -> FloatArray:
+        """The model's features as doubles: by name if both have names, else all columns except those to leave out."""
+        columns, _ = self._columns_of(ensemble, leave_out)
+        return self.numbers(columns)
+
+    def numbers(self, columns: list[str]) -> FloatArray:
+        """These columns as doubles, side by side."""
+        return np.column_stack([self._numbers(name) for name in columns]) if columns else np.empty((len(self), 0))
+
+    def matched(self, ensemble: Ensemble, label: str, drop: tuple[str, ...] = ()) -> Matched:
+        """The columns for a model, besides the label, which need not be there, and those to drop, which must."""
+        leave_out = (*drop, label) if label in self.columns else drop
+        columns, known = self._columns_of(ensemble, leave_out)
+        by_position = self.named and not known
+        named = replace(ensemble, feature_names=tuple(columns)) if by_position else ensemble
+        return Matched(columns, named, by_position)
+
+    def _columns_of(self, ensemble: Ensemble, leave_out: tuple[str, ...]) -> tuple[list[str], bool]:
+        """The columns in the order of the model's features, and whether names told which is which."""
+        free = self._all_but(leave_out)
+        known = ensemble.feature_names is not None and self.named and not self._numbers_only(ensemble, free)
+        columns = self._by_name(ensemble, free) if known else free
+        if len(columns) != ensemble.n_features:
+            raise InvalidInput(
+                f"{self.source} has {len(columns)} feature columns, but the model takes {ensemble.n_features}",
+                argument="drop",
+                way_out="name the label with label= and columns that are not features with drop=",
+            )
+        return columns, known
+
+    def _all_but(self, leave_out: tuple[str, ...]) -> list[str]:
+        for name in leave_out:
+            self.column(name)
+        return [name for name in self.columns if name not in leave_out]
+
+    def _numbers_only(self, ensemble: Ensemble, free: list[str]) -> bool:
+        """Whether the model's names are made up for columns without one, and say nothing about the file's."""
+        names = ensemble.feature_names or ()
+        return all(NUMBERED.fullmatch(name) for name in names) and not set(names) & set(free)
+
+    def _by_name(self, ensemble: Ensemble, free: list[str]) -> list[str]:
+        spelled = {ensemble.own_spelling(name): name for name in free} | {name: name for name in free}
+        for name in ensemble.feature_names or ():
+            if name not in spelled:
+                raise InvalidInput(f"{self.source} has no column {name!r}, which the model was trained with")
+        return [spelled[name] for name in ensemble.feature_names or ()]
+
+    def labels(self, column: str, ensemble: Ensemble | None = None) -> npt.NDArray[Any]:
+        """The labels; with a model, as that model writes them (1 for the text "1.0")."""
+        values = self.column(column)
+        if values.dtype.kind not in "biufOU":
+            raise InvalidInput(f"{self.source}, column {column!r}: {values.dtype} is not a type of labels")
+        for row, value in enumerate(values.tolist() if values.dtype.kind == "O" else ()):
+            if not isinstance(value, Hashable):
+                raise InvalidInput(f"{self._place(row, column)}: {value!r} is not a label")
+        if ensemble is None:
+            return self._new_labels(column, plain_labels(values))
+        known: dict[Any, Any] = {}
+        for label in ensemble.classes.tolist():
+            known |= {label: label, _as_written(label): label}
+        out = []
+        for row, value in enumerate(values.tolist()):
+            label = known[value] if value in known else known.get(_as_written(value))
+            if label is None and (value is None or str(value).strip().lower() in MISSING):
+                raise InvalidInput(f"{self._place(row, column)}: the label is missing")
+            if label is None:
+                raise InvalidInput(
+                    f"{self._place(row, column)}: the model does not know the label {value!r}; "
+                    f"it predicts {', '.join(map(repr, ensemble.classes.tolist()))}",
+                    argument="labels",
+                    way_out="with_classes renames them",
+                )
+            out.append(label)
+        return np.array(out, dtype=ensemble.classes.dtype)
+
+    def _new_labels(self, column: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Labels that no model knows yet: whole numbers or text, and none of them missing."""
+        if values.dtype.kind in "biu":
+            return values
+        for row, value in enumerate(values.tolist()):
+            if value == "" if isinstance(value, str) else str(value).lower() in MISSING:
+                raise InvalidInput(f"{self._place(row, column)}: the label is missing")
+            if values.dtype.kind == "f":
+                raise InvalidInput(
+                    f"{self._place(row, column)}: {value!r} is not a label where labels are not all "
+                    "whole numbers; name the classes"
+                )
+        return np.array([_as_written(value) for value in values.tolist()])
+
+    @contextmanager
+    def counted_here(self) -> Iterator[None]:
+        """Inside `with`, a message that counts rows from the first one here says so."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise InvalidInput(f"{self.source}, counted from row {self.first_row}: {error}") from None
+
+    def _place(self, row: int, column: str) -> str:
+        """Where a value stands, for messages."""
+        return f"{self.source}, row {self.first_row + row}, column {column!r}"
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """The values of a column, or InvalidInput with the columns that there are."""
+        if name not in self.columns:
+            raise InvalidInput(f"{self.source} has no column {name!r}; it has {listed(list(self.columns))}")
+        return self.columns[name]
+
+    def _numbers(self, name: str) -> FloatArray:
+        values = self.columns[name]
+        if values.dtype.kind in "biuf":
+            return values.astype(np.float64)
+        if values.dtype.kind not in "OUS":
+            raise InvalidInput(f"{self.source}, column {name!r}: {values.dtype} is not a type of numbers")
+        try:
+            return values.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            return np.array([self._number(value, row, name) for row, value in enumerate(values.tolist())])
+
+    def _number(self, value: Any, row: int, column: str) -> float:
+        if value is None or str(value).strip().lower() in MISSING:
+            return math.nan
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInput(
+                f"{self._place(row, column)}: {value!r} is not a number; encode it as the model was trained",
+                argument="values",
+                way_out="or leave the column out with drop=",
+            ) from None
+
+
+def check_shape(file: Path, n_rows: int, n_columns: int, max_bytes: int) -> None:
+    """Refuses a table of this size, which may be large although it has no rows."""
+    size = n_columns * (8 * n_rows + COLUMN_BYTES)
+    check_bytes(f"{file}, with {n_rows:,} rows and {n_columns:,} columns,", size, max_bytes)
+
+
+def check_names(file: Path, names: list[str]) -> None:
+    """Refuses a table with two columns of the same name."""
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise InvalidInput(f"{file} has two columns named {name!r}; rename one")
+
+
+def plain_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels that are whole numbers as integers, however they are written."""
+    if values.dtype.kind in "iu":
+        return values
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return values
+    whole = (np.abs(numbers) < 2**53).all() and (numbers == np.rint(numbers)).all()
+    return numbers.astype(np.int64) if whole else values
+
+
+def _as_written(label: Any) -> Any:
+    """A label in a form in which 1, 1.0 and "1" are the same."""
+    text = str(label).strip()
+    if isinstance(label, bool) or text in ("True", "False"):
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if not math.isfinite(number):
+        return text
+    return str(int(number)) if number == int(number) else str(number)
+
+
+def listed(names: list[str], most: int = 12) -> str:
+    """The first few names, for messages."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
