@@ -11,6 +11,7 @@ Ends with exit code 1 at the first mismatch, which it describes in full.
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
 import sys
@@ -19,11 +20,13 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import treeproof as tp
+from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.fast_oracle import FastOracle, TooManyPairs
 from tests.support.random_blocks import Block, Point, block
@@ -80,9 +83,43 @@ def check_block(asked: Block, through_verify: bool = True) -> Counter[str]:
             counts["cases"] += 1
             counts[expected.name.lower()] += 1
             counts["with a neighbourhood"] += any(e > 0 for e in eps)
+    counts["cheapest attacks"] += _check_cheapest(asked, attacker, local)
     if through_verify:
         counts["rows of verify()"] += _check_verify(asked, attacker, stable[zero], stable)
     return counts
+
+
+def _check_cheapest(asked: Block, attacker: tp.Attacker, local: Local) -> int:
+    """The price of the cheapest attack on a few rows, by all attacks that there are."""
+    ensemble, done = asked.ensemble, 0
+    if asked.attacker.p is not None and asked.attacker.radius == 0:
+        return 0  # it may not touch anything
+    rows = np.array(asked.rows[:4])
+    outcome, attacked = local.cheapest(rows, within=False)
+    for row, x in enumerate(asked.rows[:4]):
+        try:
+            expected = oracles.cheapest(ensemble, asked.attacker, x)
+        except NotImplementedError:
+            continue
+        if asked.attacker.p is not None and not Fraction(2) ** -899 < expected < Fraction(2) ** 899:
+            assert outcome[row] == Outcome.UNKNOWN or expected == math.inf
+            continue
+        assert outcome[row] == Outcome.PROVED, f"cheapest, x={x!r}: not decided"
+        moved = [f for f in range(len(x)) if attacked[row, f] != x[f] and not math.isnan(x[f])]
+        label = ensemble.predict_index([x])[0]
+        if not moved:
+            assert expected == math.inf, f"cheapest, x={x!r}: none, expected {expected}"
+        elif asked.attacker.p is None:
+            got = sum(asked.attacker.costs[f] for f in moved)
+            assert got == expected, f"cheapest, x={x!r}: {attacked[row]!r} costs {got}, expected {expected}"
+        else:
+            price = sum(abs(Fraction(float(attacked[row, f])) - Fraction(x[f])) ** asked.attacker.p for f in moved)
+            assert expected <= price <= expected * (1 + Fraction(1, 10**12)), (
+                f"cheapest, x={x!r}: {attacked[row]!r} costs {float(price)}, expected {float(expected)}"
+            )
+        assert not moved or ensemble.predict_index(attacked[[row]])[0] != label
+        done += 1
+    return done
 
 
 def _truth(oracle: FastOracle, x: Point, eps: Point) -> bool | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         resilience_scorer,
         robust_accuracy_scorer,
     )
+    from treeproof.verification.cheapest import CheapestAttacks, cheapest_attack
     from treeproof.verification.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
     from treeproof.verification.table import verify_table
     from treeproof.verification.verify import verify
@@ -36,6 +37,7 @@ _HOMES = {
     "Analysis": "symbolic",
     "Attacker": "threat.attacker",
     "Bounds": "results.verdicts",
+    "CheapestAttacks": "verification.cheapest",
     "Ensemble": "model.ensemble",
     "GuardedClassifier": "guard",
     "InvalidInput": "errors",
@@ -53,6 +55,7 @@ _HOMES = {
     "Verification": "results.verification",
     "Witness": "results.verdicts",
     "analyze": "symbolic",
+    "cheapest_attack": "verification.cheapest",
     "from_model": "importers",
     "load_model": "importers",
     "report_html": "present.report",
@@ -72,6 +75,7 @@ __all__ = [
     "Analysis",
     "Attacker",
     "Bounds",
+    "CheapestAttacks",
     "Ensemble",
     "GuardedClassifier",
     "InvalidInput",
@@ -89,6 +93,7 @@ __all__ = [
     "Verification",
     "Witness",
     "analyze",
+    "cheapest_attack",
     "check",
     "from_model",
     "load_model",

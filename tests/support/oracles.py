@@ -14,9 +14,10 @@ w with these cells exist within the budget" is: the least cost per feature and p
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -299,6 +300,23 @@ def attacks(
             if paid + move.cost <= attacker.limit
         ]
     return [(z, w) for z, w, _ in pairs]
+
+
+def cheapest(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float]) -> Cost | float:
+    """The least that another label than x's costs, whatever the budget or radius; infinite if none can be had."""
+    rich = replace(attacker, budget=None, radius=math.inf)
+    options = [moves(ensemble, rich, x, [0.0] * ensemble.n_features, f) for f in range(ensemble.n_features)]
+    if math.prod(map(len, options)) > 10 * MAX_ENUMERATED:
+        raise NotImplementedError
+    label = predict(ensemble, x)
+    return min(
+        (
+            sum(move.cost for move in chosen)
+            for chosen in itertools.product(*options)
+            if label_of_cells(ensemble, tuple(move.w for move in chosen)) != label
+        ),
+        default=math.inf,
+    )
 
 
 # --- the properties ----------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Where compiled code is kept, and how damage to it is noticed.
 
 numba refuses to compile where it finds no folder to write to, and believes whatever it finds in its files. Here, every
-file begins with the checksum of the rest: one that does not fit is compiled again. Where there is no other place, the
+file begins with the checksum of the rest: one that does not fit is compiled again. numba also looks only at the file
+that a function stands in, and not at those of the functions that it calls; here code is only as good as all the
+kernels that it was compiled with. Where there is no other place, the
 temporary folder is used, and if that cannot be written either, code is compiled in every process.
 """
 
@@ -58,14 +60,22 @@ class CheckedCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, _sources())
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
         except OSError as error:
             _warn_once(f"compiled code cannot be kept in {self._cache_path}: {error.strerror}")
+
+
+@cache
+def _sources() -> str:
+    """A checksum of the text of all kernels."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def cache_of(function: Any) -> Any:

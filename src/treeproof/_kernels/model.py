@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import borrowing
+from treeproof._kernels.jit import borrowing, tiny
 from treeproof._kernels.walk import decide
 
 LEAF = -1
@@ -79,6 +79,32 @@ class Exact(NamedTuple):
     steepness: Any
 
 
+# What a test is, and the only place that says so: a set of cells that go left. Today it is always those up to a cut.
+
+LAST_CELL = np.int64(2**31 - 1)
+
+
+@tiny
+def goes_left(node, cell):
+    """Whether a test sends a cell (NaN: -1) to the left."""
+    return node.nan_left if cell < 0 else cell <= node.cut
+
+
+@tiny
+def same_until(node, cell):
+    """The last cell of those from `cell` on that all go the same way as it does."""
+    return np.int64(node.cut) if cell <= node.cut else LAST_CELL
+
+
+@borrowing
+def leaf_of_cells(model, root, cells):
+    """The leaf of a tree that cells lead to."""
+    node = model.nodes[root]
+    while node.feature != LEAF:
+        node = model.nodes[node.left if goes_left(node, cells[node.feature]) else node.right]
+    return node.leaf
+
+
 @borrowing
 def label_of_cells(model, exact, cells, scores):
     """The class index of every row with these cells (NaN: -1); `scores` (n_scores,) is scratch in the right dtype."""
@@ -86,13 +112,9 @@ def label_of_cells(model, exact, cells, scores):
     for k in range(n_scores):
         scores[k] = 0 if exact.base_last else exact.base[k]
     for t in range(model.roots.shape[0]):
-        node = model.nodes[model.roots[t]]
-        while node.feature != LEAF:
-            c = cells[node.feature]
-            goes_left = node.nan_left if c < 0 else c <= node.cut
-            node = model.nodes[node.left if goes_left else node.right]
+        leaf = leaf_of_cells(model, model.roots[t], cells)
         for k in range(n_scores):
-            scores[k] += exact.leaf_scores[node.leaf, k]
+            scores[k] += exact.leaf_scores[leaf, k]
     for k in range(n_scores):
         scores[k] = scores[k] / exact.divisor
         if exact.base_last:

@@ -94,7 +94,7 @@ def announce_compilation() -> None:
 
     folders = [Path(folder, "search", "__pycache__") for folder in _kernels.__path__]
     if os.environ.get("NUMBA_CACHE_DIR") is None and not any(
-        any(folder.glob("rows.search_rows*.nbc")) for folder in folders
+        any(folder.glob("rows.race_rows*.nbc")) for folder in folders
     ):
         print("compiling the search, once: about half a minute", file=sys.stderr, flush=True)  # noqa: T201
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,22 @@ from treeproof.run.watch import watched
 from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
 
+NO_CELL = -2
+"""Stands in place of cells where there is no counterexample."""
+
 MAX_BUDGET = 1e307
 """Of an Lp attacker, so that no sum of prices overflows; prices are at most 1e299."""
+
+
+SMALLEST_PRICE, LARGEST_PRICE = 2.0**-900, 2.0**900
+"""Between these, sums of powers of distances are exact but for rounding."""
+
+FEW_CLASSES = 3
+"""Toward how many classes the first hunt goes."""
+EFFORTS = ((1, 4), (8, 16), (64, 48))
+"""How many regions are balanced in each race, and how wide the hunt after that is."""
+MOST_KNOWN = 32
+"""How many counterexamples of other rows are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +65,14 @@ class Local:
 
     patience = 300
     """Boxes after which a row counts as hard and is searched with costlier, tighter bounds."""
+    max_looks = 2**62
+    """How often a call may look at the clock; tests end searches everywhere with it."""
 
     def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> None:
         self.ensemble = ensemble
         self.threat = threat
         self.limits = limits or Limits()
-        self.boxes = 0
+        self.boxes = self.looks = 0
         self._start = ensemble.grid.start
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
@@ -94,6 +111,32 @@ class Local:
         """
         none = np.empty((0, self._start[-1]))
         return self._run(X, X, X, self.ensemble.predict_index(X), none, unaffordable, reach, budget)
+
+    def cheapest(self, X: FloatArray, within: bool) -> tuple[npt.NDArray[np.int8], FloatArray]:
+        """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
+
+        PROVED: there is none that is cheaper, or none at all, and the row is unchanged. Otherwise time was up. Where
+        prices are not whole numbers, the next ones may be cheaper by less than a share of `TRACE`.
+        """
+        threat, reach, budget = self.threat, None, None
+        if not within and threat.power is None:
+            budget = float(threat.cost.sum())
+        elif not within:
+            touchable = threat.high > 0
+            reach = np.where(touchable, threat.domain_low, X), np.where(touchable, threat.domain_high, X)
+            budget = MAX_BUDGET
+        none = np.empty((0, self._start[-1]))
+        labels = self.ensemble.predict_index(X)
+        status, cells = self._run(X, X, X, labels, none, None, reach, budget, cheapest=True)
+        found = cells[:, 0] != NO_CELL
+        attacked = X.copy()
+        attacked[found] = self._doubles(X[found], X[found], X[found], cells[found])[1]
+        if threat.power is not None:
+            with np.errstate(over="ignore", under="ignore"):
+                price = np.nansum(np.abs(attacked - X) ** threat.power, axis=1)
+            # Powers of such distances are not normal doubles, and cannot be compared.
+            status[found & ~((price > SMALLEST_PRICE) & (price < LARGEST_PRICE))] = Outcome.UNKNOWN
+        return status.astype(np.int8), attacked
 
     def _settle(self, x: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray, attacked: FloatArray) -> int:
         """Decides a box whose reach holds two labels, by splitting it where no attack leads across.
@@ -210,15 +253,21 @@ class Local:
         unaffordable: npt.NDArray[np.int32] | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
         budget: float | None = None,
+        cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        from treeproof._kernels.search.rows import REACH, Prices, search_rows
+        """Outcomes and cells. One parameter per part of the question."""
+        from treeproof._kernels.search.asked import REACH, Asked, Found, Prices, Watch
 
         n, threat, grid = len(low), self.threat, self.ensemble.grid
-        status = np.full(n, Outcome.UNKNOWN, dtype=np.int64)
-        cells = np.zeros(low.shape, dtype=np.int32)
-        counts = np.zeros(n, dtype=np.int64)
+        found = Found(
+            np.full(n, Outcome.UNKNOWN, dtype=np.int64),
+            np.zeros(low.shape, dtype=np.int32),
+            np.full(n, np.inf),
+            np.zeros(n, dtype=np.int64),
+            np.ones((n, self.ensemble.n_classes), dtype=np.bool_),
+        )
         if n == 0:
-            return status, cells
+            return found.status, found.cells
         reach_low, reach_high = threat.reach(low, high) if reach is None else reach
         some = reach_low <= reach_high
         reachable = np.empty(low.shape, dtype=REACH)
@@ -243,44 +292,93 @@ class Local:
             self._highest,
             table,
             budget,
-            self._limited,
+            self._limited or cheapest,
         )
         if unaffordable is None:
             unaffordable = np.empty((0, low.shape[1]), dtype=np.int32)
+        asked = Asked(reachable, prices, labels, unaffordable, cheapest)
+        self._watched(lambda stop, progress: self._decide_rows(asked, found, Watch(stop, progress)))
+        self.boxes += int(found.boxes.sum())
+        if cheapest:
+            # A search that is done has proved that nothing is cheaper than what it found, if it found anything.
+            cells = np.where(np.isfinite(found.price)[:, None], found.cells, np.int32(NO_CELL))
+            return found.status, cells
+        return found.status, found.cells
+
+    def _decide_rows(self, asked: Any, found: Any, watch: Any) -> None:
+        """Easy rows first; what is costly to compute, and to compile, is for those that are left."""
+        from treeproof._kernels.search.asked import HARD
+
         model, exact = self.ensemble.compiled
+        found.status[:] = HARD
 
-        def work(stop: npt.NDArray[np.int64], progress: npt.NDArray[np.int64]) -> None:
-            search_rows(
-                model, exact, reachable, prices, labels, unaffordable, self.patience, stop, progress, status, cells,
-                counts,
-            )  # fmt: skip
+        def run(kernel: Any, *effort: int) -> None:
+            """Has a kernel search the rows that are left."""
+            rows = np.flatnonzero(found.status == HARD)
+            if len(rows):
+                kernel(model, exact, asked, found, watch, rows, *effort)
 
-        self._watched(work)
-        self.boxes += int(counts.sum())
-        return status, cells
+        if not asked.prices.limited:
+            from treeproof._kernels.search.rows import race_rows
+
+            run(race_rows, self.patience)
+        else:
+            from treeproof._kernels.search.spend import spend_rows
+
+            self._hunt(asked, found, watch, 1, FEW_CLASSES)
+            run(spend_rows, self.patience // 4)
+        if HARD in found.status:
+            from treeproof._kernels.search.divide import divide_rows
+
+            if asked.prices.limited:
+                # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
+                flat = asked.prices.power == 0
+                for regions, width in EFFORTS:
+                    # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
+                    run(*((spend_rows, self.patience * regions) if flat else (divide_rows, self.patience, regions)))
+                    self._hunt(asked, found, watch, width, self.ensemble.n_classes)
+            run(divide_rows, self.patience, 2**62)
+        found.status[found.status == HARD] = Outcome.UNKNOWN
+
+    def _hunt(self, asked: Any, found: Any, watch: Any, width: int, most: int) -> None:
+        """Hunts for counterexamples with a beam of this width, toward so many classes, after trying those of others."""
+        from treeproof._kernels.search.asked import HARD
+
+        rows = np.flatnonzero(found.status == HARD)
+        if not len(rows):
+            return
+        from treeproof._kernels.search.hunt import hunt_rows
+
+        broken = np.flatnonzero(found.status == Outcome.REFUTED)[-MOST_KNOWN:]
+        moved = found.cells[broken] != asked.reach["own"][broken]
+        known = np.where(moved, found.cells[broken], np.int32(-1))
+        hunt_rows(*self.ensemble.compiled, asked, found, watch, rows, known, width, most)
 
     def _watched(self, work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None]) -> None:
         """Runs compiled work on rows within the limits.
 
-        `work` gets two cells of shared memory: it writes the row under way into the second, and gives that row up when
-        the first holds its number, or everything when that is negative.
+        `work` gets shared memory: it writes the row under way into the second array, and gives that row up when the
+        first holds its number, or everything when that is negative. It may come back to a row.
         """
         limits = self.limits
         if limits.is_over():
             return
-        stop, progress = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        stop, progress = np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64)
         row, since = 0, time.monotonic()
+        used: dict[int, float] = {}
 
         def look() -> None:
             nonlocal row, since
-            if progress[0] != row:
-                row, since = int(progress[0]), time.monotonic()
+            now = time.monotonic()
+            used[row] = used.get(row, 0.0) + now - since
+            row, since = int(progress[0]), now
             if limits.is_over():
                 stop[0] = -1
-            elif limits.timeout is not None and time.monotonic() - since > limits.timeout:
+            elif limits.timeout is not None and row > 0 and used.get(row, 0.0) > limits.timeout:
                 stop[0] = row
 
         watched(lambda: work(stop, progress), limits, look)
+        self.looks += int(stop[1])
 
     def _really_affordable(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,20 @@ class Request:
 
         SoundnessError if the library's own model gives a row another label than the ensemble.
         """
+        asked = cls.unlabelled(model, X, attacker, voting)
+        labels = asked.ensemble.class_index(y)
+        if len(labels) != len(asked.X):
+            raise InvalidInput(f"X has {len(asked.X)} rows and y has {len(labels)} labels; give one label per row")
+        return replace(asked, y=labels)
+
+    @classmethod
+    def unlabelled(cls, model: Any, X: Any, attacker: Any, voting: Any = None) -> Request:
+        """The same where nothing but the model's own labels matters."""
         ensemble = as_ensemble(model, voting=voting).named_after(X)
         check_attacker(attacker)
-        rows, labels = ensemble.check_rows(X).copy(), ensemble.class_index(y)
-        if len(labels) != len(rows):
-            raise InvalidInput(f"X has {len(rows)} rows and y has {len(labels)} labels; give one label per row")
+        rows = ensemble.check_rows(X).copy()
         threat = attacker.bind(ensemble)
         threat.check_domain(rows, ensemble)
         check_agreement(ensemble, rows)
         index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
-        return cls(ensemble, attacker, threat, rows, labels, index)
+        return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), index)

@@ -19,14 +19,14 @@ import numpy as np
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner, tiny
 from treeproof._kernels.search.region import least_price
+from treeproof._kernels.search.stop import is_over
 
 # No leaf: below every sum of shares, since shares stay within FARTHEST of 0.
 NONE = np.int64(-(2**61))
 FARTHEST = np.int64(2**44)
 UNITS = 2.0**38
 MAX_GOAL = 2.0**56
-RATES = 12
-SWEEPS = 30
+SWEEPS = 60
 # Above it, as for budgets near the smallest double, products are not safe from overflow.
 MAX_RATE = 2.0**900
 
@@ -90,15 +90,14 @@ class Layout(NamedTuple):
 class Balance(NamedTuple):
     """Balanced leaf values of a race: WORTH records, in units of their own.
 
-    The sum of the best of them and `rest` is the `bound`; below `goal` nothing can win. `rate` is that of the bound,
-    `work` about how many steps it took.
+    The sum of the best of them and `rest` is the `bound`; below `goal` nothing can win. `work` is about how many steps
+    it took.
     """
 
     worth: Any
     rest: Any
     goal: Any
     bound: Any
-    rate: Any
     work: Any
 
 
@@ -139,7 +138,7 @@ def _count_pairs(race, spans, pairs, places):
 
 
 @borrowing
-def _fill_layout(race, layout, places):
+def _fill_layout(question, race, layout, places):
     """Fills pieces and entries: a test ends a piece, and leaves it keeps out of one side allow pieces of the other."""
     for i in range(layout.spans.shape[0]):
         for p in range(layout.spans[i].pair, layout.spans[i].end):
@@ -148,6 +147,8 @@ def _fill_layout(race, layout, places):
             for e in range(pair.entry, pair.entry + pair.end - pair.leaf):
                 layout.entries[e].low, layout.entries[e].high = 0, pair.n_pieces - 1
     for k in range(places.shape[0]):
+        if is_over(question):
+            return
         test, place = race.tests[k], places[k]
         pair, extra = layout.pairs[place.pair], race.trees[test.tree].extra
         layout.pieces[pair.piece + place.piece].last = place.segment
@@ -160,8 +161,11 @@ def _fill_layout(race, layout, places):
 
 
 @inner
-def _layout(race):
-    """Where shares, wishes and ranges of a race are kept; prices of segments and values of leaves are still missing."""
+def _layout(question, race):
+    """Where shares, wishes and ranges of a race are kept; prices of segments and values of leaves are still missing.
+
+    If the question is over, it is not fit for use.
+    """
     spans = np.empty(race.features.shape[0], SPAN)
     pairs, places = np.empty(race.tests.shape[0], PAIR), np.empty(race.tests.shape[0], PLACE)
     n_segments = _count_pairs(race, spans, pairs, places)
@@ -182,7 +186,7 @@ def _layout(race):
         np.empty(n_entries, ENTRY),
         np.empty(race.leaves.shape[0], WORTH),
     )
-    _fill_layout(race, layout, places)
+    _fill_layout(question, race, layout, places)
     return layout
 
 
@@ -320,6 +324,19 @@ def _bound(race, layout):
 
 
 @borrowing
+def _bury(race, layout, bound, goal):
+    """Leaves with which nothing can win are dead from now on: bounds are for what can win only."""
+    for t in range(race.trees.shape[0] - 1):
+        best = NONE
+        for j in range(race.trees[t].leaf, race.trees[t + 1].leaf):
+            if not layout.worth[j].dead:
+                best = max(best, layout.worth[j].total)
+        for j in range(race.trees[t].leaf, race.trees[t + 1].leaf):
+            leaf = layout.worth[j]
+            leaf.dead |= bound - best + leaf.total < goal
+
+
+@borrowing
 def _clear(region, layout, budget, rate):
     """Nothing is shared yet; segments cost what they cost at this rate, or are closed. Returns what the rate adds."""
     for e in range(layout.entries.shape[0]):
@@ -338,7 +355,71 @@ def _clear(region, layout, budget, rate):
 
 
 @borrowing
-def _balance(race, region, layout, budget, rate, goal, sweeps):
+def _paid_in_pairs(race, region, part, pair_of, place, t, j):
+    """(what leaf j of tree t costs beyond the region on features that the tree tests, the most of it for one)."""
+    node, extra, most = np.int64(race.leaves[j].node), 0.0, 0.0
+    for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
+        f = part.costs[c].feature
+        price = part.costs[c].price - region.ranges[f].paid
+        if price > 0 and place[f] >= 0 and pair_of[t, place[f]] >= 0:
+            extra += price
+            most = max(most, price)
+    return extra, most
+
+
+@borrowing
+def _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most):
+    """Takes what a leaf gains by paying from its tree wherever that is paid for; see `spending.py`."""
+    node, squares = np.int64(race.leaves[j].node), 0.0
+    for turn in range(2):
+        for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
+            f = part.costs[c].feature
+            price = part.costs[c].price - region.ranges[f].paid
+            if not price > 0 or place[f] < 0 or pair_of[t, place[f]] < 0:
+                continue
+            part_of_price = (price / most) * (price / most)
+            if turn == 0:
+                squares += part_of_price
+                continue
+            span, pair = layout.spans[place[f]], layout.pairs[pair_of[t, place[f]]]
+            share = -np.int64(np.ceil(gain * (part_of_price / squares)))
+            for s in range(span.n_segments):
+                if layout.segments[span.segment + s].price >= part.costs[c].price:
+                    layout.shares[pair.share + s].share = min(layout.shares[pair.share + s].share, share)
+
+
+@inner
+def _seed(race, region, part, layout):
+    """First shares: those of the bound by spending, which balancing only lowers."""
+    n_trees, n_features = race.trees.shape[0] - 1, layout.spans.shape[0]
+    place = np.full(region.ranges.shape[0], -1, np.int32)
+    tree_of, pair_of = np.empty(race.leaves.shape[0], np.int32), np.full((n_trees, n_features), -1, np.int32)
+    for t in range(n_trees):
+        tree_of[race.trees[t].leaf] = t
+    for i in range(n_features):
+        place[race.features[i].feature] = i
+        for p in range(layout.spans[i].pair, layout.spans[i].end):
+            pair_of[tree_of[layout.pairs[p].leaf], i] = p
+    for t in range(n_trees):
+        free = NONE
+        for j in range(race.trees[t].leaf, race.trees[t + 1].leaf):
+            if _paid_in_pairs(race, region, part, pair_of, place, t, j)[0] == 0:
+                free = max(free, layout.worth[j].plain)
+        for j in range(race.trees[t].leaf, race.trees[t + 1].leaf):
+            if layout.worth[j].plain > free > NONE:
+                most = _paid_in_pairs(race, region, part, pair_of, place, t, j)[1]
+                gain = np.float64(layout.worth[j].plain - free)
+                _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most)
+    for i in range(n_features):
+        span = layout.spans[i]
+        for p in range(span.pair, span.end):
+            for s in range(span.n_segments):
+                layout.segments[span.segment + s].left_over -= layout.shares[layout.pairs[p].share + s].share
+            _collect(layout, span, layout.pairs[p])
+
+
+@inner
+def _balance(question, race, region, part, layout, budget, rate, goal, sweeps):
     """Sweeps over all features until the bound is below the goal or hardly moves.
 
     Leaves the balanced values in the layout; returns (the bound, what must be added to the sum of best leaves to get
@@ -346,10 +427,14 @@ def _balance(race, region, layout, budget, rate, goal, sweeps):
     """
     n_features = layout.spans.shape[0]
     fixed = _clear(region, layout, budget, rate)
+    if region.limited and rate > 0:
+        _seed(race, region, part, layout)
     bound = before = rest = np.int64(0)
     for sweep in range(sweeps):
         for step in range(n_features):
             span = layout.spans[step if sweep % 2 == 0 else n_features - 1 - step]
+            if is_over(question):
+                return np.int64(0), np.int64(0), np.int64(0)
             for p in range(span.pair, span.end):
                 _wish(layout, span, layout.pairs[p])
             _share_out(layout, span)
@@ -360,43 +445,40 @@ def _balance(race, region, layout, budget, rate, goal, sweeps):
         if bound < goal or (sweep > 0 and (before - bound) * 50 < bound - goal):
             break
         before = bound
+        _bury(race, layout, bound, goal)
     for j in range(layout.worth.shape[0]):
         if layout.worth[j].dead:
             layout.worth[j].total = -FARTHEST
-    return bound, rest + fixed, sweep + 1
+    return bound, rest + fixed, np.int64(sweep + 1)
 
 
 @inner
-def balanced(race, region, budget, needed, rate):
-    """Balanced leaf values of a race.
+def balanced(question, race, region, part, budget, needed, rate):
+    """Balanced leaf values of a race, of no use if the question is over.
 
-    `needed` is what the open trees must give together, `budget` what is left for the features they test, `rate` that of
-    a region around this one, negative if there is none. A bound below the goal settles the region.
+    `needed` is what the open trees must give together, `budget` what is left for the features they test, `rate` what
+    money is worth. A bound below the goal settles the region.
     """
-    layout = _layout(race)
+    layout = _layout(question, race)
+    if is_over(question):
+        return Balance(layout.worth, np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     _price_segments(race, region, layout)
     goal, scale = _in_units(race, layout, needed)
-    steps, work = np.int64(3 * layout.shares.shape[0]), np.int64(0)
+    steps = np.int64(3 * layout.shares.shape[0])
     for e in range(layout.entries.shape[0]):
         steps += 2 * (layout.entries[e].high - layout.entries[e].low + 1)
-    best_rate = 0.0
-    if region.limited and 0 < budget < np.inf:
-        # A few sweeps at each rate, then the best one to the end.
-        best_bound = np.int64(2**62)
-        for trial in range(RATES if rate < 0 else 3):
-            this = UNITS / budget * 2.0 ** -(trial + 1) if rate < 0 else rate * scale * 1.5 ** (trial - 1)
-            # What cells may cost stays within all that trees can give, also where they give less than around here.
-            this = min(this, UNITS / budget)
-            if not this < MAX_RATE:
-                continue
-            bound, rest, sweeps = _balance(race, region, layout, budget, this, goal, np.int64(3))
-            work += steps * sweeps
-            if bound < goal:
-                return Balance(layout.worth, rest, goal, bound, this / scale, work)
-            if bound < best_bound:
-                best_bound, best_rate = bound, this
-    bound, rest, sweeps = _balance(race, region, layout, budget, best_rate, goal, np.int64(SWEEPS))
-    return Balance(layout.worth, rest, goal, bound, best_rate / scale, work + steps * sweeps)
+    this, work = 0.0, np.int64(0)
+    if region.limited and 0 < budget < np.inf and rate * scale < MAX_RATE:
+        # What cells may cost stays within all that trees can give.
+        this = min(rate * scale, UNITS / budget)
+        bound, rest, sweeps = _balance(question, race, region, part, layout, budget, this, goal, np.int64(2))
+        work += steps * sweeps
+        if bound < goal or is_over(question):
+            return Balance(layout.worth, rest, goal, bound, work)
+        # Once trees agree, money is worth less; half as much turned out well wherever it was tried.
+        this *= 0.5
+    bound, rest, sweeps = _balance(question, race, region, part, layout, budget, this, goal, np.int64(SWEEPS))
+    return Balance(layout.worth, rest, goal, bound, work + steps * sweeps)
 
 
 @borrowing
@@ -413,8 +495,11 @@ def _reorder_bits(race, head, at, extra, order, n, new):
 
 
 @inner
-def sort_again(race, worth):
-    """Gives the leaves of the race their balanced values: sorts them, and the bits of all masks with them."""
+def sort_again(question, race, worth):
+    """Gives the leaves of the race their balanced values: sorts them, and the bits of all masks with them.
+
+    If the question is over, the race is not fit for use.
+    """
     trees, leaves = race.trees, race.leaves
     most, most_words = 0, 1
     for t in range(trees.shape[0] - 1):
@@ -430,6 +515,8 @@ def sort_again(race, worth):
         for r in range(n):
             leaves[first + r].lead, leaves[first + r].node = values[order[r]], nodes[order[r]]
         for j in range(trees[t].test, trees[t + 1].test):
+            if is_over(question):
+                return
             test = race.tests[race.tree_tests[j]]
             at = np.int64(test.masks)
             test.left = _reorder_bits(race, test.left, at, extra, order, n, new)

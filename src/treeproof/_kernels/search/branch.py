@@ -15,22 +15,18 @@ import numpy as np
 from treeproof._kernels.arrays import doubled
 from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged
-from treeproof._kernels.model import label_of_cells
+from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_unaffordable, label_at, take
 from treeproof._kernels.search.climb import climb
 from treeproof._kernels.search.region import cheapest_cell, least_price, price_ranges
+from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import IMPOSSIBLE, best_lead, keep_trial, start_trial, try_side
 
-SAFE = 0
-BROKEN = 1
-UNDECIDED = 2
-TOO_CLOSE = 3
-OUT_OF_BOXES = 4
+# More ways for a search to end.
+TOO_CLOSE = 4
 
 # What becomes of a box, if it does not end the search.
 DONE = 5
 CUT = 6
-
-CHECK_EVERY = 64
 
 SEARCH = np.dtype(
     [
@@ -40,7 +36,6 @@ SEARCH = np.dtype(
         ("needed", "i8"),  # the least lead with which the label may be another one
         ("max_boxes", "i8"),
         ("climb", "?"),  # whether to climb first
-        ("ticket", "i8"),  # what `stop` holds if the row is to be given up
         # What is known:
         ("now", "i8"),  # the last stamp of a trial
         ("boxes", "i8"),  # so far
@@ -66,21 +61,6 @@ DECISION = np.dtype([("feature", "i4"), ("cut", "i4"), ("right", "?"), ("total",
 KEPT_FEATURE = np.dtype([("low", "i4"), ("high", "i4"), ("first", "i4"), ("end", "i4")], align=True)
 KEPT_TREE = np.dtype([("live", "u8"), ("best", "i8")], align=True)
 """What a FEATURE and a TREE were before it."""
-
-
-class Question(NamedTuple):
-    """What a counterexample is held against: the model and its exact scores, and cell vectors that are none.
-
-    `unaffordable` (n, n_features) are cell vectors that cost more than the rounded prices say. `cells` (n_features,) is
-    filled with the counterexample, `scores` is scratch. `stop[0]` ends the search where it is its ticket, or negative.
-    """
-
-    model: Any
-    exact: Any
-    scores: Any
-    unaffordable: Any
-    cells: Any
-    stop: Any
 
 
 class Stack(NamedTuple):
@@ -199,7 +179,7 @@ def _best_cut(race, feature, total, gate_below, gate_above):
 
 
 @merged
-def _choose_cut(search, race, region):
+def _choose_cut(search, question, race, region):
     """Tightens the box feature by feature and notes the test to cut it at; -1 if none is open, or nothing can win.
 
     Where a feature costs the same wherever it goes, the edges of N(x) come first.
@@ -210,7 +190,7 @@ def _choose_cut(search, race, region):
     for i in range(race.features.shape[0]):
         feature = race.features[i]
         _tighten(search, race, feature)
-        if search.total < search.needed:
+        if search.total < search.needed or is_over(question):
             search.test = -1
             return
         below, above = _gates(race, feature, region.ranges[feature.feature]) if gated else (-1, -1)
@@ -232,7 +212,7 @@ def _affordable(search, race, region, part, bits, leaf):
         for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
             # What the box pays for the feature anyway is in `spent` already.
             cost += max(0.0, part.costs[c].price - region.ranges[part.costs[c].feature].paid)
-        if cost > region.budget:
+        if cost > region.budget[0]:
             bits &= ~bit
     return bits
 
@@ -272,7 +252,7 @@ def _pay(search, race, region, part):
             changed = True
         search.spent += least
     search.spent += search.elsewhere
-    if search.spent > region.budget:
+    if search.spent > region.budget[0]:
         search.total = IMPOSSIBLE
     elif changed:
         _drop_unaffordable_leaves(search, race, region, part)
@@ -306,12 +286,12 @@ def _label_at_point(question, region, race):
             question.cells[f] = cheapest_cell(region, cells, np.int64(cells.low), np.int64(cells.high))
     for i in range(race.features.shape[0]):
         question.cells[race.features[i].feature] = race.features[i].cell
-    return label_of_cells(question.model, question.exact, question.cells, question.scores)
+    return label_at(question)
 
 
 @borrowing
 def _can_pay_cheapest_point(search, race, region):
-    """Puts the features' cells at the cheapest point of the box; whether it can be paid for."""
+    """Puts the features' cells at the cheapest point of the box, and notes its price; whether it can be paid for."""
     spent = 0.0
     for i in range(race.features.shape[0]):
         feature = race.features[i]
@@ -320,34 +300,25 @@ def _can_pay_cheapest_point(search, race, region):
         if region.limited:
             spent += least_price(region, cells, low, high)
         feature.cell = cheapest_cell(region, cells, low, high)
-    return not region.limited or spent <= region.budget - search.elsewhere
-
-
-@borrowing
-def _is_row_of(rows, cells):
-    for r in range(rows.shape[0]):
-        same = True
-        for f in range(cells.shape[0]):
-            same &= rows[r, f] == cells[f]
-        if same:
-            return True
-    return False
+    search.spent = spent + search.elsewhere
+    return not region.limited or search.spent <= region.budget[0]
 
 
 @borrowing
 def _examine(search, question, region, part, race):
     """Looks at the next box: CUT it at `search.test`, it is DONE, or the search ends with what is returned."""
     search.boxes += 1
-    stop = question.stop[0]
-    if search.boxes % CHECK_EVERY == 0 and (stop == search.ticket or stop < 0):
+    if is_over(question):
         return UNDECIDED
     if search.boxes > search.max_boxes:
-        return OUT_OF_BOXES
+        return HARD
     if region.limited and search.total >= search.needed:
         _pay(search, race, region, part)
     if search.total < search.needed:
         return DONE
-    _choose_cut(search, race, region)
+    _choose_cut(search, question, race, region)
+    if is_over(question):
+        return UNDECIDED
     if search.total < search.needed:
         return DONE
     if search.test < 0:
@@ -355,11 +326,12 @@ def _examine(search, question, region, part, race):
             return DONE
         is_broken = _label_at_point(question, region, race) != search.label
         search.too_close |= not is_broken
-        return BROKEN if is_broken and not _is_row_of(question.unaffordable, question.cells) else DONE
-    if search.boxes == 1 and search.climb and climb(search, race, region) >= search.needed:
+        is_broken = is_broken and not is_unaffordable(question)
+        return BROKEN if is_broken and take(question, region) else DONE
+    if search.boxes == 1 and search.climb and climb(search, question, race, region) >= search.needed:
         # Falsify first: most rows that can be broken are broken by climbing.
         is_broken = _label_at_point(question, region, race) != search.label
-        if is_broken and not _is_row_of(question.unaffordable, question.cells):
+        if is_broken and not is_unaffordable(question) and take(question, region):
             return BROKEN
     return CUT
 
@@ -431,7 +403,7 @@ def run_race(search, question, region, part, race):
 
     TOO_CLOSE: no counterexample was found, but a box was left within the slack, where leaves that give the same lead
     can round differently; the race must be run again with `close`. UNDECIDED: the search was told to stop.
-    OUT_OF_BOXES: `max_boxes` were not enough.
+    HARD: `max_boxes` were not enough.
     """
     stack = Stack(
         np.empty(8, DECISION),

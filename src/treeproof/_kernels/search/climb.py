@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from treeproof._kernels.jit import borrowing
-from treeproof._kernels.search.region import cheapest_cell, price_of
-from treeproof._kernels.search.trial import FULL, IMPOSSIBLE, best_lead, clear_bits
+from treeproof._kernels.search.region import cheapest_cell
+from treeproof._kernels.search.stop import is_over
+from treeproof._kernels.search.trial import FULL, best_lead, clear_bits
 
 NOWHERE = np.int64(-1)
 
@@ -29,8 +30,8 @@ def _lead_at(race, t, i, cut):
 
 
 @borrowing
-def _best_move(search, race, region, i, lead, others):
-    """(the largest lead that moving feature i alone leads to, its cell); `others` is what the other features cost."""
+def _best_move(search, race, region, i, lead):
+    """(the largest lead that moving feature i alone leads to, its cell)."""
     feature = race.features[i]
     cells = region.ranges[feature.feature]
     search.now += 1
@@ -49,9 +50,7 @@ def _best_move(search, race, region, i, lead, others):
     while True:
         high = min(np.int64(race.tests[k].cut), last) if k < end else last
         if run > best_lead and low <= high:
-            cell = cheapest_cell(region, cells, low, high)
-            if not region.limited or others + price_of(region, cells, cell) <= region.budget - search.elsewhere:
-                best_lead, best_cell = run, cell
+            best_lead, best_cell = run, cheapest_cell(region, cells, low, high)
         if k >= end:
             return best_lead, best_cell
         cut = np.int64(race.tests[k].cut)
@@ -79,35 +78,27 @@ def _move(search, race, feature, cell):
 
 
 @borrowing
-def climb(search, race, region):
+def climb(search, question, race, region):
     """Coordinate ascent from the cheapest point of the box: moves one feature at a time to where the lead is largest.
 
-    The features' cells become those of the point; returns the lead there. If it is what was needed, the point is likely
-    to be a counterexample.
+    Where no price matters. The features' cells become those of the point; returns the lead there. If it is what was
+    needed, the point is likely to be a counterexample.
     """
-    n_features, spent = race.features.shape[0], 0.0
+    n_features = race.features.shape[0]
     for i in range(n_features):
         feature = race.features[i]
         cells = region.ranges[feature.feature]
         feature.cell = cheapest_cell(region, cells, np.int64(feature.low), np.int64(feature.high))
-        if region.limited:
-            spent += price_of(region, cells, feature.cell)
-    if region.limited and spent > region.budget - search.elsewhere:  # moves that cannot all be paid for
-        return IMPOSSIBLE
     lead = search.constant
     for t in range(race.trees.shape[0] - 1):
         race.trees[t].point = _lead_at(race, t, NOWHERE, NOWHERE)
         lead += race.trees[t].point
     quiet, i = 0, 0
-    while quiet < n_features and lead < max(search.needed, 1):
+    while quiet < n_features and lead < max(search.needed, 1) and not is_over(question):
         feature = race.features[i]
-        cells = region.ranges[feature.feature]
-        own_price = price_of(region, cells, feature.cell) if region.limited else 0.0
-        lead, cell = _best_move(search, race, region, i, lead, spent - own_price)
+        lead, cell = _best_move(search, race, region, i, lead)
         quiet += 1
         if cell != feature.cell:
-            if region.limited:
-                spent += price_of(region, cells, cell) - own_price
             _move(search, race, feature, cell)
             quiet = 0
         i = i + 1 if i + 1 < n_features else 0

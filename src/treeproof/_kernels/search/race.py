@@ -9,6 +9,7 @@ import numpy as np
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner
 from treeproof._kernels.model import LEAF
+from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import FULL
 
 TEST = np.dtype(
@@ -183,12 +184,17 @@ def _measure_trees(roots, subtrees, trees):
 
 
 @borrowing
-def _rank_leaves(part, region, trees, leaves, draft):
-    """Fills the leaves of all trees, and lists their tests; `rank` is the place of a leaf, from left to right."""
+def _rank_leaves(question, part, region, trees, leaves, draft):
+    """Fills the leaves of all trees, and lists their tests, unless told to stop.
+
+    `rank` is the place of a leaf, from left to right.
+    """
     t, n_tests = 0, 0
     for root in part.roots[:-1]:
         if draft.subtrees[root].kind >= 0:
             continue
+        if is_over(question):
+            return
         first, n = np.int64(trees[t].leaf), 0
         i, end = np.int64(root), np.int64(root) + draft.subtrees[root].size
         while i < end:
@@ -213,15 +219,15 @@ def _rank_leaves(part, region, trees, leaves, draft):
 
 
 @inner
-def _sort_up(tests, n_cells):
-    """The positions of listed tests from the lowest cell to the highest, by counting."""
+def _sort_up(tests, n, n_cells):
+    """The positions of the first n listed tests from the lowest cell to the highest, by counting."""
     place = np.zeros(n_cells + 1, np.int32)
-    for k in range(tests.shape[0]):
+    for k in range(n):
         place[tests[k].cell + 1] += 1
     for j in range(n_cells):
         place[j + 1] += place[j]
-    order = np.empty(tests.shape[0], np.int32)
-    for k in range(tests.shape[0]):
+    order = np.empty(n, np.int32)
+    for k in range(n):
         order[place[tests[k].cell]] = k
         place[tests[k].cell] += 1
     return order
@@ -268,10 +274,12 @@ def _all_but(rank, start, count, masks, at, extra):
 
 
 @borrowing
-def _fill_tests(part, race, draft, order):
-    """Fills the tests of the race and their masks."""
+def _fill_tests(question, part, race, draft, order):
+    """Fills the tests of the race and their masks, unless told to stop."""
     at = np.int64(0)
     for i in range(race.features.shape[0]):
+        if is_over(question):
+            return
         for k in range(race.features[i].first_test, race.features[i].end_test):
             listed, test = draft.tests[order[k]], race.tests[k]
             node = part.nodes[listed.node]
@@ -287,12 +295,13 @@ def _fill_tests(part, race, draft, order):
 
 
 @inner
-def build_race(part, model, region, other, label, close):
+def build_race(question, part, region, other, label, close):
     """The race of class `other` against `label`, and the lead from offsets and from trees that offer no choice.
 
     `close` keeps leaves apart that give the same lead by different scores: within the slack these may round
-    differently.
+    differently. If the question is over, the race is not fit for use.
     """
+    model = question.model
     subtrees = np.empty(part.roots[part.roots.shape[0] - 1], SUBTREE)
     n_open, most_leaves = _weigh_subtrees(part, model, region, other, label, close, subtrees)
     trees = np.empty(n_open + 1, TREE)
@@ -307,8 +316,10 @@ def build_race(part, model, region, other, label, close):
         np.empty(most_leaves, np.int32),
     )
     leaves = np.empty(n_leaves, RANKED_LEAF)
-    _rank_leaves(part, region, trees, leaves, draft)
-    order = _sort_up(draft.tests, region.n_cells)
+    _rank_leaves(question, part, region, trees, leaves, draft)
+    if is_over(question):
+        n_tests = n_tests - n_tests  # what was not listed must not be read
+    order = _sort_up(draft.tests, n_tests, region.n_cells)
     race = Race(
         trees,
         leaves,
@@ -320,5 +331,5 @@ def build_race(part, model, region, other, label, close):
         np.empty(n_tests, np.uint32),
     )
     _fill_features(part, race, draft, order)
-    _fill_tests(part, race, draft, order)
+    _fill_tests(question, part, race, draft, order)
     return race, constant + model.offset[other] - model.offset[label]

@@ -8,6 +8,7 @@ import numpy as np
 
 from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import LEAF
+from treeproof._kernels.search.stop import is_over
 
 INFINITE = np.inf
 
@@ -60,7 +61,8 @@ ON_THE_LEFT, LEFT_HOLDS, LEFT_IS_EMPTY = 0, 1, 2
 class Region(NamedTuple):
     """Per feature its RANGE, and in `price` (n_cells,) what a cell costs at least: of feature f from its `start` on.
 
-    Where `limited` is false no price matters; where `flat` is true a feature costs the same wherever it goes.
+    `budget` (1,) may fall while cheaper counterexamples are found. Where `limited` is false no price matters; where
+    `flat` is true a feature costs the same wherever it goes.
     """
 
     ranges: Any
@@ -225,26 +227,28 @@ def _restrict_tree(model, region, part, root, n, n_costs, paid):
         if region.limited:
             cells.paid = least_price(region, cells, cells.low, cells.high)
             paid = frame.path_price - frame.price + cells.paid
-            descend = paid <= region.budget
+            descend = paid <= region.budget[0]
         if descend:
             at = _open_node(model, region, node.left if frame.stage == ON_THE_LEFT else node.right)
     return n, n_costs
 
 
 @borrowing
-def restrict(model, region, part):
-    """Fills `part` with what the region leaves open of each tree.
+def restrict(question, region, part):
+    """Fills `part` with what the region leaves open of each tree, unless it is told to stop.
 
     Each tree is walked with one frame per open test. On the way the ranges of the region are narrowed, and when a tree
     is done they are what they were.
     """
-    paid = 0.0
+    model, paid = question.model, 0.0
     if region.limited:
         price_ranges(region)
         for f in range(region.ranges.shape[0]):
             paid += region.ranges[f].paid
     n, n_costs = np.int64(0), np.int64(0)
     for t in range(model.roots.shape[0]):
+        if is_over(question):
+            return
         part.roots[t] = n
         n, n_costs = _restrict_tree(model, region, part, model.roots[t], n, n_costs, paid)
     part.roots[model.roots.shape[0]] = n

@@ -1,0 +1,217 @@
+"""What is asked about rows, where each of them can be and at what price, and who may end the search."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from treeproof._kernels.jit import borrowing, inner
+from treeproof._kernels.model import label_of_cells
+from treeproof._kernels.search.region import INFINITE
+
+# What is known about a row. HARD: a race took too long, and costlier bounds are worth a try.
+SAFE = 0
+BROKEN = 1
+UNDECIDED = 2
+HARD = 3
+
+# Local never has a larger budget than 1e307: a hundred million of these.
+MAX_PRICE = 1e299
+
+TRACE = 2.0**-42
+"""The share of a price that two sums of the same prices, rounded in different orders, surely differ by less than."""
+
+REACH = np.dtype(
+    [
+        ("near_low", "i4"),
+        ("near_high", "i4"),  # the cells of N(x)
+        ("reach_low", "i4"),
+        ("reach_high", "i4"),  # those that a paid move can end in, if any: else low > high
+        ("own", "i4"),  # x's own, -1 for NaN
+    ],
+    align=True,
+)
+"""Where one feature of one row can be."""
+
+
+class Prices(NamedTuple):
+    """What moves cost. `start` (n_features + 1,) are the features' first entries in a table over all cells.
+
+    `cost` (n_features,) is the price of any cell that is reached. With `power` above 0 prices are distances to that
+    power instead, rounded down, from `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest`
+    (n_cells,) double of a cell. A `table` (1, n_cells) replaces both.
+    """
+
+    start: Any
+    cost: Any
+    power: Any
+    near_low: Any
+    near_high: Any
+    lowest: Any
+    highest: Any
+    table: Any
+    budget: Any
+    limited: Any
+
+
+class Asked(NamedTuple):
+    """Does the label of a row hold on all its affordable cells? `reach` (n_rows, n_features) are REACH records.
+
+    `unaffordable` (n, n_features) are cell vectors that cost more than the rounded prices say. If the `cheapest`
+    counterexample is asked for, a search goes on until there is none at a lower price; a row is SAFE when it is done.
+    """
+
+    reach: Any
+    prices: Any
+    labels: Any
+    unaffordable: Any
+    cheapest: Any
+
+
+class Found(NamedTuple):
+    """Per row its `status`, the `cells` and the `price` of a counterexample (infinite if there is none yet), the number
+    of `boxes`, and which classes are `open`.
+    """
+
+    status: Any
+    cells: Any
+    price: Any
+    boxes: Any
+    open: Any
+
+
+class Watch(NamedTuple):
+    """`progress[0]` is the row under way plus 1; `stop[0]` set to that abandons the row, negative all that is left.
+
+    `stop[1]` counts the looks at it, and after `stop[2]` of them the search ends by itself.
+    """
+
+    stop: Any
+    progress: Any
+
+
+class Question(NamedTuple):
+    """One row: what a counterexample is held against, and where it goes.
+
+    `unaffordable` are cell vectors that are none; `cells` (n_features,) and `scores` are scratch, `kept` (n_features,)
+    is the counterexample, and `price[ticket - 1]` what it costs. The question is over when `stop[0]` is its `ticket`,
+    or negative, or after enough looks.
+    """
+
+    model: Any
+    exact: Any
+    scores: Any
+    unaffordable: Any
+    cheapest: Any
+    cells: Any
+    kept: Any
+    price: Any
+    stop: Any
+    ticket: Any
+
+
+@borrowing
+def is_unaffordable(question):
+    """Whether the cells of the question are known to cost too much."""
+    for r in range(question.unaffordable.shape[0]):
+        same = True
+        for f in range(question.cells.shape[0]):
+            same &= question.unaffordable[r, f] == question.cells[f]
+        if same:
+            return True
+    return False
+
+
+@borrowing
+def _only_below(region, price):
+    """From now on, only what costs less than this can be paid for: whole numbers, or all but a trace."""
+    region.budget[0] = min(region.budget[0], price - 0.5 if region.flat else price * (1.0 - TRACE))
+
+
+@borrowing
+def price_of_cells(region, cells):
+    """What a point costs, where prices matter: a sum of its own, since differences of prices would add up errors."""
+    price = 0.0
+    for f in range(cells.shape[0]):
+        if cells[f] >= 0:
+            price += region.price[region.ranges[f].start + cells[f]]
+    return price
+
+
+@borrowing
+def take(question, region):
+    """Keeps the cells of the question as a counterexample; returns whether that ends the search."""
+    for f in range(question.cells.shape[0]):
+        question.kept[f] = question.cells[f]
+    if question.cheapest:
+        price = price_of_cells(region, question.cells)
+        question.price[question.ticket - 1] = price
+        _only_below(region, price)
+    return not question.cheapest
+
+
+@borrowing
+def label_at(question):
+    """The label at the cells of the question."""
+    return label_of_cells(question.model, question.exact, question.cells, question.scores)
+
+
+@borrowing
+def needed_lead(model, other, label):
+    """The least lead of a class with which the label may be another one."""
+    return -model.slack if model.slack > 0 else np.int64(0 if other < label else 1)
+
+
+@borrowing
+def _distance_price(distance, power):
+    """distance ** power, rounded down for sure; `distance` carries one rounding of its own."""
+    # Each of the 2 * power roundings takes off less than 2**-52 of the value.
+    price = distance * (1.0 - 2.0**-51)
+    result = price
+    for _ in range(power - 1):
+        result *= price
+        result *= 1.0 - 2.0**-51
+    # What is too large for a double is not out of reach, and sums of prices must not be either.
+    return min(result, MAX_PRICE)
+
+
+@borrowing
+def fill_region(asked, found, row, region):
+    """Where the row can be, and at what price; below that of what was found."""
+    reach, prices, price = asked.reach, asked.prices, region.price
+    region.budget[0] = prices.budget
+    if found.price[row] < INFINITE:
+        _only_below(region, found.price[row])
+    has_table = prices.table.shape[0] > 0
+    for f in range(region.ranges.shape[0]):
+        cells, at = region.ranges[f], reach[row, f]
+        cells.own, cells.start = at.own, prices.start[f]
+        cells.near_low, cells.near_high = cells.low, cells.high = at.near_low, at.near_high
+        if at.reach_low <= at.reach_high:
+            cells.low, cells.high = min(at.near_low, at.reach_low), max(at.near_high, at.reach_high)
+        if not region.limited or at.own < 0:  # a missing value has no cells, and stays what it is
+            continue
+        for c in range(cells.low, cells.high + 1):
+            k = cells.start + c
+            if at.near_low <= c <= at.near_high:
+                price[k] = 0.0
+            elif has_table:
+                price[k] = prices.table[0, k]
+            elif not at.reach_low <= c <= at.reach_high:
+                price[k] = INFINITE
+            elif prices.power == 0:
+                price[k] = prices.cost[f]
+            elif c > at.near_high:
+                price[k] = _distance_price(prices.lowest[k] - prices.near_high[row, f], prices.power)
+            else:
+                price[k] = _distance_price(prices.near_low[row, f] - prices.highest[k], prices.power)
+
+
+@inner
+def question_about(model, exact, asked, found, watch, row, scores, cells):
+    """The question about one row; `scores` and `cells` are scratch."""
+    return Question(
+        model, exact, scores, asked.unaffordable, asked.cheapest, cells, found.cells[row], found.price, watch.stop,
+        row + 1,
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""The cheapest attack on each row, proved cheapest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray, root_at_most
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits, check_jobs
+from treeproof.run.progress import progress_bar
+from treeproof.run.workers import in_groups, run_tasks
+from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.threat import Threat
+from treeproof.verification.local_search import Local
+from treeproof.verification.request import Request
+
+ROWS = 64
+"""Rows per task: their searches are compiled code, and what Python adds is shared by all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class CheapestAttacks:
+    """Per row the cheapest attack that changes its label."""
+
+    price: FloatArray
+    """(n,) the Lp norm, or the sum of costs; inf: none was found."""
+    rows: Any
+    """The attacked rows, like X; a row without an attack is unchanged."""
+    exact: npt.NDArray[np.bool_]
+    """(n,) whether it is proved that nothing is cheaper, or that there is no attack; False: time was up before.
+
+    Sums of costs are exact. Of Lp norms it is proved that none is smaller by more than one part in 10**12.
+    """
+    label: npt.NDArray[Any]
+    """(n,) what the model predicts for the attacked rows."""
+
+    def __repr__(self) -> str:
+        n, found = len(self.price), int(np.isfinite(self.price).sum())
+        median = f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}" if found else ""
+        return f"CheapestAttacks({n} rows, {found} with an attack, {int(self.exact.sum())} proved{median})"
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A few rows; it travels to other processes, so it carries no model."""
+
+    threat: Threat
+    X: FloatArray
+    within: bool
+    limits: Limits
+
+
+def cheapest_attack(
+    model: Any,
+    X: npt.ArrayLike,
+    attacker: Attacker,
+    *,
+    within: bool = False,
+    n_jobs: int | None = None,
+    timeout: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    voting: Any = None,
+) -> CheapestAttacks:
+    """The cheapest way for the attacker to change each row's label, with a proof that there is no cheaper one.
+
+    The attacker's intervals and domain bind; its budget or Lp radius only with `within=True`. The price is the sum of
+    costs, or the Lp norm. An attacker to whom every move is free (`Attacker.linf`) has no cheapest attack: ask for
+    `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`. One parameter per choice that users have.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> clf = DecisionTreeClassifier().fit([[0.0, 0.0], [1.0, 0.0]], [0, 1])
+    >>> found = cheapest_attack(clf, [[0.0, 0.0], [0.75, 0.0]], tp.Attacker.lp(1, 0.25))
+    >>> found.price.round(6).tolist(), found.exact.tolist(), found.label.tolist()
+    ([0.5, 0.25], [True, True], [1, 0])
+    """
+    _refuse_free(check_attacker(attacker))
+    if attacker.power is not None and not within:
+        # The radius only matters within it; 0 would mean that no feature can be touched.
+        attacker = Attacker.lp(attacker.power, 1.0, features=attacker.intervals.keys, domain=attacker.domain)
+    asked = Request.unlabelled(model, X, attacker, voting)
+    check_jobs(n_jobs)
+    limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
+    groups = in_groups(len(asked.X), ROWS)
+    tasks = [_Task(asked.threat, asked.X[rows], within, limits) for rows in groups]
+    outcome, rows = np.full(len(asked.X), Outcome.UNKNOWN, dtype=np.int8), asked.X.copy()
+    with progress_bar(progress, len(asked.X)) as advance:
+
+        def take(number: int, answer: tuple[npt.NDArray[np.int8], FloatArray]) -> None:
+            outcome[groups[number]], rows[groups[number]] = answer
+            advance(len(answer[0]))
+
+        # After Ctrl-C, what was found is kept.
+        run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+    return _result(asked, X, within, outcome, rows)
+
+
+def _refuse_free(attacker: Attacker) -> None:
+    if attacker.power is None and attacker.budget is None and set(attacker.costs.values) == {1}:
+        raise InvalidInput(
+            "the attacker has no costs, budget or Lp radius: all its moves are free, and none is the cheapest",
+            argument="attacker",
+            way_out="ask for robustness_radius, or give it costs=, budget= or use Attacker.lp",
+        )
+
+
+def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int8], FloatArray]:
+    """Outcomes and attacked rows of a task."""
+    local = Local(ensemble, task.threat, task.limits)
+    if task.limits.is_over() or task.limits.timeout == 0:
+        return np.full(len(task.X), Outcome.UNKNOWN, dtype=np.int8), task.X
+    return local.cheapest(task.X, task.within)
+
+
+def _result(asked: Request, X: Any, within: bool, outcome: npt.NDArray[np.int8], rows: FloatArray) -> CheapestAttacks:
+    """The result, once every attack has been priced with rational numbers and replayed on the source model."""
+    moved = (rows != asked.X) & ~np.isnan(asked.X)
+    attacked = np.flatnonzero(moved.any(axis=1))
+    price = np.full(len(rows), math.inf)
+    for row in attacked:
+        price[row] = _price(asked, within, int(row), rows[row])
+    label = asked.ensemble.classes[asked.ensemble.predict_index(rows)]
+    if len(attacked):
+        before = asked.ensemble.source_labels(asked.X[attacked])
+        same = np.flatnonzero(asked.ensemble.source_labels(rows[attacked]) == before)
+        if len(same):
+            raise SoundnessError(
+                f"row {attacked[same[0]]}: the attack that was found keeps the label; please report this"
+            )
+    like_x = rows
+    if asked.index is not None:
+        like_x = X.copy()
+        like_x.iloc[:, :] = rows
+    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label)
+
+
+def _price(asked: Request, within: bool, row: int, attacked: FloatArray) -> float:
+    """What the attack costs; SoundnessError if the attacker cannot do it at all."""
+    threat, x = asked.threat, asked.X[row]
+    total = Fraction(0)
+    fits = True
+    for f in np.flatnonzero((attacked != x) & ~np.isnan(x)):
+        move = Fraction(float(attacked[f])) - Fraction(float(x[f]))
+        fits &= bool(threat.domain_low[f] <= attacked[f] <= threat.domain_high[f])
+        if threat.power is None:
+            fits &= threat.low[f] <= move <= threat.high[f]
+            total += int(threat.cost[f])
+        else:
+            fits &= bool(threat.high[f] > 0)
+            total += abs(move) ** threat.power
+    if within:
+        fits &= total <= (threat.budget if threat.power is None else Fraction(threat.radius) ** threat.power)
+    if not fits:
+        raise SoundnessError(
+            f"row {row}: an attack was found that the attacker cannot do: {attacked!r}; please report this"
+        )
+    return float(total) if threat.power is None else root_at_most(total, threat.power)
