@@ -374,7 +374,7 @@ DAMAGED = [
     (L + "objective/reg_loss_param", {}, "objective has a field 'reg_loss_param'"),
     (L + "objective/softmax_multiclass_param/num_class", "2", "num_class is 3, but the objective says 2"),
     (L + "learner_model_param/base_score", 0.5, "base_score must be a number or a list of numbers, as a string"),
-    (L + "learner_model_param/base_score", "[0.5,0.06664444130,0.5]", "base_score 0.06664444130 has more than 9 digits"),
+    (L + "learner_model_param/base_score", "[0.5,0.06664444130,0.5]", "base_score 0.06664444130 has more"),
     (L + "learner_model_param/base_score", "0.5x", "base_score must be a number or a list"),
     (L + "learner_model_param/base_score", "0. 5", "base_score must be a number or a list"),
     (L + "learner_model_param/base_score", "(1,2,3)", "base_score must be a number or a list"),
