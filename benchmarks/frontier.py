@@ -3,9 +3,9 @@
     pip install -e '.[bench]'
     python -m benchmarks.frontier [--data TEXT] [--model TEXT] [--attacker TEXT] [--rows 20] [--seconds 5]
 
-Data are min-max scaled and split 75/25; questions are the stability of the first test rows, and of their neighbourhoods.
-Every open question is put to an attack that shares nothing with the engine: a beam over single changes, judged by the
-library's own `predict_proba`.
+Data are min-max scaled and split 75/25; questions are the stability of the first test rows, and of their neighbourhoods
+(ε = 0.01). Every open question is put to an attack that shares nothing with the engine: a beam over single changes,
+judged by the library's own `predict_proba`.
 """
 
 from __future__ import annotations
@@ -187,7 +187,10 @@ def ask(model: Any, ensemble: tp.Ensemble, rows: np.ndarray, prices: Prices, val
 
 
 def lines(options: Any) -> Iterator[str]:
-    yield f"{'data':10} {'model':17} {'attacker':14} {'asked':>6} {'open':>5} {'broken':>7} {'CPU':>8} {'median':>8} {'worst':>7}"
+    yield (
+        f"{'data':10} {'model':17} {'attacker':14} {'asked':>6} {'open':>5} {'broken':>7} "
+        f"{'CPU':>8} {'median':>8} {'worst':>7}"
+    )
     asked = still_open = fallen = 0
     for name in DATA:
         if options.data not in name:
