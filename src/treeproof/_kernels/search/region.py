@@ -106,12 +106,6 @@ def least_price(region, cells, low, high):
 
 
 @borrowing
-def price_of(region, cells, c):
-    """What cell c of the feature with the RANGE `cells` costs."""
-    return least_price(region, cells, c, c)
-
-
-@borrowing
 def price_ranges(region):
     """Notes what the region costs at least on every feature, where prices matter; a missing value costs nothing."""
     for f in range(region.ranges.shape[0]):
