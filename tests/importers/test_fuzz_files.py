@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -62,8 +64,10 @@ def test_a_difference_is_found_and_said(pair: fuzz_files.Pair, monkeypatch: pyte
 @pytest.mark.slow
 def test_a_crash_and_a_hang_are_told_apart_and_the_next_file_is_read(pair: fuzz_files.Pair) -> None:
     given = sample("xgboost-json-binary")
+    pair.library.ask(("predict", "xgboost", given.content, None), 60)
+    os.kill(pair.library._process.pid, signal.SIGSTOP)
     with pytest.raises(Gone) as raised:
-        pair.library.ask(("predict", "xgboost", given.content, None), 1e-9)
+        pair.library.ask(("predict", "xgboost", given.content, None), 0.2)
     assert raised.value.hangs
     tally = fuzz_files.Tally()
     pair.try_file("xgboost-json-binary", given, given.content, "nothing", tally)
