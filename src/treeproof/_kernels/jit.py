@@ -1,7 +1,7 @@
 """How kernels are compiled.
 
-`entry` is called from Python, `inner` by kernels. `borrowing` is an inner kernel that neither makes nor returns an
-array: numba then counts no references. Elsewhere it does, with atomic operations, whenever an array or a tuple of
+`entry` is called from Python, `inner` by kernels. `borrowing` is an inner kernel, and `door` an entry, that neither makes
+nor returns an array: numba then counts no references. Elsewhere it does, with atomic operations, whenever an array or a tuple of
 arrays is passed on or unpacked, and in a small kernel that costs several times the work itself. `tiny` is a borrowing
 kernel that becomes part of its caller. So does `merged`, before types are known: for kernels that make arrays.
 
@@ -21,8 +21,10 @@ from functools import partial
 from typing import Any
 
 from numba import njit
+from numba.types import unliteral
 
 from treeproof._kernels.cache import cache_of
+from treeproof._kernels.compiler import Part
 
 
 def _compiled(**options: Any) -> Callable[[Any], Any]:
@@ -31,14 +33,26 @@ def _compiled(**options: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         dispatcher = njit(**options)(function)
         dispatcher._cache = cache_of(function)
+        _take_literals_as_values(dispatcher)
         return dispatcher
 
     return decorate
 
 
+def _take_literals_as_values(dispatcher: Any) -> None:
+    """Has a kernel compiled once for all numbers of a type, and not for each constant that it is called with."""
+    template = dispatcher.get_call_template
+
+    def template_for(args: Any, kws: Any) -> Any:
+        return template([unliteral(each) for each in args], {name: unliteral(each) for name, each in kws.items()})
+
+    dispatcher.get_call_template = template_for
+
+
 entry = _compiled(nogil=True, no_cfunc_wrapper=True)
-_inner = partial(_compiled, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-inner = _inner()
+door = _compiled(nogil=True, no_cfunc_wrapper=True, _nrt=False)
+_inner = partial(_compiled, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Part)
+inner = _inner(_nrt=True)
 borrowing = _inner(_nrt=False)
 tiny = _inner(_nrt=False, forceinline=True)
 merged = _compiled(nogil=True, inline="always")

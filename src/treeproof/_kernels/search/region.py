@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import borrowing
+from treeproof._kernels.jit import borrowing, inner
 from treeproof._kernels.model import LEAF
 from treeproof._kernels.search.stop import is_over
 
@@ -70,7 +70,6 @@ class Region(NamedTuple):
     budget: Any
     limited: Any
     flat: Any
-    n_cells: Any
 
 
 class Part(NamedTuple):
@@ -84,6 +83,15 @@ class Part(NamedTuple):
     roots: Any
     costs: Any
     frames: Any
+
+
+@inner
+def piece_of(region):
+    """A region with ranges of its own, and the same prices and budget."""
+    ranges = np.empty(region.ranges.shape[0], RANGE)
+    for f in range(ranges.shape[0]):
+        ranges[f] = region.ranges[f]
+    return Region(ranges, region.price, region.budget, region.limited, region.flat)
 
 
 @borrowing
@@ -228,20 +236,20 @@ def _restrict_tree(model, region, part, root, n, n_costs, paid):
 
 
 @borrowing
-def restrict(question, region, part):
+def restrict(watch, model, region, part):
     """Fills `part` with what the region leaves open of each tree, unless it is told to stop.
 
     Each tree is walked with one frame per open test. On the way the ranges of the region are narrowed, and when a tree
     is done they are what they were.
     """
-    model, paid = question.model, 0.0
+    paid = 0.0
     if region.limited:
         price_ranges(region)
         for f in range(region.ranges.shape[0]):
             paid += region.ranges[f].paid
     n, n_costs = np.int64(0), np.int64(0)
     for t in range(model.roots.shape[0]):
-        if is_over(question):
+        if is_over(watch):
             return
         part.roots[t] = n
         n, n_costs = _restrict_tree(model, region, part, model.roots[t], n, n_costs, paid)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import borrowing, inner
+from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import LEAF
 from treeproof._kernels.search.stop import is_over
 
@@ -63,9 +63,8 @@ class Spending(NamedTuple):
     rate: Any
 
 
-@inner
 def purse_for(n_features):
-    """An empty purse."""
+    """An empty purse; made in Python."""
     return Purse(
         np.zeros((n_features, LEVELS)),
         np.empty((n_features, LEVELS)),
@@ -189,9 +188,9 @@ def _best_rate(purse, left, enough):
 
 
 @borrowing
-def spending(question, region, part, purse, other, label, needed):
-    """What can be gained in the region, of which `part` is what is open; of no use if the question is over."""
-    model, left = question.model, region.budget[0]
+def spending(watch, model, region, part, purse, search):
+    """What can be gained in the region, of which `part` is what is open; of no use if told to stop."""
+    other, label, left = search.other, search.label, region.budget[0]
     for f in range(region.ranges.shape[0]):
         left -= region.ranges[f].paid
         for level in range(LEVELS):
@@ -201,7 +200,7 @@ def spending(question, region, part, purse, other, label, needed):
     left = max(left, 0.0) + region.budget[0] * 2.0**-40
     free, most = model.offset[other] - model.offset[label], np.int64(0)
     for t in range(model.roots.shape[0]):
-        if is_over(question):
+        if is_over(watch):
             return Spending(free, 0.0, np.int64(0), np.int64(-1), 0.0, 0.0)
         of_tree, gained = _weigh_tree(model, region, part, purse, other, label, left, np.int64(t))
         if of_tree == NOTHING:
@@ -215,7 +214,7 @@ def spending(question, region, part, purse, other, label, needed):
             if purse.worth[f, level] > 0:
                 run += purse.worth[f, level]
                 purse.worth[f, level] = run
-    gain, rate = _best_rate(purse, left, np.float64(needed - free) / SURE)
+    gain, rate = _best_rate(purse, left, np.float64(search.needed - free) / SURE)
     feature, best, at = np.int64(-1), 0.0, np.int64(-1)
     for f in range(region.ranges.shape[0]):
         level = _best_level(purse, f, rate)
