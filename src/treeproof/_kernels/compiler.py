@@ -21,7 +21,7 @@ class _PartOfOthers(JITCodeLibrary):  # type: ignore[misc]
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Inner kernels use no environment: none of them raises."""
+        """Only exceptions with computed arguments need an environment, and inner kernels raise none."""
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout

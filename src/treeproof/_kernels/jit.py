@@ -1,17 +1,19 @@
 """How kernels are compiled.
 
-`entry` is called from Python, `inner` by kernels. `borrowing` is an inner kernel, and `door` an entry, that neither makes
-nor returns an array: numba then counts no references. Elsewhere it does, with atomic operations, whenever an array or a tuple of
-arrays is passed on or unpacked, and in a small kernel that costs several times the work itself. `tiny` is a borrowing
-kernel that becomes part of its caller. So does `merged`, before types are known: for kernels that make arrays.
+`entry` is called from Python, `inner` by kernels. `borrowing` is an inner kernel, and `door` an entry, that neither
+makes nor returns an array: numba then counts no references. Elsewhere it does, with atomic operations, whenever an
+array or a tuple of arrays is passed on or unpacked, and in a small kernel that costs several times the work itself.
+`tiny` is a borrowing kernel that becomes part of its caller. So does `merged`, before types are known: for kernels that
+make arrays.
 
 A record (`array[i]` of a structured dtype) is a bare pointer, and does not keep its array alive. Take records of arrays
 that are arguments, or that are used again later; never `np.zeros(1, TYPE)[0]`.
 
-Compiled code of a kernel is optimised again with every kernel above it, so a chain of large ones is merged where it
-can be. Wrappers for calls from Python unpack every array of a tuple; inner kernels do without them. A kernel is also
-compiled once per literal and per type that it is called with: that is why some arguments are cast, and why arrays are
-copied in loops, not by slices, which bring numba's own error texts along.
+What compiling costs is mostly the length of the code that numba writes for LLVM. An array is seven values there, and
+each of them is named wherever a tuple of arrays is passed on: kernels are given the parts that they need. Every
+`np.empty` is compiled once more for each type, so what is known beforehand is made in Python. A kernel is also compiled
+once per type that it is called with: that is why some arguments are cast, and why arrays are copied in loops, not by
+slices, which bring numba's own error texts along.
 """
 
 from __future__ import annotations

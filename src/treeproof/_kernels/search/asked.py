@@ -93,7 +93,7 @@ class Watch(NamedTuple):
 class Question(NamedTuple):
     """What a counterexample is held against, and where it goes; the row under way is `watch.progress[0] - 1`.
 
-    `cells` (n_features,) and `scores` are scratch: a point that may be a counterexample, and what the model gives there.
+    `cells` (n_features,) and `scores` are scratch: a point that may be a counterexample, and what it is given.
     `unaffordable` are points that are none. `kept` (n_rows, n_features) and `price` (n_rows,) are what is found.
     """
 

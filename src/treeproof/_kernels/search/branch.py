@@ -57,8 +57,8 @@ SEARCH = np.dtype(
 )
 """One search."""
 
-# The stack is a table of whole numbers with one row per decision: a cut whose other side waits, with the bound before it,
-# then what features, trees and words of leaves were before it.
+# The stack is a table of whole numbers with one row per decision: a cut whose other side waits, with the bound before
+# it, then what features, trees and words of leaves were before it.
 FEATURE_AT, CUT_AT, RIGHT_AT, TOTAL_AT, FIRST_KEPT = 0, 1, 2, 3, 4
 
 
@@ -280,7 +280,7 @@ def _fill_point(region, features, point):
 
 @borrowing
 def _judge(search, question, region, features):
-    """Keeps the features' cells as a counterexample if they are one; (whether the label differs, whether that ends it)."""
+    """(Whether the label differs at the features' cells, whether that is kept and ends the search)."""
     _fill_point(region, features, question.cells)
     if label_of_cells(question.model, question.exact, question.cells, question.scores) == search.label:
         return False, False
@@ -325,11 +325,9 @@ def _examine(search, question, region, part, race):
         differs, ends = _judge(search, question, region, race.features)
         search.too_close |= not differs
         return BROKEN if ends else DONE
-    if search.boxes == 1 and search.climb and climb(search, question.watch, race, region) >= search.needed:
-        # Falsify first: most rows that can be broken are broken by climbing.
-        if _judge(search, question, region, race.features)[1]:
-            return BROKEN
-    return CUT
+    # Falsify first: most rows that can be broken are broken by climbing.
+    promising = search.boxes == 1 and search.climb and climb(search, question.watch, race, region) >= search.needed
+    return BROKEN if promising and _judge(search, question, region, race.features)[1] else CUT
 
 
 @borrowing

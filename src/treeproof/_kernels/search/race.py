@@ -109,8 +109,8 @@ class Race(NamedTuple):
 class Draft(NamedTuple):
     """What is needed only to build races: SUBTREE records of nodes, LISTED_TEST of tests, and ranks of leaves.
 
-    `leads`, `nodes` and `order` are scratch for the leaves of one tree; `by_cell` are the numbers of listed tests, sorted
-    with the help of `place` (n_cells + 1,).
+    `leads`, `nodes` and `order` are scratch for the leaves of one tree; `by_cell` are the numbers of listed tests,
+    sorted with the help of `place` (n_cells + 1,).
     """
 
     subtrees: Any
