@@ -132,3 +132,16 @@ def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path))
     with pytest.warns(RuntimeWarning, match="cannot be kept in .*: No space left"):
         cache.CheckedCache(kernel).save_overload(None, None)
+
+
+def test_inner_kernels_become_machine_code_as_part_of_others_only():
+    # If this fails with a new numba: see whether all tests pass with it, then raise LAST_TRIED.
+    from treeproof._kernels.compiler import LAST_TRIED, options_of_parts
+
+    assert options_of_parts, f"nobody has tried this numba; the last one was {LAST_TRIED}"
+
+
+def test_a_numba_that_nobody_has_tried_compiles_in_its_own_way(tmp_path: Path):
+    code = "import numba; numba.version_info = numba.version_info._replace(short=(99, 0)); " + ASK
+    assert hits(ask(tmp_path, code)[0]) == 0
+    assert hits(ask(tmp_path, code)[0]) == 1, "what was compiled is not used again"

@@ -2,15 +2,19 @@
 
 numba optimises every function and makes machine code of it, and does so again wherever it becomes part of another one.
 Code of an inner kernel is only kept for those: it is optimised, and turned into machine code, as part of the entry that
-calls it.
+calls it. That reaches into numba; versions that nobody has tried this with compile in their own way, and longer.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+
+LAST_TRIED = (0, 68)
+"""The last version of numba that `Part` is known to work with."""
 
 
 class _PartOfOthers(JITCodeLibrary):  # type: ignore[misc]
@@ -48,3 +52,7 @@ class Part(CompilerBase):  # type: ignore[misc]
         self.state.library = _PartOfOthers(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+
+options_of_parts: dict[str, Any] = {"pipeline_class": Part} if numba.version_info.short <= LAST_TRIED else {}
+"""How an inner kernel is compiled."""

@@ -26,7 +26,7 @@ from numba import njit
 from numba.types import unliteral
 
 from treeproof._kernels.cache import cache_of
-from treeproof._kernels.compiler import Part
+from treeproof._kernels.compiler import options_of_parts
 
 
 def _compiled(**options: Any) -> Callable[[Any], Any]:
@@ -53,7 +53,7 @@ def _take_literals_as_values(dispatcher: Any) -> None:
 
 entry = _compiled(nogil=True, no_cfunc_wrapper=True)
 door = _compiled(nogil=True, no_cfunc_wrapper=True, _nrt=False)
-_inner = partial(_compiled, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Part)
+_inner = partial(_compiled, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options_of_parts)
 inner = _inner(_nrt=True)
 borrowing = _inner(_nrt=False)
 tiny = _inner(_nrt=False, forceinline=True)
