@@ -30,11 +30,10 @@ class _PartOfOthers(JITCodeLibrary):  # type: ignore[misc]
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
 
-    def finalize(self) -> None:
-        self._raise_if_finalized()
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+    def _optimize_final_module(self) -> None:
+        """Nothing."""
+
+    def _finalize_final_module(self) -> None:
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
