@@ -38,6 +38,9 @@ SEARCH = np.dtype(
         ("needed", "i8"),  # the least lead with which the label may be another one
         ("max_boxes", "i8"),
         ("climb", "?"),  # whether to climb first
+        # Of a search that goes from region to region:
+        ("waiting", "i8"),  # how many wait
+        ("work", "i8"),  # regions and boxes so far
         # What is known:
         ("now", "i8"),  # the last stamp of a trial
         ("boxes", "i8"),  # so far

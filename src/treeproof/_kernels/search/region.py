@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import borrowing, inner
+from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import LEAF
 from treeproof._kernels.search.stop import is_over
 
@@ -25,6 +25,9 @@ RANGE = np.dtype(
     align=True,
 )
 """The cells of one feature."""
+
+CELLS = np.dtype([("low", "i4"), ("high", "i4")], align=True)
+"""The cells of a feature in a region that waits to be searched."""
 
 OPEN_NODE = np.dtype(
     [
@@ -85,13 +88,11 @@ class Part(NamedTuple):
     frames: Any
 
 
-@inner
-def piece_of(region):
-    """A region with ranges of its own, and the same prices and budget."""
-    ranges = np.empty(region.ranges.shape[0], RANGE)
-    for f in range(ranges.shape[0]):
-        ranges[f] = region.ranges[f]
-    return Region(ranges, region.price, region.budget, region.limited, region.flat)
+@borrowing
+def copy_cells(source, target):
+    """Copies the cells of all features."""
+    for f in range(source.shape[0]):
+        target[f].low, target[f].high = source[f].low, source[f].high
 
 
 @borrowing

@@ -11,15 +11,19 @@ from treeproof._kernels.jit import borrowing, door, inner
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, fill_region, needed_lead
 from treeproof._kernels.search.branch import SEARCH, TOO_CLOSE, run_race
 from treeproof._kernels.search.race import build_race, draft_for, root_lead
-from treeproof._kernels.search.region import COST, FRAME, OPEN_NODE, RANGE, Part, Region, restrict
+from treeproof._kernels.search.region import COST, FRAME, OPEN_NODE, RANGE, Part, Region, copy_cells, restrict
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import revive
 
 
 class Room(NamedTuple):
-    """What the search of one row after another needs: its region, the part of the model there, and scratch."""
+    """What the search of one row after another needs: its region, the part of the model there, and scratch.
+
+    `piece` is a region with the same prices and budget, and cells of its own.
+    """
 
     region: Any
+    piece: Any
     part: Any
     draft: Any
     leads: Any
@@ -42,8 +46,9 @@ def room_for(model, prices):
         np.empty(max_costs, COST),
         np.empty(model.depth + 1, FRAME),
     )
+    piece = region._replace(ranges=region.ranges.copy())
     return Room(
-        region, part, draft_for(n_nodes, n_cells), np.empty(n_classes, np.int64), np.empty(n_classes, np.int32),
+        region, piece, part, draft_for(n_nodes, n_cells), np.empty(n_classes, np.int64), np.empty(n_classes, np.int32),
         np.zeros(1, SEARCH),
     )  # fmt: skip
 
@@ -97,15 +102,24 @@ def note_class(found, search, row, result, boxes):
 
 
 @inner
-def _race(question, room, close, max_boxes):
-    """A race against one class."""
+def race_in(region, question, room, close, max_boxes):
+    """A race against one class, in a region that the part of the room belongs to."""
     search = room.search[0]
-    race = build_race(search, question.watch, question.model, room.part, room.region, room.draft, close)
-    search.max_boxes, search.climb, search.boxes = max_boxes, not room.region.limited, 0
+    race = build_race(search, question.watch, question.model, room.part, region, room.draft, close)
+    search.max_boxes, search.climb, search.boxes = max_boxes, not region.limited, 0
     if is_over(question.watch):
         return UNDECIDED
     revive(race)
-    return run_race(search, question, room.region, room.part, race)
+    return run_race(search, question, region, room.part, race)
+
+
+@borrowing
+def begin_with_all(room, todo):
+    """Puts the whole region first among those that wait, and makes the piece that is searched ready."""
+    for f in range(room.region.ranges.shape[0]):
+        room.piece.ranges[f] = room.region.ranges[f]
+    copy_cells(room.region.ranges, todo[0])
+    room.search[0].waiting, room.search[0].work = 1, 0
 
 
 @door
@@ -119,7 +133,7 @@ def race_rows(question, asked, found, room, rows, max_boxes):
             result, boxes = TOO_CLOSE, 0
             for close in (False, True):
                 if result == TOO_CLOSE:
-                    result = _race(question, room, close, max_boxes)
+                    result = race_in(room.region, question, room, close, max_boxes)
                     boxes += room.search[0].boxes
             note_class(found, room.search[0], row, np.int64(SAFE if result == TOO_CLOSE else result), boxes)
     question.watch.progress[0] = 0

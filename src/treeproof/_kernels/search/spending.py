@@ -19,10 +19,8 @@ import numpy as np
 
 from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import LEAF
+from treeproof._kernels.search.region import copy_cells
 from treeproof._kernels.search.stop import is_over
-
-CELLS = np.dtype([("low", "i4"), ("high", "i4")], align=True)
-"""The cells of a feature in a region that waits to be searched."""
 
 NOTHING = np.int64(-(2**62))
 """What a tree gives that has no leaf left."""
@@ -270,10 +268,3 @@ def _add_part(region, todo, n, feature, low, high):
     copy_cells(region.ranges, todo[n])
     todo[n, feature].low, todo[n, feature].high = low, high
     return n + 1
-
-
-@borrowing
-def copy_cells(source, target):
-    """Copies the cells of all features."""
-    for f in range(source.shape[0]):
-        target[f].low, target[f].high = source[f].low, source[f].high
