@@ -33,7 +33,7 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
         return hashlib.sha256(content).digest() + content
 
     def _read(self, path: str) -> Any:
-        """What is in a file; None if there is none, or not the one that was written, or it names types that are gone."""
+        """What is in a file; None if it is missing, not the one that was written, or about types that are gone."""
         try:
             content = Path(path).read_bytes()
         except OSError:
