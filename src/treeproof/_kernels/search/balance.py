@@ -18,6 +18,7 @@ import numpy as np
 
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner, tiny
+from treeproof._kernels.search.race import fill_masks, leaves_of_test
 from treeproof._kernels.search.region import least_price
 from treeproof._kernels.search.stop import is_over
 
@@ -30,14 +31,28 @@ SWEEPS = 60
 # Above it, as for budgets near the smallest double, products are not safe from overflow.
 MAX_RATE = 2.0**900
 
-SPAN = np.dtype([("pair", "i4"), ("end", "i4"), ("segment", "i4"), ("n_segments", "i4")], align=True)
-"""A feature: its pairs are [pair, end), and all tests together cut it into segments, from `segment` on."""
+SPAN = np.dtype(
+    [
+        ("pair", "i4"),
+        ("end", "i4"),  # its pairs: [pair, end)
+        ("segment", "i4"),  # where the segments begin into which all tests together cut it
+        ("n_segments", "i4"),
+        ("cheapest", "i4"),  # one of them
+    ],
+    align=True,
+)
+"""A feature."""
 
 SEGMENT = np.dtype(
     [
         ("left_over", "i8"),  # what is not shared out
         ("price", "f8"),  # the least of its cells
+        ("together", "i8"),  # what all trees would reach
+        ("mean", "i8"),
+        ("least", "i8"),
+        ("most", "i8"),  # of what trees would reach without their shares
         ("closed", "?"),  # whether it cannot be paid for, or some tree has no leaf left there
+        ("shared", "?"),  # whether every tree gets the mean
     ],
     align=True,
 )
@@ -58,9 +73,6 @@ PAIR = np.dtype(
 
 PIECE = np.dtype([("last", "i4"), ("top", "i8")], align=True)
 """A piece of a pair: its last segment, and the most that something reaches in it."""
-
-SHARE = np.dtype([("share", "i8"), ("wish", "i8")], align=True)
-"""What a tree is given in a segment, and the value that it would reach there."""
 
 ENTRY = np.dtype([("low", "i4"), ("high", "i4"), ("share", "i8")], align=True)
 """The pieces [low, high] that a leaf allows, and the best share there."""
@@ -101,14 +113,6 @@ class Balance(NamedTuple):
     work: Any
 
 
-@tiny
-def _bit(race, head, at, r):
-    """Bit r of a mask whose first word is `head` and whose others start at masks[at]."""
-    w = r >> 6
-    bits = head if w == 0 else race.masks[at + w - 1]
-    return (bits >> np.uint64(r & 63)) & np.uint64(1) != 0
-
-
 @inner
 def _count_pairs(race, spans, pairs, places):
     """Fills spans, finds the pairs and counts their pieces, and notes the place of every test; returns the counts."""
@@ -138,8 +142,8 @@ def _count_pairs(race, spans, pairs, places):
 
 
 @borrowing
-def _fill_layout(watch, race, layout, places):
-    """Fills pieces and entries: a test ends a piece, and leaves it keeps out of one side allow pieces of the other."""
+def _fill_layout(watch, part, draft, layout, places):
+    """Fills pieces and entries: a test ends a piece, and leaves on one side of it allow the pieces there."""
     for i in range(layout.spans.shape[0]):
         for p in range(layout.spans[i].pair, layout.spans[i].end):
             pair = layout.pairs[p]
@@ -149,19 +153,20 @@ def _fill_layout(watch, race, layout, places):
     for k in range(places.shape[0]):
         if is_over(watch):
             return
-        test, place = race.tests[k], places[k]
-        pair, extra = layout.pairs[place.pair], race.trees[test.tree].extra
+        place = places[k]
+        pair = layout.pairs[place.pair]
         layout.pieces[pair.piece + place.piece].last = place.segment
-        for r in range(pair.end - pair.leaf):
-            entry = layout.entries[pair.entry + r]
-            if not _bit(race, test.left, test.masks, r):
-                entry.low = max(entry.low, place.piece + 1)
-            if not _bit(race, test.right, test.masks + extra, r):
-                entry.high = min(entry.high, place.piece)
+        leaf, n_left, n_right = leaves_of_test(part, draft, k)
+        for j in range(leaf, leaf + n_left):
+            entry = layout.entries[pair.entry + draft.rank[j]]
+            entry.high = min(entry.high, place.piece)
+        for j in range(leaf + n_left, leaf + n_left + n_right):
+            entry = layout.entries[pair.entry + draft.rank[j]]
+            entry.low = max(entry.low, place.piece + 1)
 
 
 @inner
-def _layout(watch, race):
+def _layout(watch, race, part, draft):
     """Where shares, wishes and ranges of a race are kept; prices of segments and values of leaves are still missing.
 
     If the question is over, it is not fit for use.
@@ -182,11 +187,11 @@ def _layout(watch, race):
         np.empty(n_segments, SEGMENT),
         pairs,
         np.empty(n_pieces, PIECE),
-        np.empty(n_shares, SHARE),
+        np.empty(n_shares, np.int64),
         np.empty(n_entries, ENTRY),
         np.empty(race.leaves.shape[0], WORTH),
     )
-    _fill_layout(watch, race, layout, places)
+    _fill_layout(watch, part, draft, layout, places)
     return layout
 
 
@@ -206,6 +211,11 @@ def _price_segments(race, region, layout):
                 low = cut + 1
                 s += 1
         layout.segments[s].price = least_price(region, cells, low, np.int64(cells.high))
+        span = layout.spans[i]
+        span.cheapest = 0
+        for s in range(span.n_segments):
+            if layout.segments[span.segment + s].price < layout.segments[span.segment + span.cheapest].price:
+                span.cheapest = s
 
 
 @borrowing
@@ -230,69 +240,83 @@ def _in_units(race, layout, needed):
 
 @tiny
 def _wish(layout, span, pair):
-    """What the tree of a pair would reach in each segment of the feature; closes those where it has no leaf left."""
-    pieces = layout.pieces
+    """Adds what the tree of a pair would reach in each segment; closes those where it has no leaf left."""
+    pieces, everywhere, width = layout.pieces, NONE, pair.n_pieces - 1
     for g in range(pair.piece, pair.piece + pair.n_pieces):
         pieces[g].top = NONE
     for r in range(pair.end - pair.leaf):
         leaf, entry = layout.worth[pair.leaf + r], layout.entries[pair.entry + r]
         if not leaf.dead:
             others = leaf.total - entry.share
+            if entry.high - entry.low == width:  # as in most leaves: they do not test the feature
+                everywhere = max(everywhere, others)
+                continue
             for g in range(pair.piece + entry.low, pair.piece + entry.high + 1):
                 pieces[g].top = max(pieces[g].top, others)
     s = np.int64(0)
     for g in range(pair.piece, pair.piece + pair.n_pieces):
-        top = pieces[g].top
+        top = pieces[g].top = max(pieces[g].top, everywhere)
         while s <= pieces[g].last:
+            segment = layout.segments[span.segment + s]
             if top == NONE:
-                layout.segments[span.segment + s].closed = True
-            share = layout.shares[pair.share + s]
-            share.wish = top + share.share
+                segment.closed = True
+            else:
+                segment.together += top + layout.shares[pair.share + s]
+                segment.least, segment.most = min(segment.least, top), max(segment.most, top)
             s += 1
+
+
+@tiny
+def _ask_for_wishes(layout, span):
+    """Adds up what the trees would reach in each segment of the feature."""
+    for s in range(span.segment, span.segment + span.n_segments):
+        segment = layout.segments[s]
+        segment.together, segment.least, segment.most = segment.left_over, -NONE, NONE
+    for p in range(span.pair, span.end):
+        _wish(layout, span, layout.pairs[p])
 
 
 @tiny
 def _share_out(layout, span):
     """Gives every tree the same in each open segment of the feature: the mean of what the trees would reach."""
-    pairs, shares, n = layout.pairs, layout.shares, np.int64(span.end - span.pair)
-    for s in range(span.n_segments):
-        segment = layout.segments[span.segment + s]
-        if segment.closed:
-            continue
-        together = segment.left_over
-        for p in range(span.pair, span.end):
-            together += shares[pairs[p].share + s].wish
-        mean = together // n
-        fits = True
-        for p in range(span.pair, span.end):
-            share = shares[pairs[p].share + s]
-            fits &= abs(share.share + mean - share.wish) < FARTHEST
-        if fits:
-            segment.left_over = together - n * mean
-            for p in range(span.pair, span.end):
-                share = shares[pairs[p].share + s]
-                share.share += mean - share.wish
+    n = np.int64(span.end - span.pair)
+    for s in range(span.segment, span.segment + span.n_segments):
+        segment = layout.segments[s]
+        segment.shared = False
+        if not segment.closed:
+            mean = segment.together // n
+            if mean - segment.least < FARTHEST and segment.most - mean < FARTHEST:
+                segment.mean, segment.shared = mean, True
+                segment.left_over = segment.together - n * mean
+    for p in range(span.pair, span.end):
+        _collect(layout, span, layout.pairs[p])
 
 
 @tiny
 def _collect(layout, span, pair):
-    """Adds up the best shares that the leaves of a pair's tree can get; a leaf with closed segments only is dead."""
-    pieces = layout.pieces
+    """Gives the tree of a pair its shares, and its leaves the best of them; one with closed segments only is dead."""
+    pieces, everywhere, width = layout.pieces, NONE, pair.n_pieces - 1
     s = np.int64(0)
     for g in range(pair.piece, pair.piece + pair.n_pieces):
-        top = NONE
+        before, top = pieces[g].top, NONE
         while s <= pieces[g].last:
-            if not layout.segments[span.segment + s].closed:
-                top = max(top, layout.shares[pair.share + s].share)
+            segment = layout.segments[span.segment + s]
+            if segment.shared:
+                layout.shares[pair.share + s] = segment.mean - before
+            if not segment.closed:
+                top = max(top, layout.shares[pair.share + s])
             s += 1
         pieces[g].top = top
+        everywhere = max(everywhere, top)
     for r in range(pair.end - pair.leaf):
         leaf, entry = layout.worth[pair.leaf + r], layout.entries[pair.entry + r]
         if leaf.dead:
             continue
-        best = NONE
-        for g in range(pair.piece + entry.low, pair.piece + entry.high + 1):
-            best = max(best, pieces[g].top)
+        best = everywhere
+        if entry.high - entry.low < width:
+            best = NONE
+            for g in range(pair.piece + entry.low, pair.piece + entry.high + 1):
+                best = max(best, pieces[g].top)
         if best == NONE:
             leaf.dead = True
         else:
@@ -342,12 +366,12 @@ def _clear(region, layout, budget, rate):
     for e in range(layout.entries.shape[0]):
         layout.entries[e].share = 0
     for s in range(layout.shares.shape[0]):
-        layout.shares[s].share = 0
+        layout.shares[s] = 0
     for j in range(layout.worth.shape[0]):
         layout.worth[j].total, layout.worth[j].dead = layout.worth[j].plain, False
     for s in range(layout.segments.shape[0]):
         segment = layout.segments[s]
-        segment.closed = region.limited and segment.price > budget
+        segment.closed, segment.shared = region.limited and segment.price > budget, False
         segment.left_over = 0
         if region.limited and rate != 0 and not segment.closed:
             segment.left_over = -np.int64(np.floor(rate * segment.price))
@@ -368,8 +392,23 @@ def _paid_in_pairs(race, region, part, pair_of, place, t, j):
 
 
 @borrowing
+def _first_at_price(layout, span, price, step):
+    """The first segment of at least this price above the cheapest one, or below it if `step` is -1."""
+    near, far = np.int64(span.cheapest), np.int64(span.n_segments if step > 0 else -1)
+    if layout.segments[span.segment + near].price >= price:
+        return near
+    while far - near not in (-1, 1):
+        middle = (near + far) // 2
+        if layout.segments[span.segment + middle].price >= price:
+            far = middle
+        else:
+            near = middle
+    return far
+
+
+@borrowing
 def _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most):
-    """Takes what a leaf gains by paying from its tree wherever that is paid for; see `spending.py`."""
+    """Takes what a leaf gains by paying from its tree in the pieces that it is paid for; see `spending.py`."""
     node, squares = np.int64(race.leaves[j].node), 0.0
     for turn in range(2):
         for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
@@ -383,9 +422,12 @@ def _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most):
                 continue
             span, pair = layout.spans[place[f]], layout.pairs[pair_of[t, place[f]]]
             share = -np.int64(np.ceil(gain * (part_of_price / squares)))
-            for s in range(span.n_segments):
-                if layout.segments[span.segment + s].price >= part.costs[c].price:
-                    layout.shares[pair.share + s].share = min(layout.shares[pair.share + s].share, share)
+            for step in (1, -1):
+                s = _first_at_price(layout, span, part.costs[c].price, step)
+                # Shares only fall from there on.
+                while 0 <= s < span.n_segments and layout.shares[pair.share + s] > share:
+                    layout.shares[pair.share + s] = share
+                    s += step
 
 
 @inner
@@ -414,7 +456,7 @@ def _seed(race, region, part, layout):
         span = layout.spans[i]
         for p in range(span.pair, span.end):
             for s in range(span.n_segments):
-                layout.segments[span.segment + s].left_over -= layout.shares[layout.pairs[p].share + s].share
+                layout.segments[span.segment + s].left_over -= layout.shares[layout.pairs[p].share + s]
             _collect(layout, span, layout.pairs[p])
 
 
@@ -435,14 +477,11 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
             span = layout.spans[step if sweep % 2 == 0 else n_features - 1 - step]
             if is_over(watch):
                 return np.int64(0), np.int64(0), np.int64(0)
-            for p in range(span.pair, span.end):
-                _wish(layout, span, layout.pairs[p])
+            _ask_for_wishes(layout, span)
             _share_out(layout, span)
-            for p in range(span.pair, span.end):
-                _collect(layout, span, layout.pairs[p])
         total, rest = _bound(race, layout)
         bound = NONE if total == NONE else total + rest + fixed
-        if bound < goal or (sweep > 0 and (before - bound) * 50 < bound - goal):
+        if bound < goal or (sweep > 0 and (before - bound) * 12 < bound - goal):
             break
         before = bound
         _bury(race, layout, bound, goal)
@@ -453,13 +492,13 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
 
 
 @inner
-def balanced(watch, race, region, part, budget, needed, rate):
+def balanced(watch, race, region, part, draft, budget, needed, rate):
     """Balanced leaf values of a race, of no use if told to stop.
 
     `needed` is what the open trees must give together, `budget` what is left for the features they test, `rate` what
     money is worth. A bound below the goal settles the region.
     """
-    layout = _layout(watch, race)
+    layout = _layout(watch, race, part, draft)
     if is_over(watch):
         return Balance(layout.worth, np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     _price_segments(race, region, layout)
@@ -482,45 +521,25 @@ def balanced(watch, race, region, part, budget, needed, rate):
 
 
 @borrowing
-def _reorder_bits(race, head, at, extra, order, n, new):
-    """Puts bit order[r] of a mask at r, for all r below n; returns the first word. `new` is scratch."""
-    for w in range(extra + 1):
-        new[w] = 0
-    for r in range(n):
-        if _bit(race, head, at, np.int64(order[r])):
-            new[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
-    for w in range(extra):
-        race.masks[at + w] = new[w + 1]
-    return new[0]
-
-
-@inner
-def sort_again(watch, race, worth):
+def sort_again(watch, race, part, draft, worth):
     """Gives the leaves of the race their balanced values: sorts them, and the bits of all masks with them.
 
-    If the question is over, the race is not fit for use.
+    If told to stop, the race is not fit for use.
     """
     trees, leaves = race.trees, race.leaves
-    most, most_words = 0, 1
     for t in range(trees.shape[0] - 1):
-        most = max(most, trees[t + 1].leaf - trees[t].leaf)
-        most_words = max(most_words, trees[t].extra + 1)
-    values, nodes, order = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int32)
-    new = np.empty(most_words, np.uint64)
-    for t in range(trees.shape[0] - 1):
-        first, n, extra = np.int64(trees[t].leaf), trees[t + 1].leaf - trees[t].leaf, np.int64(trees[t].extra)
+        first, n = np.int64(trees[t].leaf), np.int64(trees[t + 1].leaf - trees[t].leaf)
         for r in range(n):
-            values[r], nodes[r] = worth[first + r].total, leaves[first + r].node
-        sort_down(values, n, order)
+            draft.leads[r], draft.nodes[r] = worth[first + r].total, leaves[first + r].node
+        sort_down(draft.leads, n, draft.order)
         for r in range(n):
-            leaves[first + r].lead, leaves[first + r].node = values[order[r]], nodes[order[r]]
-        for j in range(trees[t].test, trees[t + 1].test):
-            if is_over(watch):
-                return
-            test = race.tests[race.tree_tests[j]]
-            at = np.int64(test.masks)
-            test.left = _reorder_bits(race, test.left, at, extra, order, n, new)
-            test.right = _reorder_bits(race, test.right, at + extra, extra, order, n, new)
+            before = draft.order[r]
+            leaves[first + r].lead, leaves[first + r].node = draft.leads[before], draft.nodes[before]
+        for r in range(n):
+            draft.nodes[draft.order[r]] = r
+        for j in range(first, first + n):
+            draft.rank[j] = draft.nodes[draft.rank[j]]
+    fill_masks(watch, race, part, draft)
 
 
 @borrowing

@@ -62,7 +62,7 @@ def _divide_next(question, room, purse, todo, needed, patience):
     if piece.limited:
         # Where prices are not whole numbers, the difference may be rounded down; twice that is added back.
         budget += budget * 2.0**-50 - price_elsewhere(piece, race)
-    balance = balanced(watch, race, piece, part, budget, needed - search.constant, spent.rate)
+    balance = balanced(watch, race, piece, part, room.draft, budget, needed - search.constant, spent.rate)
     if is_over(watch):
         return UNDECIDED
     if balance.bound < balance.goal:
@@ -77,7 +77,7 @@ def _divide_next(question, room, purse, todo, needed, patience):
         promising(race, balance)
     else:
         search.constant, search.needed = balance.rest, balance.goal
-        sort_again(watch, race, balance.worth)
+        sort_again(watch, race, part, room.draft, balance.worth)
         revive(race)
     found = run_race(search, question, piece, part, race)
     search.work += search.boxes

@@ -107,7 +107,8 @@ class Race(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What is needed only to build races: SUBTREE records of nodes, LISTED_TEST of tests, and ranks of leaves.
+    """What is needed to build races, of the last one: SUBTREE records of nodes, LISTED_TEST of tests, and in `rank` the
+    place of each leaf among those of its tree; here leaves stand from left to right.
 
     `leads`, `nodes` and `order` are scratch for the leaves of one tree; `by_cell` are the numbers of listed tests,
     sorted with the help of `place` (n_cells + 1,).
@@ -291,25 +292,42 @@ def _all_but(rank, start, count, masks, at, extra):
 
 
 @borrowing
-def _fill_tests(watch, part, race, draft):
-    """Fills the tests of the race and their masks, unless told to stop."""
+def _fill_tests(race, part, draft):
+    """Fills the tests of the race, but for their masks."""
     at = np.int64(0)
     for i in range(race.features.shape[0]):
-        if is_over(watch):
-            return
         for k in range(race.features[i].first_test, race.features[i].end_test):
             number = draft.by_cell[k]
             listed, test = draft.tests[number], race.tests[k]
-            node = part.nodes[listed.node]
-            leaf, extra = np.int64(listed.leaf), np.int64(race.trees[listed.tree].extra)
-            n_left = np.int64(draft.subtrees[node.left].n_leaves)
-            n_right = np.int64(draft.subtrees[node.right].n_leaves)
-            test.cut, test.tree, test.feature, test.masks = node.cut, listed.tree, i, at
+            test.cut, test.tree, test.feature, test.masks = part.nodes[listed.node].cut, listed.tree, i, at
             race.tree_tests[number] = k
-            # Left of the test the leaves of its right child are out, and the other way round.
-            test.left = _all_but(draft.rank, leaf + n_left, n_right, race.masks, at, extra)
-            test.right = _all_but(draft.rank, leaf, n_left, race.masks, at + extra, extra)
-            at += 2 * extra
+            at += 2 * np.int64(race.trees[listed.tree].extra)
+
+
+@borrowing
+def leaves_of_test(part, draft, k):
+    """(The first leaf below test k of a race, how many are on its left, how many on its right); see `Draft.rank`."""
+    listed = draft.tests[draft.by_cell[k]]
+    node = part.nodes[listed.node]
+    return (
+        np.int64(listed.leaf),
+        np.int64(draft.subtrees[node.left].n_leaves),
+        np.int64(draft.subtrees[node.right].n_leaves),
+    )
+
+
+@borrowing
+def fill_masks(watch, race, part, draft):
+    """Fills the masks of all tests for leaves in the order of their ranks, unless told to stop."""
+    for k in range(race.tests.shape[0]):
+        if is_over(watch):
+            return
+        test = race.tests[k]
+        leaf, n_left, n_right = leaves_of_test(part, draft, k)
+        at, extra = np.int64(test.masks), np.int64(race.trees[test.tree].extra)
+        # Left of the test the leaves of its right child are out, and the other way round.
+        test.left = _all_but(draft.rank, leaf + n_left, n_right, race.masks, at, extra)
+        test.right = _all_but(draft.rank, leaf, n_left, race.masks, at + extra, extra)
 
 
 @inner
@@ -339,5 +357,6 @@ def build_race(search, watch, model, part, region, draft, close):
         np.empty(n_tests, np.uint32),
     )
     _fill_features(part, race, draft)
-    _fill_tests(watch, part, race, draft)
+    _fill_tests(race, part, draft)
+    fill_masks(watch, race, part, draft)
     return race
