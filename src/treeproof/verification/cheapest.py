@@ -41,11 +41,17 @@ class CheapestAttacks:
     """
     label: npt.NDArray[Any]
     """(n,) what the model predicts for the attacked rows."""
+    missing: npt.NDArray[np.int64]
+    """(n,) how many values of the row are missing: no attack moves them, and the proof is about the others."""
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
-        median = f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}" if found else ""
-        return f"CheapestAttacks({n} rows, {found} with an attack, {int(self.exact.sum())} proved{median})"
+        text = f"{n} rows, {found} with an attack, {int(self.exact.sum())} proved"
+        if found:
+            text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
+        if self.missing.any():
+            text += f"; missing values in {int((self.missing > 0).sum())} rows stay missing"
+        return f"CheapestAttacks({text})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +79,9 @@ def cheapest_attack(
     """The cheapest way for the attacker to change each row's label, with a proof that there is no cheaper one.
 
     The attacker's intervals and domain bind; its budget or Lp radius only with `within=True`. The price is the sum of
-    costs, or the Lp norm. An attacker to whom every move is free (`Attacker.linf`) has no cheapest attack: ask for
-    `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`. One parameter per choice that users have.
+    costs, or the Lp norm. Missing values are never moved. An attacker to whom every move is free (`Attacker.linf`) has
+    no cheapest attack: ask for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`. One parameter
+    per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -86,7 +93,7 @@ def cheapest_attack(
     _refuse_free(check_attacker(attacker))
     if attacker.power is not None and not within:
         # The radius only matters within it; 0 would mean that no feature can be touched.
-        attacker = Attacker.lp(attacker.power, 1.0, features=attacker.intervals.keys, domain=attacker.domain)
+        attacker = attacker.with_radius(1.0)
     asked = Request.unlabelled(model, X, attacker, voting)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
@@ -140,7 +147,7 @@ def _result(asked: Request, X: Any, within: bool, outcome: npt.NDArray[np.int8],
     if asked.index is not None:
         like_x = X.copy()
         like_x.iloc[:, :] = rows
-    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label)
+    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label, np.isnan(asked.X).sum(axis=1))
 
 
 def _price(asked: Request, within: bool, row: int, attacked: FloatArray) -> float:
@@ -148,7 +155,7 @@ def _price(asked: Request, within: bool, row: int, attacked: FloatArray) -> floa
     threat, x = asked.threat, asked.X[row]
     total = Fraction(0)
     fits = True
-    for f in np.flatnonzero((attacked != x) & ~np.isnan(x)):
+    for f in np.flatnonzero((attacked != x) & ~np.isnan(x)).tolist():
         move = Fraction(float(attacked[f])) - Fraction(float(x[f]))
         fits &= bool(threat.domain_low[f] <= attacked[f] <= threat.domain_high[f])
         if threat.power is None:
@@ -156,10 +163,8 @@ def _price(asked: Request, within: bool, row: int, attacked: FloatArray) -> floa
             total += int(threat.cost[f])
         else:
             fits &= bool(threat.high[f] > 0)
-            total += abs(move) ** threat.power
-    if within:
-        fits &= total <= (threat.budget if threat.power is None else Fraction(threat.radius) ** threat.power)
-    if not fits:
+            total += threat.price(f, float(x[f]), float(attacked[f]))
+    if not fits or (within and total > threat.limit):
         raise SoundnessError(
             f"row {row}: an attack was found that the attacker cannot do: {attacked!r}; please report this"
         )
