@@ -80,8 +80,8 @@ def cheapest_attack(
 
     The attacker's intervals and domain bind; its budget or Lp radius only with `within=True`. The price is the sum of
     costs, or the Lp norm. Missing values are never moved. An attacker to whom every move is free (`Attacker.linf`) has
-    no cheapest attack: ask for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`. One parameter
-    per choice that users have.
+    no cheapest attack: ask for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`.
+    One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
