@@ -132,3 +132,31 @@ def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path))
     with pytest.warns(RuntimeWarning, match="cannot be kept in .*: No space left"):
         cache.CheckedCache(kernel).save_overload(None, None)
+
+
+def test_inner_kernels_become_machine_code_as_part_of_others_only():
+    # If this fails with a new numba: see whether all tests pass with it, then raise LAST_TRIED.
+    from treeproof._kernels.compiler import LAST_TRIED, options_of_parts
+
+    assert options_of_parts, f"nobody has tried this numba; the last one was {LAST_TRIED}"
+
+
+@pytest.mark.slow
+def test_a_numba_that_nobody_has_tried_compiles_in_its_own_way(tmp_path: Path):
+    code = "import numba; numba.version_info = numba.version_info._replace(short=(99, 0)); " + ASK
+    assert hits(ask(tmp_path, code)[0]) == 0
+    assert hits(ask(tmp_path, code)[0]) == 1, "what was compiled is not used again"
+
+
+@pytest.mark.slow
+def test_code_for_a_type_that_is_gone_is_compiled_again(tmp_path: Path) -> None:
+    source = tmp_path / "tiny_kernels.py"
+    source.write_text(
+        "from typing import Any, NamedTuple\n"
+        "from treeproof._kernels.jit import entry\n"
+        "class Pair(NamedTuple):\n    one: Any\n    two: Any\n"
+        "@entry\ndef answer(pair):\n    return pair.one + pair.two + 1\n"
+    )
+    for name in ("Pair", "Two"):
+        source.write_text(source.read_text().replace("Pair", name))
+        assert hits(ask(tmp_path, ASK.replace("20", f"k.{name}(20, 20)"))[0]) == 0

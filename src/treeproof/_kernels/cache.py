@@ -33,14 +33,17 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
         return hashlib.sha256(content).digest() + content
 
     def _read(self, path: str) -> Any:
-        """What is in a file; None if there is none, or not the one that was written."""
+        """What is in a file; None if it is missing, not the one that was written, or about types that are gone."""
         try:
             content = Path(path).read_bytes()
         except OSError:
             return None
         if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
             return None
-        return pickle.loads(content[DIGEST:])
+        try:
+            return pickle.loads(content[DIGEST:])
+        except (AttributeError, ImportError):  # written by another version of the kernels
+            return None
 
     def _load_index(self) -> dict[Any, str]:
         found = self._read(self._index_path)

@@ -1,17 +1,19 @@
 """How kernels are compiled.
 
-`entry` is called from Python, `inner` by kernels. `borrowing` is an inner kernel that neither makes nor returns an
-array: numba then counts no references. Elsewhere it does, with atomic operations, whenever an array or a tuple of
-arrays is passed on or unpacked, and in a small kernel that costs several times the work itself. `tiny` is a borrowing
-kernel that becomes part of its caller. So does `merged`, before types are known: for kernels that make arrays.
+`entry` is called from Python, `inner` by kernels. `borrowing` is an inner kernel, and `door` an entry, that neither
+makes nor returns an array: numba then counts no references. Elsewhere it does, with atomic operations, whenever an
+array or a tuple of arrays is passed on or unpacked, and in a small kernel that costs several times the work itself.
+`tiny` is a borrowing kernel that becomes part of its caller. So does `merged`, before types are known: for kernels that
+make arrays.
 
 A record (`array[i]` of a structured dtype) is a bare pointer, and does not keep its array alive. Take records of arrays
 that are arguments, or that are used again later; never `np.zeros(1, TYPE)[0]`.
 
-Compiled code of a kernel is optimised again with every kernel above it, so a chain of large ones is merged where it
-can be. Wrappers for calls from Python unpack every array of a tuple; inner kernels do without them. A kernel is also
-compiled once per literal and per type that it is called with: that is why some arguments are cast, and why arrays are
-copied in loops, not by slices, which bring numba's own error texts along.
+What compiling costs is mostly the length of the code that numba writes for LLVM. An array is seven values there, and
+each of them is named wherever a tuple of arrays is passed on: kernels are given the parts that they need. Every
+`np.empty` is compiled once more for each type, so what is known beforehand is made in Python. A kernel is also compiled
+once per type that it is called with: that is why some arguments are cast, and why arrays are copied in loops, not by
+slices, which bring numba's own error texts along.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from functools import partial
 from typing import Any
 
 from numba import njit
+from numba.types import unliteral
 
 from treeproof._kernels.cache import cache_of
+from treeproof._kernels.compiler import options_of_parts
 
 
 def _compiled(**options: Any) -> Callable[[Any], Any]:
@@ -31,14 +35,26 @@ def _compiled(**options: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         dispatcher = njit(**options)(function)
         dispatcher._cache = cache_of(function)
+        _take_literals_as_values(dispatcher)
         return dispatcher
 
     return decorate
 
 
+def _take_literals_as_values(dispatcher: Any) -> None:
+    """Has a kernel compiled once for all numbers of a type, and not for each constant that it is called with."""
+    template = dispatcher.get_call_template
+
+    def template_for(args: Any, kws: Any) -> Any:
+        return template([unliteral(each) for each in args], {name: unliteral(each) for name, each in kws.items()})
+
+    dispatcher.get_call_template = template_for
+
+
 entry = _compiled(nogil=True, no_cfunc_wrapper=True)
-_inner = partial(_compiled, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-inner = _inner()
+door = _compiled(nogil=True, no_cfunc_wrapper=True, _nrt=False)
+_inner = partial(_compiled, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options_of_parts)
+inner = _inner(_nrt=True)
 borrowing = _inner(_nrt=False)
 tiny = _inner(_nrt=False, forceinline=True)
 merged = _compiled(nogil=True, inline="always")

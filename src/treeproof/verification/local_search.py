@@ -302,7 +302,7 @@ class Local:
         )
         if unaffordable is None:
             unaffordable = np.empty((n, 0, low.shape[1]), dtype=np.int32)
-        asked = Asked(reachable, prices, labels, unaffordable, cheapest)
+        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest)
         self._watched(lambda stop, progress: self._decide_rows(asked, found, Watch(stop, progress)))
         self.boxes += int(found.boxes.sum())
         # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
@@ -311,25 +311,29 @@ class Local:
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left."""
-        from treeproof._kernels.search.asked import HARD
+        from treeproof._kernels.search.asked import HARD, question_about
+        from treeproof._kernels.search.rows import room_for
+        from treeproof._kernels.search.spending import purse_for
 
-        model, exact = self.ensemble.compiled
+        question = question_about(*self.ensemble.compiled, asked, found, watch)
+        room = room_for(question.model, asked.prices)
+        purse = purse_for(len(question.cells) if asked.prices.limited else 0)
         found.status[:] = HARD
 
-        def run(kernel: Any, *effort: int) -> None:
+        def run(kernel: Any, *effort: Any) -> None:
             """Has a kernel search the rows that are left."""
             rows = np.flatnonzero(found.status == HARD)
             if len(rows):
-                kernel(model, exact, asked, found, watch, rows, *effort)
+                kernel(question, asked, found, room, purse, rows, *effort)
 
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
 
-            run(race_rows, self.patience)
+            race_rows(question, asked, found, room, np.arange(len(found.status)), self.patience)
         else:
             from treeproof._kernels.search.spend import spend_rows
 
-            self._hunt(asked, found, watch, 1, FEW_CLASSES)
+            self._hunt(question, asked, found, room, 1, FEW_CLASSES)
             run(spend_rows, self.patience // 4)
         if HARD in found.status:
             from treeproof._kernels.search.divide import divide_rows
@@ -340,23 +344,23 @@ class Local:
                 for regions, width in EFFORTS:
                     # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
                     run(*((spend_rows, self.patience * regions) if flat else (divide_rows, self.patience, regions)))
-                    self._hunt(asked, found, watch, width, self.ensemble.n_classes)
+                    self._hunt(question, asked, found, room, width, self.ensemble.n_classes)
             run(divide_rows, self.patience, 2**62)
         found.status[found.status == HARD] = Outcome.UNKNOWN
 
-    def _hunt(self, asked: Any, found: Any, watch: Any, width: int, most: int) -> None:
+    def _hunt(self, question: Any, asked: Any, found: Any, room: Any, width: int, most: int) -> None:
         """Hunts for counterexamples with a beam of this width, toward so many classes, after trying those of others."""
         from treeproof._kernels.search.asked import HARD
 
         rows = np.flatnonzero(found.status == HARD)
         if not len(rows):
             return
-        from treeproof._kernels.search.hunt import hunt_rows
+        from treeproof._kernels.search.hunt import hunt_rows, scratch_for
 
         broken = np.flatnonzero(found.status == Outcome.REFUTED)[-MOST_KNOWN:]
         moved = found.cells[broken] != asked.reach["own"][broken]
         known = np.where(moved, found.cells[broken], np.int32(-1))
-        hunt_rows(*self.ensemble.compiled, asked, found, watch, rows, known, width, most)
+        hunt_rows(question, asked, found, room, scratch_for(question, room, width), rows, known, width, most)
 
     def _watched(self, work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None]) -> None:
         """Runs compiled work on rows within the limits.

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import borrowing, inner
-from treeproof._kernels.model import label_of_cells
+from treeproof._kernels.jit import borrowing
 from treeproof._kernels.search.region import INFINITE
 
 # What is known about a row. HARD: a race took too long, and costlier bounds are worth a try.
@@ -97,32 +96,40 @@ class Watch(NamedTuple):
 
 
 class Question(NamedTuple):
-    """One row: what a counterexample is held against, and where it goes.
+    """What a counterexample is held against, and where it goes; the row under way is `watch.progress[0] - 1`.
 
-    `unaffordable` (n, n_features) are cells that are none; `cells` (n_features,) and `scores` are scratch, `kept`
-    (n_features,) is the counterexample, and `price[ticket - 1]` what it costs. The question is over when `stop[0]` is
-    its `ticket`, or negative, or after enough looks.
+    `cells` (n_features,) and `scores` are scratch: a point that may be a counterexample, and what it is given.
+    `unaffordable` (n_rows, n, n_features) are points that are none. `kept` (n_rows, n_features) and `price` (n_rows,)
+    are what is found.
     """
 
     model: Any
     exact: Any
-    scores: Any
+    watch: Any
     unaffordable: Any
     cheapest: Any
-    cells: Any
     kept: Any
     price: Any
-    stop: Any
-    ticket: Any
+    scores: Any
+    cells: Any
+
+
+def question_about(model, exact, asked, found, watch):
+    """The question with its scratch. Such things are made in Python: numba would compile for each type of array."""
+    scores = np.empty(len(exact.base), exact.leaf_scores.dtype)
+    return Question(
+        model, exact, watch, asked.unaffordable, asked.cheapest, found.cells, found.price, scores,
+        np.empty(asked.reach.shape[1], np.int32),
+    )  # fmt: skip
 
 
 @borrowing
-def is_unaffordable(question):
-    """Whether the cells of the question are known to cost too much."""
-    for r in range(question.unaffordable.shape[0]):
+def is_unaffordable(unaffordable, row, cells):
+    """Whether these cells are known to cost too much for the row."""
+    for k in range(unaffordable.shape[1]):
         same = True
-        for f in range(question.cells.shape[0]):
-            same &= question.unaffordable[r, f] == question.cells[f]
+        for f in range(cells.shape[0]):
+            same &= unaffordable[row, k, f] == cells[f]
         if same:
             return True
     return False
@@ -148,25 +155,20 @@ def price_of_cells(region, cells):
 @borrowing
 def take(question, region):
     """Keeps the cells of the question as a counterexample; returns whether that ends the search."""
+    row = question.watch.progress[0] - 1
     for f in range(question.cells.shape[0]):
-        question.kept[f] = question.cells[f]
+        question.kept[row, f] = question.cells[f]
     if question.cheapest:
         price = price_of_cells(region, question.cells)
-        question.price[question.ticket - 1] = price
+        question.price[row] = price
         _only_below(region, price)
     return not question.cheapest
 
 
 @borrowing
-def label_at(question):
-    """The label at the cells of the question."""
-    return label_of_cells(question.model, question.exact, question.cells, question.scores)
-
-
-@borrowing
-def needed_lead(model, other, label):
+def needed_lead(slack, other, label):
     """The least lead of a class with which the label may be another one."""
-    return -model.slack if model.slack > 0 else np.int64(0 if other < label else 1)
+    return -slack if slack > 0 else np.int64(0 if other < label else 1)
 
 
 @borrowing
@@ -188,12 +190,12 @@ def _distance_price(low, high, unit, power):
 
 
 @borrowing
-def fill_region(asked, found, row, region):
+def fill_region(asked, price_found, row, region):
     """Where the row can be, and at what price; below that of what was found."""
     reach, prices, price = asked.reach, asked.prices, region.price
     region.budget[0] = prices.budget[row]
-    if found.price[row] < INFINITE:
-        _only_below(region, found.price[row])
+    if price_found[row] < INFINITE:
+        _only_below(region, price_found[row])
     has_table = prices.table.shape[0] > 0
     for f in range(region.ranges.shape[0]):
         cells, at = region.ranges[f], reach[row, f]
@@ -217,12 +219,3 @@ def fill_region(asked, found, row, region):
                 price[k] = _distance_price(prices.near_high[row, f], prices.lowest[k], prices.unit[f], prices.power)
             else:
                 price[k] = _distance_price(prices.highest[k], prices.near_low[row, f], prices.unit[f], prices.power)
-
-
-@inner
-def question_about(model, exact, asked, found, watch, row, scores, cells):
-    """The question about one row; `scores` and `cells` are scratch."""
-    return Question(
-        model, exact, scores, asked.unaffordable[row], asked.cheapest, cells, found.cells[row], found.price, watch.stop,
-        row + 1,
-    )  # fmt: skip

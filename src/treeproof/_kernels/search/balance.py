@@ -138,7 +138,7 @@ def _count_pairs(race, spans, pairs, places):
 
 
 @borrowing
-def _fill_layout(question, race, layout, places):
+def _fill_layout(watch, race, layout, places):
     """Fills pieces and entries: a test ends a piece, and leaves it keeps out of one side allow pieces of the other."""
     for i in range(layout.spans.shape[0]):
         for p in range(layout.spans[i].pair, layout.spans[i].end):
@@ -147,7 +147,7 @@ def _fill_layout(question, race, layout, places):
             for e in range(pair.entry, pair.entry + pair.end - pair.leaf):
                 layout.entries[e].low, layout.entries[e].high = 0, pair.n_pieces - 1
     for k in range(places.shape[0]):
-        if is_over(question):
+        if is_over(watch):
             return
         test, place = race.tests[k], places[k]
         pair, extra = layout.pairs[place.pair], race.trees[test.tree].extra
@@ -161,7 +161,7 @@ def _fill_layout(question, race, layout, places):
 
 
 @inner
-def _layout(question, race):
+def _layout(watch, race):
     """Where shares, wishes and ranges of a race are kept; prices of segments and values of leaves are still missing.
 
     If the question is over, it is not fit for use.
@@ -186,7 +186,7 @@ def _layout(question, race):
         np.empty(n_entries, ENTRY),
         np.empty(race.leaves.shape[0], WORTH),
     )
-    _fill_layout(question, race, layout, places)
+    _fill_layout(watch, race, layout, places)
     return layout
 
 
@@ -419,7 +419,7 @@ def _seed(race, region, part, layout):
 
 
 @inner
-def _balance(question, race, region, part, layout, budget, rate, goal, sweeps):
+def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
     """Sweeps over all features until the bound is below the goal or hardly moves.
 
     Leaves the balanced values in the layout; returns (the bound, what must be added to the sum of best leaves to get
@@ -433,7 +433,7 @@ def _balance(question, race, region, part, layout, budget, rate, goal, sweeps):
     for sweep in range(sweeps):
         for step in range(n_features):
             span = layout.spans[step if sweep % 2 == 0 else n_features - 1 - step]
-            if is_over(question):
+            if is_over(watch):
                 return np.int64(0), np.int64(0), np.int64(0)
             for p in range(span.pair, span.end):
                 _wish(layout, span, layout.pairs[p])
@@ -453,14 +453,14 @@ def _balance(question, race, region, part, layout, budget, rate, goal, sweeps):
 
 
 @inner
-def balanced(question, race, region, part, budget, needed, rate):
-    """Balanced leaf values of a race, of no use if the question is over.
+def balanced(watch, race, region, part, budget, needed, rate):
+    """Balanced leaf values of a race, of no use if told to stop.
 
     `needed` is what the open trees must give together, `budget` what is left for the features they test, `rate` what
     money is worth. A bound below the goal settles the region.
     """
-    layout = _layout(question, race)
-    if is_over(question):
+    layout = _layout(watch, race)
+    if is_over(watch):
         return Balance(layout.worth, np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     _price_segments(race, region, layout)
     goal, scale = _in_units(race, layout, needed)
@@ -471,13 +471,13 @@ def balanced(question, race, region, part, budget, needed, rate):
     if region.limited and 0 < budget < np.inf and rate * scale < MAX_RATE:
         # What cells may cost stays within all that trees can give.
         this = min(rate * scale, UNITS / budget)
-        bound, rest, sweeps = _balance(question, race, region, part, layout, budget, this, goal, np.int64(2))
+        bound, rest, sweeps = _balance(watch, race, region, part, layout, budget, this, goal, np.int64(2))
         work += steps * sweeps
-        if bound < goal or is_over(question):
+        if bound < goal or is_over(watch):
             return Balance(layout.worth, rest, goal, bound, work)
         # Once trees agree, money is worth less; half as much turned out well wherever it was tried.
         this *= 0.5
-    bound, rest, sweeps = _balance(question, race, region, part, layout, budget, this, goal, np.int64(SWEEPS))
+    bound, rest, sweeps = _balance(watch, race, region, part, layout, budget, this, goal, np.int64(SWEEPS))
     return Balance(layout.worth, rest, goal, bound, work + steps * sweeps)
 
 
@@ -495,7 +495,7 @@ def _reorder_bits(race, head, at, extra, order, n, new):
 
 
 @inner
-def sort_again(question, race, worth):
+def sort_again(watch, race, worth):
     """Gives the leaves of the race their balanced values: sorts them, and the bits of all masks with them.
 
     If the question is over, the race is not fit for use.
@@ -515,7 +515,7 @@ def sort_again(question, race, worth):
         for r in range(n):
             leaves[first + r].lead, leaves[first + r].node = values[order[r]], nodes[order[r]]
         for j in range(trees[t].test, trees[t + 1].test):
-            if is_over(question):
+            if is_over(watch):
                 return
             test = race.tests[race.tree_tests[j]]
             at = np.int64(test.masks)

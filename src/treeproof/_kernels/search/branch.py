@@ -8,14 +8,13 @@ that lowers the bounds most is taken.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from treeproof._kernels.arrays import doubled
 from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged
-from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_unaffordable, label_at, take
+from treeproof._kernels.model import label_of_cells
+from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_unaffordable, take
 from treeproof._kernels.search.climb import climb
 from treeproof._kernels.search.region import cheapest_cell, least_price, price_ranges
 from treeproof._kernels.search.stop import is_over
@@ -32,10 +31,16 @@ SEARCH = np.dtype(
     [
         # What is asked:
         ("label", "i8"),
+        ("slack", "i8"),  # of the model
+        ("other", "i8"),  # the class that may win instead
+        ("turn", "i8"),  # how many classes had theirs
         ("constant", "i8"),  # the lead that does not depend on the open trees
         ("needed", "i8"),  # the least lead with which the label may be another one
         ("max_boxes", "i8"),
         ("climb", "?"),  # whether to climb first
+        # Of a search that goes from region to region:
+        ("waiting", "i8"),  # how many wait
+        ("work", "i8"),  # regions and boxes so far
         # What is known:
         ("now", "i8"),  # the last stamp of a trial
         ("boxes", "i8"),  # so far
@@ -55,21 +60,9 @@ SEARCH = np.dtype(
 )
 """One search."""
 
-DECISION = np.dtype([("feature", "i4"), ("cut", "i4"), ("right", "?"), ("total", "i8")], align=True)
-"""A cut whose other side waits, with the bound before it."""
-
-KEPT_FEATURE = np.dtype([("low", "i4"), ("high", "i4"), ("first", "i4"), ("end", "i4")], align=True)
-KEPT_TREE = np.dtype([("live", "u8"), ("best", "i8")], align=True)
-"""What a FEATURE and a TREE were before it."""
-
-
-class Stack(NamedTuple):
-    """DECISION records, and before each of them KEPT_FEATURE and KEPT_TREE records and words of live leaves."""
-
-    decisions: Any
-    features: Any
-    trees: Any
-    words: Any
+# The stack is a table of whole numbers with one row per decision: a cut whose other side waits, with the bound before
+# it, then what features, trees and words of leaves were before it.
+FEATURE_AT, CUT_AT, RIGHT_AT, TOTAL_AT, FIRST_KEPT = 0, 1, 2, 3, 4
 
 
 @borrowing
@@ -179,7 +172,7 @@ def _best_cut(race, feature, total, gate_below, gate_above):
 
 
 @merged
-def _choose_cut(search, question, race, region):
+def _choose_cut(search, watch, race, region):
     """Tightens the box feature by feature and notes the test to cut it at; -1 if none is open, or nothing can win.
 
     Where a feature costs the same wherever it goes, the edges of N(x) come first.
@@ -190,7 +183,7 @@ def _choose_cut(search, question, race, region):
     for i in range(race.features.shape[0]):
         feature = race.features[i]
         _tighten(search, race, feature)
-        if search.total < search.needed or is_over(question):
+        if search.total < search.needed or is_over(watch):
             search.test = -1
             return
         below, above = _gates(race, feature, region.ranges[feature.feature]) if gated else (-1, -1)
@@ -277,16 +270,25 @@ def price_elsewhere(region, race):
 
 
 @borrowing
-def _label_at_point(question, region, race):
-    """Fills the cells of the question with the point, cheapest where nothing is tested; returns the label there."""
-    for f in range(question.cells.shape[0]):
+def _fill_point(region, features, point):
+    """Fills the cells of a point: those of the features that are tested, and the cheapest ones elsewhere."""
+    for f in range(point.shape[0]):
         cells = region.ranges[f]
-        question.cells[f] = cells.own
+        point[f] = cells.own
         if cells.own >= 0:
-            question.cells[f] = cheapest_cell(region, cells, np.int64(cells.low), np.int64(cells.high))
-    for i in range(race.features.shape[0]):
-        question.cells[race.features[i].feature] = race.features[i].cell
-    return label_at(question)
+            point[f] = cheapest_cell(region, cells, np.int64(cells.low), np.int64(cells.high))
+    for i in range(features.shape[0]):
+        point[features[i].feature] = features[i].cell
+
+
+@borrowing
+def _judge(search, question, region, features):
+    """(Whether the label differs at the features' cells, whether that is kept and ends the search)."""
+    _fill_point(region, features, question.cells)
+    if label_of_cells(question.model, question.exact, question.cells, question.scores) == search.label:
+        return False, False
+    row = question.watch.progress[0] - 1
+    return True, not is_unaffordable(question.unaffordable, row, question.cells) and take(question, region)
 
 
 @borrowing
@@ -308,7 +310,7 @@ def _can_pay_cheapest_point(search, race, region):
 def _examine(search, question, region, part, race):
     """Looks at the next box: CUT it at `search.test`, it is DONE, or the search ends with what is returned."""
     search.boxes += 1
-    if is_over(question):
+    if is_over(question.watch):
         return UNDECIDED
     if search.boxes > search.max_boxes:
         return HARD
@@ -316,24 +318,20 @@ def _examine(search, question, region, part, race):
         _pay(search, race, region, part)
     if search.total < search.needed:
         return DONE
-    _choose_cut(search, question, race, region)
-    if is_over(question):
+    _choose_cut(search, question.watch, race, region)
+    if is_over(question.watch):
         return UNDECIDED
     if search.total < search.needed:
         return DONE
     if search.test < 0:
         if not _can_pay_cheapest_point(search, race, region):
             return DONE
-        is_broken = _label_at_point(question, region, race) != search.label
-        search.too_close |= not is_broken
-        is_broken = is_broken and not is_unaffordable(question)
-        return BROKEN if is_broken and take(question, region) else DONE
-    if search.boxes == 1 and search.climb and climb(search, question, race, region) >= search.needed:
-        # Falsify first: most rows that can be broken are broken by climbing.
-        is_broken = _label_at_point(question, region, race) != search.label
-        if is_broken and not is_unaffordable(question) and take(question, region):
-            return BROKEN
-    return CUT
+        differs, ends = _judge(search, question, region, race.features)
+        search.too_close |= not differs
+        return BROKEN if ends else DONE
+    # Falsify first: most rows that can be broken are broken by climbing.
+    promising = search.boxes == 1 and search.climb and climb(search, question.watch, race, region) >= search.needed
+    return BROKEN if promising and _judge(search, question, region, race.features)[1] else CUT
 
 
 @borrowing
@@ -365,15 +363,18 @@ def _descend(search, race, stack):
     feature, right = race.features[test.feature], bound.right > bound.left
     if search.boxes == 1:
         search.cut_feature, search.cut, search.cut_right = feature.feature, test.cut, right
-    waits = stack.decisions[depth]
-    waits.feature, waits.cut, waits.right, waits.total = test.feature, test.cut, not right, search.total
+    kept = stack[depth]
+    kept[FEATURE_AT], kept[CUT_AT], kept[RIGHT_AT], kept[TOTAL_AT] = test.feature, test.cut, not right, search.total
+    k = FIRST_KEPT
     for i in range(race.features.shape[0]):
-        now, kept = race.features[i], stack.features[depth, i]
-        kept.low, kept.high, kept.first, kept.end = now.low, now.high, now.first, now.end
+        now = race.features[i]
+        kept[k], kept[k + 1], kept[k + 2], kept[k + 3] = now.low, now.high, now.first, now.end
+        k += 4
     for t in range(race.trees.shape[0] - 1):
-        stack.trees[depth, t].live, stack.trees[depth, t].best = race.trees[t].live, race.trees[t].best
+        kept[k], kept[k + 1] = np.int64(race.trees[t].live), race.trees[t].best
+        k += 2
     for w in range(race.words.shape[0]):
-        stack.words[depth, w] = race.words[w].live
+        kept[k + w] = np.int64(race.words[w].live)
     search.depth += 1
     _shrink(search, race, feature, np.int64(test.cut), right)
 
@@ -382,19 +383,20 @@ def _descend(search, race, stack):
 def _go_back(search, race, region, stack):
     """The side that was left waiting last."""
     search.depth -= 1
-    depth = search.depth
+    kept, k = stack[search.depth], FIRST_KEPT
     for i in range(race.features.shape[0]):
-        now, kept = race.features[i], stack.features[depth, i]
-        now.low, now.high, now.first, now.end = kept.low, kept.high, kept.first, kept.end
+        now = race.features[i]
+        now.low, now.high, now.first, now.end = kept[k], kept[k + 1], kept[k + 2], kept[k + 3]
         # Prices were those of a deeper box; leaves that it could not pay for may live again here.
         region.ranges[now.feature].paid = -1.0
+        k += 4
     for t in range(race.trees.shape[0] - 1):
-        race.trees[t].live, race.trees[t].best = stack.trees[depth, t].live, stack.trees[depth, t].best
+        race.trees[t].live, race.trees[t].best = np.uint64(kept[k]), kept[k + 1]
+        k += 2
     for w in range(race.words.shape[0]):
-        race.words[w].live = stack.words[depth, w]
-    waits = stack.decisions[depth]
-    search.total = waits.total
-    _shrink(search, race, race.features[waits.feature], np.int64(waits.cut), waits.right)
+        race.words[w].live = np.uint64(kept[k + w])
+    search.total = kept[TOTAL_AT]
+    _shrink(search, race, race.features[kept[FEATURE_AT]], kept[CUT_AT], kept[RIGHT_AT] != 0)
 
 
 @inner
@@ -405,20 +407,14 @@ def run_race(search, question, region, part, race):
     can round differently; the race must be run again with `close`. UNDECIDED: the search was told to stop.
     HARD: `max_boxes` were not enough.
     """
-    stack = Stack(
-        np.empty(8, DECISION),
-        np.empty((8, race.features.shape[0]), KEPT_FEATURE),
-        np.empty((8, race.trees.shape[0]), KEPT_TREE),
-        np.empty((8, race.words.shape[0]), np.uint64),
-    )
+    width = FIRST_KEPT + 4 * race.features.shape[0] + 2 * race.trees.shape[0] + race.words.shape[0]
+    stack = np.empty((8, width), np.int64)
     _start(search, race, region)
     while True:
         found = _examine(search, question, region, part, race)
         if found == CUT:
-            if search.depth == stack.decisions.shape[0]:
-                stack = Stack(
-                    doubled(stack.decisions), doubled(stack.features), doubled(stack.trees), doubled(stack.words)
-                )
+            if search.depth == stack.shape[0]:
+                stack = doubled(stack)
             _descend(search, race, stack)
         elif found != DONE:
             return found

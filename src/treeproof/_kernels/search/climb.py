@@ -78,7 +78,7 @@ def _move(search, race, feature, cell):
 
 
 @borrowing
-def climb(search, question, race, region):
+def climb(search, watch, race, region):
     """Coordinate ascent from the cheapest point of the box: moves one feature at a time to where the lead is largest.
 
     Where no price matters. The features' cells become those of the point; returns the lead there. If it is what was
@@ -94,7 +94,7 @@ def climb(search, question, race, region):
         race.trees[t].point = _lead_at(race, t, NOWHERE, NOWHERE)
         lead += race.trees[t].point
     quiet, i = 0, 0
-    while quiet < n_features and lead < max(search.needed, 1) and not is_over(question):
+    while quiet < n_features and lead < max(search.needed, 1) and not is_over(watch):
         feature = race.features[i]
         lead, cell = _best_move(search, race, region, i, lead)
         quiet += 1

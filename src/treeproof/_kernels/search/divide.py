@@ -5,21 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from treeproof._kernels.arrays import doubled
-from treeproof._kernels.jit import borrowing, entry, merged
-from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, needed_lead, question_about
+from treeproof._kernels.jit import borrowing, door, inner
+from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED
 from treeproof._kernels.search.balance import balanced, promising, sort_again
 from treeproof._kernels.search.branch import price_elsewhere, run_race
 from treeproof._kernels.search.race import build_race
-from treeproof._kernels.search.region import Region, restrict
-from treeproof._kernels.search.rows import enter, room_for
+from treeproof._kernels.search.region import CELLS, copy_cells, restrict
+from treeproof._kernels.search.rows import begin_with_all, enter, next_class, note_class
 from treeproof._kernels.search.spending import (
-    CELLS,
     Spending,
-    copy_cells,
     divide_by_price,
     is_divided_by_price,
     is_too_dear,
-    purse_for,
     spending,
 )
 from treeproof._kernels.search.stop import is_over
@@ -40,87 +37,82 @@ def _halve(region, search, todo, n):
     return n
 
 
-@merged
-def _divide(search, question, region, part, purse, other, label, patience, max_regions):
-    """A hard race: (what is known, boxes). HARD if so many regions were not enough."""
-    model, needed = question.model, needed_lead(question.model, other, label)
-    piece = Region(region.ranges.copy(), region.price, region.budget, region.limited, region.flat, region.n_cells)
-    todo = np.empty((16, region.ranges.shape[0]), CELLS)
-    copy_cells(piece.ranges, todo[0])
-    n_todo, boxes, regions, found = 1, 0, 0, SAFE
+@inner
+def _divide_next(question, room, purse, todo, needed, patience):
+    """Searches the region that waits last for a while, or divides it; BROKEN and UNDECIDED end the search."""
+    search, model, watch, part, piece = room.search[0], question.model, question.watch, room.part, room.piece
+    search.waiting -= 1
+    copy_cells(todo[search.waiting], piece.ranges)
+    restrict(watch, model, piece, part)
+    if is_over(watch):
+        return UNDECIDED
+    search.needed, search.climb = needed, False
     spent = Spending(np.int64(0), 0.0, np.int64(0), np.int64(-1), 0.0, 0.0)
-    while n_todo > 0 and found not in (BROKEN, UNDECIDED):
-        if regions == max_regions:
-            return HARD, boxes
-        n_todo -= 1
-        regions += 1
-        copy_cells(todo[n_todo], piece.ranges)
-        restrict(question, piece, part)
-        if is_over(question):
-            return UNDECIDED, boxes
-        if region.limited:
-            spent = spending(question, piece, part, purse, other, label, needed)
-            if is_over(question):
-                return UNDECIDED, boxes
-            if is_too_dear(spent, needed):
-                continue
-        # Within the slack leaves must not be merged: a region that is closed has one vector of scores.
-        race, constant = build_race(question, part, piece, other, label, model.slack > 0)
-        if is_over(question):
-            return UNDECIDED, boxes
-        budget = region.budget[0]
-        if region.limited:
-            # Where prices are not whole numbers, the difference may be rounded down; twice that is added back.
-            budget += budget * 2.0**-50 - price_elsewhere(piece, race)
-        balance = balanced(question, race, piece, part, budget, needed - constant, spent.rate)
-        if is_over(question):
-            return UNDECIDED, boxes
-        if balance.bound < balance.goal:
-            continue
+    if piece.limited:
+        spent = spending(watch, model, piece, part, purse, search)
+        if is_over(watch):
+            return UNDECIDED
+        if is_too_dear(spent, needed):
+            return SAFE
+    # Within the slack leaves must not be merged: a region that is closed has one vector of scores.
+    race = build_race(search, watch, model, part, piece, room.draft, model.slack > 0)
+    if is_over(watch):
+        return UNDECIDED
+    budget = piece.budget[0]
+    if piece.limited:
+        # Where prices are not whole numbers, the difference may be rounded down; twice that is added back.
+        budget += budget * 2.0**-50 - price_elsewhere(piece, race)
+    balance = balanced(watch, race, piece, part, budget, needed - search.constant, spent.rate)
+    if is_over(watch):
+        return UNDECIDED
+    if balance.bound < balance.goal:
+        return SAFE
+    if piece.limited:
+        search.max_boxes = max(1, patience // 10)
+    else:
         # About as much work as the bound took, but a box at least.
-        search.max_boxes = max(1, min(16 * patience, patience // 3 + balance.work // (4 * max(1, race.tests.shape[0]))))
-        search.climb = False
-        if region.limited:
-            search.max_boxes = max(1, patience // 10)
-        if region.limited and region.flat:
-            search.constant, search.needed = constant, needed
-            promising(race, balance)
-        else:
-            search.constant, search.needed = balance.rest, balance.goal
-            sort_again(question, race, balance.worth)
-            revive(race)
-        found = run_race(search, question, piece, part, race)
-        boxes += search.boxes
-        if found == HARD:
-            if n_todo + 3 > todo.shape[0]:
-                todo = doubled(todo)
-            if region.limited and region.flat and is_divided_by_price(piece, spent, needed):
-                n_todo = divide_by_price(piece, spent, todo, n_todo)
-            else:
-                n_todo = _halve(piece, search, todo, n_todo)
-    return (found if found in (BROKEN, UNDECIDED) else SAFE), boxes
+        boxes = patience // 3 + balance.work // (4 * max(1, race.tests.shape[0]))
+        search.max_boxes = max(1, min(16 * patience, boxes))
+    if piece.limited and piece.flat:
+        promising(race, balance)
+    else:
+        search.constant, search.needed = balance.rest, balance.goal
+        sort_again(watch, race, balance.worth)
+        revive(race)
+    found = run_race(search, question, piece, part, race)
+    search.work += search.boxes
+    if found == HARD and piece.limited and piece.flat and is_divided_by_price(piece, spent, needed):
+        search.waiting = divide_by_price(piece, spent, todo, search.waiting)
+    elif found == HARD:
+        search.waiting = _halve(piece, search, todo, search.waiting)
+    return found
 
 
-@entry
-def divide_rows(model, exact, asked, found, watch, rows, patience, max_regions):
+@inner
+def _divide(question, room, purse, patience, max_regions):
+    """A hard class: what is known. HARD if so many regions were not enough."""
+    todo, regions, needed = np.empty((16, room.region.ranges.shape[0]), CELLS), 0, room.search[0].needed
+    begin_with_all(room, todo)
+    while room.search[0].waiting > 0:
+        if regions == max_regions:
+            return HARD
+        regions += 1
+        if room.search[0].waiting + 2 > todo.shape[0]:
+            todo = doubled(todo)
+        found = _divide_next(question, room, purse, todo, needed, patience)
+        if found in (BROKEN, UNDECIDED):
+            return found
+    return SAFE
+
+
+@door
+def divide_rows(question, asked, found, room, purse, rows, patience, max_regions):
     """Decides rows that are HARD, class by class, with up to `max_regions` regions each; the rest stays HARD."""
-    room = room_for(model, exact, asked)
-    purse = purse_for(asked.reach.shape[1] if asked.prices.limited else 0)
     for row in rows:
-        if watch.stop[0] < 0:
+        if question.watch.stop[0] < 0:
             return
-        watch.progress[0] = row + 1
-        question = question_about(model, exact, asked, found, watch, row, room.scores, room.cells)
-        label, is_open, status = asked.labels[row], found.open[row], UNDECIDED
-        if enter(question, asked, found, room, row):
-            status = SAFE
-            for other in room.order:
-                if is_open[other] and status in (SAFE, HARD):
-                    result, boxes = _divide(
-                        room.search[0], question, room.region, room.part, purse, other, label, patience, max_regions
-                    )
-                    found.boxes[row] += boxes
-                    is_open[other] = result == HARD
-                    status = status if result == SAFE else result
-        found.status[row] = status
-    watch.progress[0] = 0
+        enter(question.watch, question.model, asked, found, room, row)
+        while next_class(found, room.search[0], room.leads, room.order, row):
+            result = _divide(question, room, purse, patience, max_regions)
+            note_class(found, room.search[0], row, result, room.search[0].work)
+    question.watch.progress[0] = 0

@@ -12,19 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.arrays import sort_down
-from treeproof._kernels.jit import borrowing, entry
-from treeproof._kernels.model import LEAF, goes_left, leaf_of_cells, same_until
+from treeproof._kernels.jit import borrowing, door
+from treeproof._kernels.model import LEAF, goes_left, label_of_cells, leaf_of_cells, same_until
 from treeproof._kernels.search.asked import (
     BROKEN,
     fill_region,
     is_unaffordable,
-    label_at,
     needed_lead,
     price_of_cells,
-    question_about,
     take,
 )
-from treeproof._kernels.search.region import RANGE, Region, cheapest_cell
+from treeproof._kernels.search.region import cheapest_cell
 from treeproof._kernels.search.stop import is_over
 
 SMALLEST = 2.0**-900
@@ -60,6 +58,19 @@ class Hunt(NamedTuple):
     gain: Any
     seen: Any
     pending: Any
+
+
+def scratch_for(question, room, width):
+    """Scratch of a hunt; made in Python."""
+    n_features, n_cells = len(question.cells), len(room.region.price)
+    return Hunt(
+        np.empty((2, width + 1, n_features), np.int32),
+        np.zeros((2, width + 1), MOVE),
+        np.zeros(width, MOVE),
+        np.zeros(n_cells + n_features + 1, np.int64),
+        np.empty(n_features, np.int32),
+        np.empty(question.model.depth + 2, PENDING),
+    )
 
 
 class Aim(NamedTuple):
@@ -188,7 +199,9 @@ def _is_counterexample(question, cells, label):
     """Whether the label is another one at these cells; they become those of the question."""
     for f in range(cells.shape[0]):
         question.cells[f] = cells[f]
-    return label_at(question) != label and not is_unaffordable(question)
+    if label_of_cells(question.model, question.exact, question.cells, question.scores) == label:
+        return False
+    return not is_unaffordable(question.unaffordable, question.watch.progress[0] - 1, question.cells)
 
 
 @borrowing
@@ -232,7 +245,7 @@ def _next_points(region, hunt, now, n):
 @borrowing
 def _pull_back(question, region, hunt, aim, cells, state):
     """Moves single features of a counterexample to cheaper cells, what saves most first, while it stays one."""
-    while not is_over(question):
+    while not is_over(question.watch):
         _note_trees(question.model, region, hunt, cells, aim)
         saved, feature, cell, lead = 0.0, np.int64(-1), np.int64(-1), np.int64(0)
         for f in range(cells.shape[0]):
@@ -284,7 +297,7 @@ def hunt_for(question, region, hunt, aim):
             state, cells = hunt.states[now, s], hunt.points[now, s]
             if state.lead >= aim.needed and _is_counterexample(question, cells, aim.label):
                 return _end(question, region, hunt, aim, cells, state)
-            if is_over(question):
+            if is_over(question.watch):
                 return False
             _note_trees(model, region, hunt, cells, aim)
             kept = _note_moves(region, hunt, cells, state, kept, aim.width, aim.by_price)
@@ -313,7 +326,7 @@ def _exchange(question, region, hunt, aim):
             state.spent = price_of_cells(region, point)
             _measure(question.model, point, state, aim)
             for _ in range(2):
-                if is_over(question):
+                if is_over(question.watch):
                     return False
                 _note_trees(question.model, region, hunt, point, aim)
                 if _note_moves(region, hunt, point, state, 0, np.int64(1), False) == 0:
@@ -351,9 +364,8 @@ def _try_known(question, region, hunt, known, label):
 
 
 @borrowing
-def _leads_at_start(question, region, hunt, label, leads):
+def _leads_at_start(model, region, start, label, leads):
     """The lead of every class at the cheapest point; its own is the lowest."""
-    model, start = question.model, hunt.points[0, 0]
     _cheapest_point(region, start)
     for c in range(leads.shape[0]):
         leads[c] = model.offset[c] - model.offset[label]
@@ -364,52 +376,38 @@ def _leads_at_start(question, region, hunt, label, leads):
 
 
 @borrowing
-def _hunt_row(question, region, hunt, known, label, is_open, width, most, leads, order):
-    """Whether any class beats the label of a row: at most `most` of those that are open, the closest first."""
-    if _try_known(question, region, hunt, known, label):
-        return True
-    _leads_at_start(question, region, hunt, label, leads)
-    sort_down(leads, leads.shape[0], order)
+def _hunt_row(question, region, hunt, order, is_open, label, width, most):
+    """Whether any class beats the label of a row: at most `most` of those that are open, in this order."""
     tried = 0
-    for other in order:
+    for k in range(order.shape[0]):
+        other = np.int64(order[k])
         if other == label or not is_open[other] or tried == most:
             continue
         tried += 1
-        needed = needed_lead(question.model, other, label)
+        needed = needed_lead(question.model.slack, other, label)
         for by_price in range(1 if region.flat else 2):
-            aim = Aim(np.int64(other), label, needed, width, by_price == 1)
+            aim = Aim(other, label, needed, width, by_price == 1)
             while hunt_for(question, region, hunt, aim):
                 if not question.cheapest:
                     return True
-            if is_over(question):
+            if is_over(question.watch):
                 return False
     return False
 
 
-@entry
-def hunt_rows(model, exact, asked, found, watch, rows, known, width, most):
+@door
+def hunt_rows(question, asked, found, room, hunt, rows, known, width, most):
     """Hunts for counterexamples to the given rows, toward at most `most` classes each, with a beam of this width."""
-    n_features, n_cells = asked.reach.shape[1], asked.prices.start[asked.reach.shape[1]]
-    region = Region(np.empty(n_features, RANGE), np.empty(n_cells), np.empty(1), True, asked.prices.power == 0, n_cells)
-    hunt = Hunt(
-        np.empty((2, width + 1, n_features), np.int32),
-        np.zeros((2, width + 1), MOVE),
-        np.zeros(width, MOVE),
-        np.zeros(n_cells + n_features + 1, np.int64),
-        np.empty(n_features, np.int32),
-        np.empty(model.depth + 2, PENDING),
-    )
-    scores = np.empty(exact.base.shape[0], exact.leaf_scores.dtype)
-    cells = np.empty(n_features, np.int32)
-    leads, order = np.empty(model.value.shape[1], np.int64), np.empty(model.value.shape[1], np.int32)
     for row in rows:
-        if watch.stop[0] < 0:
+        if question.watch.stop[0] < 0:
             return
-        watch.progress[0] = row + 1
-        fill_region(asked, found, row, region)
-        question = question_about(model, exact, asked, found, watch, row, scores, cells)
-        if _hunt_row(
-            question, region, hunt, known, asked.labels[row], found.open[row], width, most, leads, order
-        ):  # fmt: skip
+        question.watch.progress[0] = row + 1
+        label, region = asked.labels[row], room.region
+        fill_region(asked, found.price, row, region)
+        _leads_at_start(question.model, region, hunt.points[0, 0], label, room.leads)
+        sort_down(room.leads, room.leads.shape[0], room.order)
+        if _try_known(question, region, hunt, known, label) or _hunt_row(
+            question, region, hunt, room.order, found.open[row], label, width, most
+        ):
             found.status[row] = BROKEN
-    watch.progress[0] = 0
+    question.watch.progress[0] = 0

@@ -107,9 +107,10 @@ class Race(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What is needed only to build a race: SUBTREE records of nodes, LISTED_TEST of tests, and ranks of leaves.
+    """What is needed only to build races: SUBTREE records of nodes, LISTED_TEST of tests, and ranks of leaves.
 
-    `leads`, `nodes` and `order` are scratch for the leaves of one tree.
+    `leads`, `nodes` and `order` are scratch for the leaves of one tree; `by_cell` are the numbers of listed tests,
+    sorted with the help of `place` (n_cells + 1,).
     """
 
     subtrees: Any
@@ -118,6 +119,22 @@ class Draft(NamedTuple):
     leads: Any
     nodes: Any
     order: Any
+    by_cell: Any
+    place: Any
+
+
+def draft_for(n_nodes, n_cells):
+    """Room for any race of a model; made in Python."""
+    return Draft(
+        np.empty(n_nodes, SUBTREE),
+        np.empty(n_nodes, LISTED_TEST),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int64),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_cells + 1, np.int32),
+    )
 
 
 @borrowing
@@ -135,13 +152,14 @@ def root_lead(part, value, other, label):
 
 
 @borrowing
-def _weigh_subtrees(part, model, region, other, label, close, subtrees):
-    """Fills per node of the part its SUBTREE; returns (how many trees offer a choice, the most leaves of any).
+def _weigh_subtrees(part, model, region, search, close, subtrees):
+    """Fills per node of the part its SUBTREE; returns how many trees offer a choice.
 
     There is no choice between leaves that give the same lead or, if the race is `close`, even the same scores. A node
     with such leaves only counts as one leaf, unless these may differ in price.
     """
-    for i in range(subtrees.shape[0] - 1, -1, -1):
+    other, label = search.other, search.label
+    for i in range(part.roots[part.roots.shape[0] - 1] - 1, -1, -1):
         node, subtree = part.nodes[i], subtrees[i]
         if node.feature == LEAF:
             subtree.lead = model.value[node.row, other] - model.value[node.row, label]
@@ -155,11 +173,10 @@ def _weigh_subtrees(part, model, region, other, label, close, subtrees):
             subtree.kind = a.kind if same else -1
             subtree.size = 1 + a.size + b.size
             subtree.n_leaves = 1 if same and not region.limited else a.n_leaves + b.n_leaves
-    n_open, most_leaves = 0, 1
-    for root in part.roots[:-1]:
-        n_open += subtrees[root].kind < 0
-        most_leaves = max(most_leaves, subtrees[root].n_leaves)
-    return n_open, most_leaves
+    n_open = 0
+    for t in range(part.roots.shape[0] - 1):
+        n_open += subtrees[part.roots[t]].kind < 0
+    return n_open
 
 
 @borrowing
@@ -167,8 +184,8 @@ def _measure_trees(roots, subtrees, trees):
     """Fills where the leaves, tests and words of trees with a choice begin; returns (the lead of the others, masks)."""
     constant, n_masks, at = np.int64(0), np.int64(0), 0
     trees[0].leaf, trees[0].test, trees[0].words = 0, 0, 0
-    for root in roots[:-1]:
-        subtree = subtrees[root]
+    for t in range(roots.shape[0] - 1):
+        subtree = subtrees[roots[t]]
         if subtree.kind >= 0:
             constant += subtree.lead
             continue
@@ -184,16 +201,17 @@ def _measure_trees(roots, subtrees, trees):
 
 
 @borrowing
-def _rank_leaves(question, part, region, trees, leaves, draft):
+def _rank_leaves(watch, part, region, trees, leaves, draft):
     """Fills the leaves of all trees, and lists their tests, unless told to stop.
 
     `rank` is the place of a leaf, from left to right.
     """
     t, n_tests = 0, 0
-    for root in part.roots[:-1]:
+    for number in range(part.roots.shape[0] - 1):
+        root = part.roots[number]
         if draft.subtrees[root].kind >= 0:
             continue
-        if is_over(question):
+        if is_over(watch):
             return
         first, n = np.int64(trees[t].leaf), 0
         i, end = np.int64(root), np.int64(root) + draft.subtrees[root].size
@@ -218,38 +236,37 @@ def _rank_leaves(question, part, region, trees, leaves, draft):
         t += 1
 
 
-@inner
-def _sort_up(tests, n, n_cells):
-    """The positions of the first n listed tests from the lowest cell to the highest, by counting."""
-    place = np.zeros(n_cells + 1, np.int32)
+@borrowing
+def _sort_up(draft, n):
+    """Sorts the numbers of the first n listed tests from the lowest cell to the highest, by counting."""
+    tests, place = draft.tests, draft.place
+    place[:] = 0
     for k in range(n):
         place[tests[k].cell + 1] += 1
-    for j in range(n_cells):
+    for j in range(place.shape[0] - 1):
         place[j + 1] += place[j]
-    order = np.empty(n, np.int32)
     for k in range(n):
-        order[place[tests[k].cell]] = k
+        draft.by_cell[place[tests[k].cell]] = k
         place[tests[k].cell] += 1
-    return order
 
 
 @borrowing
-def _count_features(part, tests, order):
-    """How many features are tested; `order` puts listed tests in that of features."""
+def _count_features(part, draft, n_tests):
+    """How many features are tested."""
     n, last = 0, -1
-    for k in order:
-        f = part.nodes[tests[k].node].feature
+    for k in range(n_tests):
+        f = part.nodes[draft.tests[draft.by_cell[k]].node].feature
         n += f != last
         last = f
     return n
 
 
 @borrowing
-def _fill_features(part, race, draft, order):
+def _fill_features(part, race, draft):
     """Fills the features that are tested, with their tests."""
     n, last = 0, -1
-    for k in range(order.shape[0]):
-        f = part.nodes[draft.tests[order[k]].node].feature
+    for k in range(race.tests.shape[0]):
+        f = part.nodes[draft.tests[draft.by_cell[k]].node].feature
         if f != last:
             race.features[n].feature, race.features[n].first_test = f, k
             n += 1
@@ -274,20 +291,21 @@ def _all_but(rank, start, count, masks, at, extra):
 
 
 @borrowing
-def _fill_tests(question, part, race, draft, order):
+def _fill_tests(watch, part, race, draft):
     """Fills the tests of the race and their masks, unless told to stop."""
     at = np.int64(0)
     for i in range(race.features.shape[0]):
-        if is_over(question):
+        if is_over(watch):
             return
         for k in range(race.features[i].first_test, race.features[i].end_test):
-            listed, test = draft.tests[order[k]], race.tests[k]
+            number = draft.by_cell[k]
+            listed, test = draft.tests[number], race.tests[k]
             node = part.nodes[listed.node]
             leaf, extra = np.int64(listed.leaf), np.int64(race.trees[listed.tree].extra)
             n_left = np.int64(draft.subtrees[node.left].n_leaves)
             n_right = np.int64(draft.subtrees[node.right].n_leaves)
             test.cut, test.tree, test.feature, test.masks = node.cut, listed.tree, i, at
-            race.tree_tests[order[k]] = k
+            race.tree_tests[number] = k
             # Left of the test the leaves of its right child are out, and the other way round.
             test.left = _all_but(draft.rank, leaf + n_left, n_right, race.masks, at, extra)
             test.right = _all_but(draft.rank, leaf, n_left, race.masks, at + extra, extra)
@@ -295,41 +313,31 @@ def _fill_tests(question, part, race, draft, order):
 
 
 @inner
-def build_race(question, part, region, other, label, close):
-    """The race of class `other` against `label`, and the lead from offsets and from trees that offer no choice.
+def build_race(search, watch, model, part, region, draft, close):
+    """The race of class `search.other` against `search.label`; notes the lead that does not depend on the open trees.
 
     `close` keeps leaves apart that give the same lead by different scores: within the slack these may round
-    differently. If the question is over, the race is not fit for use.
+    differently. If told to stop, the race is not fit for use.
     """
-    model = question.model
-    subtrees = np.empty(part.roots[part.roots.shape[0] - 1], SUBTREE)
-    n_open, most_leaves = _weigh_subtrees(part, model, region, other, label, close, subtrees)
-    trees = np.empty(n_open + 1, TREE)
-    constant, n_masks = _measure_trees(part.roots, subtrees, trees)
-    n_leaves, n_tests, n_words = trees[n_open].leaf, trees[n_open].test, trees[n_open].words
-    draft = Draft(
-        subtrees,
-        np.empty(n_tests, LISTED_TEST),
-        np.empty(n_leaves, np.int32),
-        np.empty(most_leaves, np.int64),
-        np.empty(most_leaves, np.int32),
-        np.empty(most_leaves, np.int32),
-    )
-    leaves = np.empty(n_leaves, RANKED_LEAF)
-    _rank_leaves(question, part, region, trees, leaves, draft)
-    if is_over(question):
+    trees = np.empty(_weigh_subtrees(part, model, region, search, close, draft.subtrees) + 1, TREE)
+    constant, n_masks = _measure_trees(part.roots, draft.subtrees, trees)
+    search.constant = constant + model.offset[search.other] - model.offset[search.label]
+    end = trees[trees.shape[0] - 1]
+    leaves, n_tests = np.empty(end.leaf, RANKED_LEAF), end.test
+    _rank_leaves(watch, part, region, trees, leaves, draft)
+    if is_over(watch):
         n_tests = n_tests - n_tests  # what was not listed must not be read
-    order = _sort_up(draft.tests, n_tests, region.n_cells)
+    _sort_up(draft, n_tests)
     race = Race(
         trees,
         leaves,
         np.empty(n_tests, TEST),
         np.empty(n_tests, BOUND),
-        np.empty(_count_features(part, draft.tests, order), FEATURE),
-        np.empty(n_words, WORD),
+        np.empty(_count_features(part, draft, n_tests), FEATURE),
+        np.empty(end.words, WORD),
         np.empty(n_masks, np.uint64),
         np.empty(n_tests, np.uint32),
     )
-    _fill_features(part, race, draft, order)
-    _fill_tests(question, part, race, draft, order)
-    return race, constant + model.offset[other] - model.offset[label]
+    _fill_features(part, race, draft)
+    _fill_tests(watch, part, race, draft)
+    return race

@@ -26,6 +26,9 @@ RANGE = np.dtype(
 )
 """The cells of one feature."""
 
+CELLS = np.dtype([("low", "i4"), ("high", "i4")], align=True)
+"""The cells of a feature in a region that waits to be searched."""
+
 OPEN_NODE = np.dtype(
     [
         ("feature", "i4"),  # LEAF for a leaf
@@ -70,7 +73,6 @@ class Region(NamedTuple):
     budget: Any
     limited: Any
     flat: Any
-    n_cells: Any
 
 
 class Part(NamedTuple):
@@ -84,6 +86,13 @@ class Part(NamedTuple):
     roots: Any
     costs: Any
     frames: Any
+
+
+@borrowing
+def copy_cells(source, target):
+    """Copies the cells of all features."""
+    for f in range(source.shape[0]):
+        target[f].low, target[f].high = source[f].low, source[f].high
 
 
 @borrowing
@@ -228,20 +237,20 @@ def _restrict_tree(model, region, part, root, n, n_costs, paid):
 
 
 @borrowing
-def restrict(question, region, part):
+def restrict(watch, model, region, part):
     """Fills `part` with what the region leaves open of each tree, unless it is told to stop.
 
     Each tree is walked with one frame per open test. On the way the ranges of the region are narrowed, and when a tree
     is done they are what they were.
     """
-    model, paid = question.model, 0.0
+    paid = 0.0
     if region.limited:
         price_ranges(region)
         for f in range(region.ranges.shape[0]):
             paid += region.ranges[f].paid
     n, n_costs = np.int64(0), np.int64(0)
     for t in range(model.roots.shape[0]):
-        if is_over(question):
+        if is_over(watch):
             return
         part.roots[t] = n
         n, n_costs = _restrict_tree(model, region, part, model.roots[t], n, n_costs, paid)

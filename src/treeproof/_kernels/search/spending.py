@@ -17,12 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof._kernels.jit import borrowing, inner
+from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import LEAF
+from treeproof._kernels.search.region import copy_cells
 from treeproof._kernels.search.stop import is_over
-
-CELLS = np.dtype([("low", "i4"), ("high", "i4")], align=True)
-"""The cells of a feature in a region that waits to be searched."""
 
 NOTHING = np.int64(-(2**62))
 """What a tree gives that has no leaf left."""
@@ -38,12 +36,14 @@ SURE = 1.0 + 2.0**-30
 class Purse(NamedTuple):
     """Scratch. Per feature and level (n_features, LEVELS): the most that is gained, the least price, one tree's shares.
 
+    In the end only the first `levels` (n_features,) of each feature count: those where there is something to gain.
     `touched` (n_features,) are the features of one tree with shares, and `stamp` tells which of them are.
     """
 
     worth: Any
     price: Any
     share: Any
+    levels: Any
     touched: Any
     stamp: Any
 
@@ -63,13 +63,13 @@ class Spending(NamedTuple):
     rate: Any
 
 
-@inner
 def purse_for(n_features):
-    """An empty purse."""
+    """An empty purse; made in Python."""
     return Purse(
         np.zeros((n_features, LEVELS)),
         np.empty((n_features, LEVELS)),
         np.zeros((n_features, LEVELS)),
+        np.empty(n_features, np.int64),
         np.empty(n_features, np.int32),
         np.full(n_features, -1, np.int64),
     )
@@ -146,9 +146,9 @@ def _weigh_tree(model, region, part, purse, other, label, left, t):
 def _best_level(purse, f, rate):
     """The level of a feature that is worth most at this rate, -1 for none."""
     best, at = 0.0, np.int64(-1)
-    for level in range(LEVELS):
+    for level in range(purse.levels[f]):
         surplus = purse.worth[f, level] - rate * purse.price[f, level]
-        if purse.worth[f, level] > 0 and surplus > best:
+        if surplus > best:
             best, at = surplus, np.int64(level)
     return at
 
@@ -170,9 +170,8 @@ def _best_rate(purse, left, enough):
     """(the lowest bound found, its rate); a bound below `enough` will do."""
     low, high = 0.0, 0.0
     for f in range(purse.worth.shape[0]):
-        for level in range(LEVELS):
-            if purse.worth[f, level] > 0:
-                high = max(high, purse.worth[f, level] / purse.price[f, level])
+        for level in range(purse.levels[f]):
+            high = max(high, purse.worth[f, level] / purse.price[f, level])
     best, best_rate = _gain_at(purse, left, 0.0)[0], 0.0
     for _ in range(RATES):
         if best < enough:
@@ -189,9 +188,9 @@ def _best_rate(purse, left, enough):
 
 
 @borrowing
-def spending(question, region, part, purse, other, label, needed):
-    """What can be gained in the region, of which `part` is what is open; of no use if the question is over."""
-    model, left = question.model, region.budget[0]
+def spending(watch, model, region, part, purse, search):
+    """What can be gained in the region, of which `part` is what is open; of no use if told to stop."""
+    other, label, left = search.other, search.label, region.budget[0]
     for f in range(region.ranges.shape[0]):
         left -= region.ranges[f].paid
         for level in range(LEVELS):
@@ -201,7 +200,7 @@ def spending(question, region, part, purse, other, label, needed):
     left = max(left, 0.0) + region.budget[0] * 2.0**-40
     free, most = model.offset[other] - model.offset[label], np.int64(0)
     for t in range(model.roots.shape[0]):
-        if is_over(question):
+        if is_over(watch):
             return Spending(free, 0.0, np.int64(0), np.int64(-1), 0.0, 0.0)
         of_tree, gained = _weigh_tree(model, region, part, purse, other, label, left, np.int64(t))
         if of_tree == NOTHING:
@@ -210,12 +209,14 @@ def spending(question, region, part, purse, other, label, needed):
         free += of_tree
         most += gained
     for f in range(region.ranges.shape[0]):
-        run = 0.0
+        run, n = 0.0, np.int64(0)
         for level in range(LEVELS):
             if purse.worth[f, level] > 0:
                 run += purse.worth[f, level]
-                purse.worth[f, level] = run
-    gain, rate = _best_rate(purse, left, np.float64(needed - free) / SURE)
+                purse.worth[f, n], purse.price[f, n] = run, purse.price[f, level]
+                n += 1
+        purse.levels[f] = n
+    gain, rate = _best_rate(purse, left, np.float64(search.needed - free) / SURE)
     feature, best, at = np.int64(-1), 0.0, np.int64(-1)
     for f in range(region.ranges.shape[0]):
         level = _best_level(purse, f, rate)
@@ -271,10 +272,3 @@ def _add_part(region, todo, n, feature, low, high):
     copy_cells(region.ranges, todo[n])
     todo[n, feature].low, todo[n, feature].high = low, high
     return n + 1
-
-
-@borrowing
-def copy_cells(source, target):
-    """Copies the cells of all features."""
-    for f in range(source.shape[0]):
-        target[f].low, target[f].high = source[f].low, source[f].high

@@ -6,8 +6,8 @@ from treeproof._kernels.jit import borrowing
 
 
 @borrowing
-def is_over(question):
-    """Whether the search was told to stop, or has looked often enough; that stays so until the question ends."""
-    stop = question.stop
+def is_over(watch):
+    """Whether the search was told to stop, or has looked often enough; that stays so until the row is done."""
+    stop = watch.stop
     stop[1] += 1
-    return stop[0] == question.ticket or stop[0] < 0 or stop[1] > stop[2]
+    return stop[0] == watch.progress[0] or stop[0] < 0 or stop[1] > stop[2]
