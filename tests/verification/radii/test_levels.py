@@ -253,6 +253,15 @@ def test_many_counterexamples_of_equal_cost_are_told_from_a_cheaper_one(p: int) 
     assert largest_root(got, ball, Fraction(3))
 
 
+def test_budgets_and_what_is_too_dear_are_those_of_each_row() -> None:
+    ensemble = any_of([1.0, 1.5], (1, 1))
+    local = Local(ensemble, tp.Attacker.lp(1, 9.0).bind(ensemble))
+    rows = np.zeros((3, 2))
+    dear = np.array([[[1, 0]], [[0, 1]], [[0, 1]]], dtype=np.int32)
+    status, cells = local.search_within(rows, (rows - 9.0, rows + 9.0), np.array([1.2, 1.2, 0.9]), dear)
+    assert status.tolist() == [Outcome.PROVED, Outcome.REFUTED, Outcome.PROVED] and cells[1].tolist() == [1, 0]
+
+
 # --- time that runs out ------------------------------------------------------------------------------------------
 
 
