@@ -90,36 +90,41 @@ def check_block(asked: Block, through_verify: bool = True) -> Counter[str]:
 
 
 def _check_cheapest(asked: Block, attacker: tp.Attacker, local: Local) -> int:
-    """The price of the cheapest attack on a few rows, by all attacks that there are."""
-    ensemble, done = asked.ensemble, 0
-    if asked.attacker.p is not None and asked.attacker.radius == 0:
+    """The price of the cheapest attack on a few rows, by all attacks that there are; within the limit, and without."""
+    ensemble, plain, done = asked.ensemble, asked.attacker, 0
+    if plain.p is not None and plain.radius == 0:
         return 0  # it may not touch anything
     rows = np.array(asked.rows[:4])
-    outcome, attacked = local.cheapest(rows, within=False)
+    answers = {within: local.cheapest(rows, within) for within in (False, True)}
     for row, x in enumerate(asked.rows[:4]):
         try:
-            expected = oracles.cheapest(ensemble, asked.attacker, x)
+            expected = oracles.cheapest(ensemble, plain, x)
         except NotImplementedError:
             continue
-        if asked.attacker.p is not None and not Fraction(2) ** -899 < expected < Fraction(2) ** 899:
-            assert outcome[row] == Outcome.UNKNOWN or expected == math.inf
+        if plain.p is not None and not Fraction(2) ** -899 < expected < Fraction(2) ** 899:
+            assert answers[False][0][row] == Outcome.UNKNOWN or expected == math.inf
             continue
-        assert outcome[row] == Outcome.PROVED, f"cheapest, x={x!r}: not decided"
-        moved = [f for f in range(len(x)) if attacked[row, f] != x[f] and not math.isnan(x[f])]
-        label = ensemble.predict_index([x])[0]
-        if not moved:
-            assert expected == math.inf, f"cheapest, x={x!r}: none, expected {expected}"
-        elif asked.attacker.p is None:
-            got = sum(asked.attacker.costs[f] for f in moved)
-            assert got == expected, f"cheapest, x={x!r}: {attacked[row]!r} costs {got}, expected {expected}"
-        else:
-            price = sum(abs(Fraction(float(attacked[row, f])) - Fraction(x[f])) ** asked.attacker.p for f in moved)
-            assert expected <= price <= expected * (1 + Fraction(1, 10**12)), (
-                f"cheapest, x={x!r}: {attacked[row]!r} costs {float(price)}, expected {float(expected)}"
-            )
-        assert not moved or ensemble.predict_index(attacked[[row]])[0] != label
+        for within, (outcome, attacked) in answers.items():
+            where = f"cheapest, within={within}, x={x!r}: {attacked[row]!r}"
+            assert outcome[row] == Outcome.PROVED, f"{where} not decided"
+            if expected == math.inf or (within and expected > plain.limit):
+                assert np.array_equal(attacked[row], x, equal_nan=True), f"{where}, expected none"
+                continue
+            price = _price(plain, x, attacked[row])
+            dearest = expected if plain.p is None else expected * (1 + Fraction(1, 10**12))
+            assert expected <= price <= dearest, f"{where} costs {float(price)}, expected {float(expected)}"
+            assert not within or price <= plain.limit, f"{where} costs {float(price)}, too much"
+            assert ensemble.predict_index(attacked[[row]])[0] != ensemble.predict_index([x])[0], f"{where}: same label"
         done += 1
     return done
+
+
+def _price(attacker: oracles.OracleAttacker, x: Point, attacked: np.ndarray) -> Fraction | int:
+    """What the way from x costs."""
+    moved = [f for f in range(len(x)) if attacked[f] != x[f] and not math.isnan(x[f])]
+    if attacker.p is None:
+        return sum(attacker.costs[f] for f in moved)
+    return sum((attacker.power(f, Fraction(float(attacked[f])) - Fraction(x[f])) for f in moved), Fraction(0))
 
 
 def _truth(oracle: FastOracle, x: Point, eps: Point) -> bool | None:

@@ -62,7 +62,7 @@ def is_attack(plain: OracleAttacker, x: tuple[float, ...], z: tuple[float, ...])
     by = {f: Fraction(z[f]) - Fraction(x[f]) for f in moved}
     if plain.p is not None:
         allowed = all(plain.intervals[f] != (0.0, 0.0) for f in moved)
-        return allowed and sum(abs(d) ** plain.p for d in by.values()) <= plain.limit
+        return allowed and sum(plain.power(f, d) for f, d in by.items()) <= plain.limit
     paid = sum(plain.costs[f] for f in moved)
     return paid <= plain.limit and all(plain.intervals[f][0] <= d <= plain.intervals[f][1] for f, d in by.items())
 

@@ -197,7 +197,8 @@ def _candidates(ensemble: tp.Ensemble, case: Case, f: int) -> list[float]:
         return [x]
     low, high = case.attacker.intervals[f]
     ends = [x, *oracles.thresholds(ensemble, f), *(x + d for d in (case.eps[f], -case.eps[f], low, high))]
-    ends += [x + case.attacker.radius, x - case.attacker.radius]
+    reach = case.attacker.radius * (1.0 if case.attacker.scale is None else case.attacker.scale[f])
+    ends += [x + reach, x - reach]
     values = {v for end in ends if math.isfinite(end) for v in (end, up(end), down(end)) if math.isfinite(v)}
     return sorted(values)
 
@@ -233,7 +234,7 @@ def _meant(case: Case, near: list[float], attacked: list[float]) -> bool:
         move, (least, most) = Fraction(w) - Fraction(z), attacker.intervals[f]
         if (math.isfinite(least) and move < Fraction(least)) or (math.isfinite(most) and move > Fraction(most)):
             return False
-        spent += attacker.costs[f] if attacker.p is None else abs(move) ** attacker.p
+        spent += attacker.costs[f] if attacker.p is None else attacker.power(f, move)
     if attacker.p is not None:
         return spent <= Fraction(attacker.radius) ** attacker.p
     return attacker.budget is None or spent <= attacker.budget

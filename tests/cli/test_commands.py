@@ -103,6 +103,7 @@ ATTACKS: list[tuple[list[str], tp.Attacker]] = [
     (["--delta", "mean radius=0.5,worst area=9"], tp.Attacker({"mean radius": (-0.5, 0.5), "worst area": (-9, 9)})),
     (["--l0", "1"], tp.Attacker.l0(1)),
     (["--norm", "2", "--radius", "0.5"], tp.Attacker.lp(2, 0.5)),
+    (["--norm", "1", "--radius", "2", "--scale", "mean radius=2.5"], tp.Attacker.lp(1, 2, scale={"mean radius": 2.5})),
     (["--norm", "inf", "--radius", "0.5"], tp.Attacker.linf(0.5)),
 ]
 
@@ -274,6 +275,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("delta", [*VERIFY, "--delta", "much"], "--delta must be a number.*'much'"),
     ("negative delta", [*VERIFY, "--delta", "-1"], "--delta must be at least 0"),
     ("feature name", [*VERIFY, "--delta", "mean radios=1"], "no feature 'mean radios'"),
+    ("scale alone", [*VERIFY, "--delta", "1", "--scale", "2"], "--scale goes with --norm, not with --delta"),
     ("norm alone", [*VERIFY, "--norm", "2"], "--norm and --radius go together"),
     ("gate without epsilon", [*VERIFY, "--delta", "1", "--fail-under-resilience", "0.9"], "needs --epsilon"),
     ("gate above 1", [*VERIFY, "--delta", "1", "--fail-under-robustness", "90"], "between 0 and 1, got 90"),

@@ -20,7 +20,7 @@ def as_attacker(plain: OracleAttacker) -> tp.Attacker:
     touched = [f for f, interval in enumerate(plain.intervals) if interval != (0.0, 0.0)]
     if not touched:
         return tp.Attacker((0.0, 0.0), domain=domain)
-    return tp.Attacker.lp(plain.p, plain.radius, features=touched, domain=domain)
+    return tp.Attacker.lp(plain.p, plain.radius, features=touched, domain=domain, scale=plain.scale)
 
 
 def exact_radius(

@@ -5,7 +5,7 @@ Numbers are IEEE doubles and every comparison between them is one of real number
 
 - z in N(x): each z_f is a double the model takes, inside the domain, with |z_f - x_f| <= eps_f;
 - w in A(z): w differs from z on a set F whose costs add up to at most the budget, and for f in F w_f is a double the
-  model takes, inside the domain, with lo_f <= w_f - z_f <= hi_f; for Lp, sum of |w_f - z_f|^p <= radius^p;
+  model takes, inside the domain, with lo_f <= w_f - z_f <= hi_f; for Lp, sum of (|w_f - z_f| / unit_f)^p <= radius^p;
 - a NaN of x is a constant that neither the neighbourhood nor the attacker moves.
 
 The model sees a double only through its cell, and what z_f and w_f cost together depends on f alone. So "some z and
@@ -39,7 +39,8 @@ Cells = tuple[int, ...]
 class OracleAttacker:
     """Per feature an interval and a cost, and a budget (None: unlimited); or `p` and `radius` for an Lp ball.
 
-    An Lp attacker ignores intervals, costs and budget, but does not touch a feature whose interval is (0, 0).
+    An Lp attacker ignores intervals, costs and budget, but does not touch a feature whose interval is (0, 0). Its
+    `scale` has a unit for each feature, 1 if there is none.
     """
 
     intervals: tuple[tuple[float, float], ...]
@@ -48,6 +49,13 @@ class OracleAttacker:
     p: int | None = None
     radius: float = 0.0
     domain: tuple[tuple[float, float], ...] | None = None
+    scale: tuple[float, ...] | None = None
+
+    def power(self, f: int, distance: Fraction) -> Fraction:
+        """What an Lp attacker pays for this distance."""
+        assert self.p is not None
+        unit = Fraction(1 if self.scale is None else self.scale[f])
+        return abs(distance / unit) ** self.p
 
     @property
     def limit(self) -> Cost | float:
@@ -262,7 +270,8 @@ def move_cost(attacker: OracleAttacker, f: int, z: Span, w: Span) -> Cost | None
     if attacker.p is not None:
         untouchable = lo == hi == 0
         gap = max(Fraction(w.first) - Fraction(z.last), Fraction(z.first) - Fraction(w.last))
-        return None if untouchable or gap**attacker.p > attacker.limit else gap**attacker.p
+        price = attacker.power(f, gap)
+        return None if untouchable or price > attacker.limit else price
     if attacker.costs[f] > attacker.limit or not pair_exists(lo, hi, z, w):
         return None
     return attacker.costs[f]

@@ -62,7 +62,7 @@ def least_cost(ensemble: Ensemble, attacker: OracleAttacker, x: tuple[float, ...
     for moves in distances(ensemble, attacker, x):
         moved = {f: away for f, away in enumerate(moves) if away is not None}
         if all(attacker.intervals[f] != (0.0, 0.0) for f in moved):
-            best = min(best, sum((abs(away) ** attacker.p for away in moved.values()), Fraction(0)))
+            best = min(best, sum((attacker.power(f, away) for f, away in moved.items()), Fraction(0)))
     return best
 
 

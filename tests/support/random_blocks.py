@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.support import oracles
 from tests.support.oracles import LARGEST, OracleAttacker
-from tests.support.strategies import BASES, LABELS, MARGINS, REACHES, ROUNDED_MARGINS, THRESHOLDS, VALUE_LIMITS
+from tests.support.strategies import BASES, LABELS, MARGINS, REACHES, ROUNDED_MARGINS, THRESHOLDS, UNITS, VALUE_LIMITS
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -278,7 +278,10 @@ def _beside_the_edge(
     random: Random, ensemble: Ensemble, attacker: OracleAttacker, eps: Sequence[Point], f: int, plain: list[float]
 ) -> list[float]:
     """More values of one feature: from where an attack, or a neighbour's attack, ends just at a threshold."""
-    low, high = attacker.intervals[f] if attacker.p is None else (-attacker.radius, attacker.radius)
+    low, high = attacker.intervals[f]
+    if attacker.p is not None:
+        high = attacker.radius * (1.0 if attacker.scale is None else attacker.scale[f])
+        low = -high
     reaches = [end for end in (low, high) if math.isfinite(end)]
     reaches += [end + sign * one[f] for end in (*reaches, 0.0) for one in eps for sign in (1, -1)]
     edges = [e - reach for e in oracles.thresholds(ensemble, f) for reach in reaches]
@@ -349,19 +352,21 @@ def _attacker(
     if random.random() < 0.15:
         reach = random.choice((1e110, 1e160, LARGEST))  # to the power p more than a double can hold
     touched = tuple((0.0, 0.0) if random.random() < 0.25 else (-math.inf, math.inf) for _ in range(n))
-    return OracleAttacker(touched, (1,) * n, None, p, reach, domain)
+    return OracleAttacker(touched, (1,) * n, None, p, reach, domain, _scale(random, n))
 
 
 def _just_in_reach(random: Random, ensemble: Ensemble, attacker: OracleAttacker, x: Point) -> OracleAttacker:
     """An Lp attacker whose radius is the least that brings all features of x over a threshold, or one double less."""
-    p = random.randint(1, 3)
+    p, n = random.randint(1, 3), ensemble.n_features
+    everything = ((-math.inf, math.inf),) * n
+    attacker = OracleAttacker(everything, (1,) * n, None, p, 1.0, attacker.domain, _scale(random, n))
     total = Fraction(0)
     for f, value in enumerate(x):
         cuts = oracles.thresholds(ensemble, f)
         if cuts:
             e = random.choice(cuts)
             beyond = e if value > e else min(math.nextafter(e, math.inf), LARGEST)
-            total += abs(Fraction(beyond) - Fraction(value)) ** p
+            total += attacker.power(f, Fraction(beyond) - Fraction(value))
     if not 1e-290 < total < 1e290:  # beyond, a root of its nearest double is no start for the search
         return attacker
     radius = float(total) ** (1 / p)
@@ -371,8 +376,12 @@ def _just_in_reach(random: Random, ensemble: Ensemble, attacker: OracleAttacker,
         radius = math.nextafter(radius, 0.0)
     if random.random() < 0.25:
         radius = math.nextafter(radius, 0.0)
-    n = ensemble.n_features
-    return OracleAttacker(((-math.inf, math.inf),) * n, (1,) * n, None, p, radius, attacker.domain)
+    return replace(attacker, radius=radius)
+
+
+def _scale(random: Random, n: int) -> Point | None:
+    """A unit for each feature, or none."""
+    return tuple(random.choice(UNITS) for _ in range(n)) if random.random() < 0.5 else None
 
 
 def _range_around(random: Random, ensemble: Ensemble, f: int, value: float) -> tuple[float, float]:

@@ -29,6 +29,9 @@ THRESHOLDS = (
 REACHES = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 0.1, 0.2, 2.0**-52, 2.0**-53, 2.0**-54, 5e-324, 2.0, 1e16)
 """How far attackers reach and neighbourhoods extend: the differences of thresholds, and steps of one double."""
 
+UNITS = (1.0, 1.0, 0.1, 3.0, 7e5, 2.0**-40, 1e300, 1e-300, 5e-324, 1.7976931348623157e308)
+"""What distances are divided by."""
+
 MARGINS = (-1.5, -0.5, -0.1, 0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 ROUNDED_MARGINS = (0.0, 1e-9, 1e-17, -1e-9, 0.1, 0.5, -1.5, 20.0, 40.0, 50.0)
@@ -263,7 +266,8 @@ def attackers(
         p, radius = draw(st.integers(1, 3)), draw(_reaches([d for row in far for d in row]))
         touch = pick(*[(-math.inf, math.inf)] * 3, (0.0, 0.0))
         intervals = tuple(draw(touch) for _ in range(n_features))
-    attacker = OracleAttacker(intervals, costs, budget, p, radius)
+    scale = draw(st.none() | st.tuples(*[pick(*UNITS)] * n_features)) if p is not None else None
+    attacker = OracleAttacker(intervals, costs, budget, p, radius, scale=scale)
     if x is not None and draw(pick(False, False, True)):
         return replace(attacker, domain=draw(_domains(x)))
     return attacker

@@ -46,7 +46,7 @@ def plain_cases() -> st.SearchStrategy[Case]:
             return case
         reach = plain.radius
         intervals = tuple((0.0, 0.0) if i == (0.0, 0.0) else (-reach, reach) for i in plain.intervals)
-        return case._replace(attacker=replace(plain, p=None, radius=0.0, intervals=intervals))
+        return case._replace(attacker=replace(plain, p=None, radius=0.0, scale=None, intervals=intervals))
 
     return cases().map(without_norm)
 

@@ -111,6 +111,11 @@ def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")
             lambda: tp.Attacker((0, 1), domain=(3e9, 4e9)).bind(stump()),
             "the domain of feature 'age' contains no number",
         ),
+        (lambda: tp.Attacker.lp(2, 1, scale=0), "scale must be above 0 and finite, got 0"),
+        (lambda: tp.Attacker.lp(2, 1, scale={"age": INF}), "scale of feature 'age' must be above 0 and finite"),
+        (lambda: tp.Attacker.lp(2, 1, scale=[1, 2, 3]).bind(stump()), "attacker has 3 features, model has 2"),
+        (lambda: tp.Attacker.lp(2, 1, scale={"size": 2}).bind(stump()), "the model has no feature 'size'"),
+        (lambda: tp.Attacker.lp(INF, 1, scale=2), "scale= goes with a finite p; give Attacker.linf one delta"),
         (lambda: tp.Attacker.lp(0, 1), "for L0 use Attacker.l0"),
         (lambda: tp.Attacker.lp(math.nan, 1), "p must be a whole number"),
         (lambda: tp.Attacker([(0, 1)] * 3).bind(stump()), "attacker has 3 features, model has 2; give one interval"),
@@ -179,6 +184,8 @@ def test_special_norms_are_ordinary_attackers() -> None:
         tp.Attacker.l0(2, features=["age", 3]),
         tp.Attacker.lp(2, 0.1),
         tp.Attacker.lp(1, 0.25, features=[1], domain=(0, 1)),
+        tp.Attacker.lp(1, 0.25, scale={"age": 10, 3: 0.1}),
+        tp.Attacker.lp(2, 0.25, scale=[1, 2]),
     ],
     ids=repr,
 )
@@ -247,7 +254,15 @@ def test_bad_fields_of_attacker_files_are_refused(field: str, value: object) -> 
 
 
 @pytest.mark.parametrize(
-    "change", [{"radius": 5.0}, {"intervals": {"all": [-5, 0]}}, {"budget": 1}, {"power": None}, {"costs": {"all": 2}}]
+    "change",
+    [
+        {"radius": 5.0},
+        {"intervals": {"all": [-5, 0]}},
+        {"budget": 1},
+        {"power": None},
+        {"costs": {"all": 2}},
+        {"power": None, "radius": 0, "scale": {"all": 2}},
+    ],
 )
 def test_lp_files_that_contradict_themselves_are_refused(change: dict) -> None:
     content = json.loads(tp.Attacker.lp(2, 0.1).to_json()) | change
@@ -263,3 +278,18 @@ def test_missing_and_binary_attacker_files_are_refused(tmp_path: Path) -> None:
         tp.Attacker.from_json(tmp_path / "binary")
     with pytest.raises(tp.InvalidInput, match="states its own budget"):
         tp.Attacker.from_json(tp.Attacker((-1, 1)).to_json(), budget=2)
+
+
+def test_an_older_file_of_an_lp_attacker_has_no_scale() -> None:
+    assert "scale" not in json.loads(tp.Attacker.lp(2, 0.1).to_json())
+    assert tp.Attacker.from_json(tp.Attacker.lp(2, 0.1).to_json()) == tp.Attacker.lp(2, 0.1, scale=1)
+
+
+def test_distances_are_divided_by_their_unit() -> None:
+    threat = tp.Attacker.lp(2, 1.0, scale={"age": 4.0}).bind(stump())
+    assert threat.price(0, 0.0, 2.0) == Fraction(1, 4) and threat.price(1, 2.0, 0.0) == 4
+    assert threat.high[0] >= 4 and threat.high[1] == 1 and (threat.low == -threat.high).all()
+    # A unit so small or large that the reach is no double: nothing that is affordable is out of reach.
+    tiny = tp.Attacker.lp(1, 5e-324, scale=[5e-324, 1e308]).bind(stump())
+    assert tiny.high[0] > 0
+    assert tp.Attacker.lp(1, 1e300, scale=1e300).bind(stump()).high[0] == INF

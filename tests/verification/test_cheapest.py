@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.fuzz_local import check_block
 from tests.support.random_blocks import block
+from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.model.score_rule import Decision, ScoreRule
+from treeproof.numbers.doubles import root_at_most
 
 
 @pytest.mark.slow
@@ -54,6 +58,60 @@ def test_budgets_bind_only_within() -> None:
     assert within.rows[0].tolist() == [0.0, 0.0]
     near = tp.cheapest_attack(clf, [[0.0, 1.0]], tp.Attacker.lp(1, 0.4), within=True)
     assert near.price.tolist() == [math.inf] and near.exact.all()
+
+
+def at_a_corner(*thresholds: float) -> tp.Ensemble:
+    """Class 1 where every feature is at least its threshold."""
+    n = len(thresholds)
+    builder = EnsembleBuilder(n_features=n, classes=[0, 1], rule=ScoreRule(decision=Decision.CUT, cut=n - 0.5))
+    for f, threshold in enumerate(thresholds):
+        builder.add_tree(
+            feature=[f, LEAF, LEAF], threshold=[math.nextafter(threshold, -math.inf), 0, 0], left=[1, LEAF, LEAF],
+            right=[2, LEAF, LEAF], scores=[0.0, 0.0, 1.0],
+        )  # fmt: skip
+    return builder.build()
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("scale", [None, [3.0, 0.1, 7.0]])
+def test_a_radius_one_double_too_small_is_settled_exactly(p: int, scale: list[float] | None) -> None:
+    needed = (0.1, 0.2, 0.7)
+    units = scale or [1.0] * 3
+    total = sum((Fraction(d) / Fraction(unit)) ** p for d, unit in zip(needed, units, strict=True))
+    radius = root_at_most(total, p)  # the attack costs this, or less than the next double
+    if Fraction(radius) ** p < total:
+        radius = math.nextafter(radius, math.inf)
+    model = at_a_corner(*needed)
+    reached = tp.cheapest_attack(model, [[0.0] * 3], tp.Attacker.lp(p, radius, scale=scale), within=True)
+    assert reached.rows.tolist() == [list(needed)] and reached.exact.all() and reached.price[0] <= radius
+    poor = tp.Attacker.lp(p, math.nextafter(radius, 0.0), scale=scale)
+    missed = tp.cheapest_attack(model, [[0.0] * 3], poor, within=True)
+    assert missed.price.tolist() == [math.inf] and missed.exact.all() and missed.rows.tolist() == [[0.0] * 3]
+    assert tp.verify(model, [[0.0] * 3], [0], poor).stability.tolist() == [tp.Outcome.PROVED]
+
+
+def test_units_weigh_the_features() -> None:
+    model = at_a_corner(4.0)
+    assert tp.cheapest_attack(model, [[0.0]], tp.Attacker.lp(1, 1.0, scale=8)).price.tolist() == [0.5]
+    assert tp.robustness_radius(model, [[0.0]], [0], tp.Attacker.lp(2, 0.25, scale={0: 8})).tolist() == [2.0]
+    robust = tp.verify(model, [[0.0]], [0], tp.Attacker.lp(2, math.nextafter(0.5, 0.0), scale=8))
+    assert robust.stability.tolist() == [tp.Outcome.PROVED]
+    assert tp.verify(model, [[0.0]], [0], tp.Attacker.lp(2, 0.5, scale=8)).stability.tolist() == [tp.Outcome.REFUTED]
+
+
+def test_distances_too_short_to_be_priced_end_the_search() -> None:
+    found = tp.cheapest_attack(at_a_corner(1e-170, 1e-170), [[0.0, 0.0]], tp.Attacker.lp(2, 1.0))
+    assert found.rows.tolist() == [[1e-170, 1e-170]] and not found.exact.any()
+
+
+def test_missing_values_stay_missing_and_that_is_said() -> None:
+    model = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2)
+    X, y = load_iris(return_X_y=True)
+    X[::3, 2] = math.nan
+    found = tp.cheapest_attack(model.fit(X, y), X[:4], tp.Attacker.lp(1, 1.0))
+    assert found.missing.tolist() == [1, 0, 0, 1] and np.isnan(found.rows[[0, 3], 2]).all()
+    assert "missing values in 2 rows stay missing" in repr(found)
+    assert "missing" not in repr(tp.cheapest_attack(model, X[1:3], tp.Attacker.lp(1, 1.0)))
 
 
 def test_frames_come_back_as_frames() -> None:

@@ -67,6 +67,7 @@ def _in_neighbourhood(reach: FloatArray, x: FloatArray, near: FloatArray) -> boo
 def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacked: FloatArray) -> bool:
     intervals = attacker.intervals.bind(ensemble, (0.0, 0.0))
     costs = attacker.costs.bind(ensemble, 1)
+    units = attacker.scale.bind(ensemble, 1.0)
     spent = Fraction(0)
     for f in _differing(near, attacked):
         a, b = float(near[f]), float(attacked[f])
@@ -77,7 +78,7 @@ def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacke
         if attacker.power is not None:
             if (low, high) == (0.0, 0.0):
                 return False
-            spent += abs(moved) ** attacker.power
+            spent += abs(moved / Fraction(units[f])) ** attacker.power
         elif (math.isinf(low) or moved >= Fraction(low)) and (math.isinf(high) or moved <= Fraction(high)):
             spent += costs[f]
         else:

@@ -113,6 +113,7 @@ def attacker_options(command: F) -> F:
         click.option("--l0", type=int, metavar="K", help="Sets at most K features to any values."),
         click.option("--norm", type=float, metavar="P", help="Moves within --radius in the Lp norm: 1, 2, … or inf."),
         click.option("--radius", type=float, metavar="R", help="The radius of --norm."),
+        click.option("--scale", metavar="U", help="With --norm: divides distances by units: one, or name=U,name=U,…"),
         click.option("--only", default="", metavar="COL,…", help="The only features that the attacker can touch."),
         click.option("--relative", is_flag=True, help="D and ε are fractions of each feature's range in the data."),
         click.option("--ranges", metavar="FILE", help="With --relative: the data to take ranges from, if not DATA."),
@@ -148,6 +149,7 @@ class AttackerChoice:
     l0: int | None
     norm: float | None
     radius: float | None
+    scale: str | None
     only: str
     relative: bool
     ranges: str | None
@@ -183,6 +185,8 @@ class AttackerChoice:
             raise InvalidInput(f"--one-sided and --budget go with --delta, not with {given[0]}")
         if (self.norm is None) != (self.radius is None):
             raise InvalidInput("--norm and --radius go together, as in --norm 2 --radius 0.1")
+        if self.norm is None and self.scale is not None:
+            raise InvalidInput(f"--scale goes with --norm, not with {given[0]}")
         features = listed(self.only) or None
         if self.attacker_file is not None:
             if features is not None:
@@ -193,7 +197,8 @@ class AttackerChoice:
         elif self.norm is not None and self.radius is not None:
             if self.relative:
                 raise InvalidInput("--relative needs a reach per feature: use --delta, or a radius in the data's units")
-            return tp.Attacker.lp(self.norm, self.radius, features=features)
+            units = None if self.scale is None else number_or_by_name(self.scale, "--scale")
+            return tp.Attacker.lp(self.norm, self.radius, features=features, scale=units)
         else:
             attacker = self._interval_attacker(features)
         return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker

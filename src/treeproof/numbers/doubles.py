@@ -170,9 +170,21 @@ def root_at_most(number: Fraction, power: int, unit: Fraction = Fraction(1)) -> 
     >>> root_at_most(Fraction(9), 2), root_at_most(Fraction(9), 2, Fraction(1, 2))
     (3.0, 6.0)
     """
-    low, high = 0, int(ordinal(LARGEST)) + 1
+    goal = number / unit**power
+    if power == 1:
+        return double_at_most(goal)
+
+    def fits(k: int) -> bool:
+        return Fraction(float(from_ordinal(k))) ** power <= goal
+
+    # The rounded root is close; from there, in steps that grow, to where exact powers say.
+    low = int(ordinal(min(double_at_most(goal) ** (1 / power), LARGEST)))
+    high, step, end = low + 1, 1, int(ordinal(LARGEST)) + 1
+    while not fits(low):
+        low, high, step = max(low - step, 0), low, 2 * step
+    while high < end and fits(high):
+        low, high, step = high, min(high + step, end), 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        fits = (Fraction(float(from_ordinal(middle))) * unit) ** power <= number
-        low, high = (middle, high) if fits else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return float(from_ordinal(low))

@@ -14,6 +14,7 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, read_text, write_whole
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
+from treeproof.numbers.doubles import next_up
 from treeproof.threat.threat import Threat
 
 MAX_POWER = 64
@@ -45,6 +46,8 @@ class Attacker:
     """p of an Lp attacker; None for an attacker with costs and a budget."""
     radius: float
     """The Lp radius; 0 where `power` is None."""
+    scale: PerFeature[float]
+    """What distances of an Lp attacker are divided by, for each feature: its unit."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class Attacker:
         budget: int | None = None,
         domain: Any = None,
     ) -> None:
-        self._set(PerFeature.of_pairs(intervals, "interval", _as_interval), costs, budget, domain, None, 0.0)
+        self._set(PerFeature.of_pairs(intervals, "interval", _as_interval), costs, budget, domain)
 
     def _set(
         self,
@@ -62,8 +65,9 @@ class Attacker:
         costs: Any,
         budget: Any,
         domain: Any,
-        power: int | None,
-        radius: float,
+        power: int | None = None,
+        radius: float = 0.0,
+        scale: Any = 1.0,
     ) -> None:
         values = {
             "intervals": intervals,
@@ -72,11 +76,12 @@ class Attacker:
             "domain": None if domain is None else PerFeature.of_pairs(domain, "domain", _as_interval),
             "power": power,
             "radius": radius,
+            "scale": PerFeature.of_numbers(scale, "scale", _as_unit),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
         # That two lists do not fit each other can be seen without a model.
-        widths = {v.n_features for v in (self.intervals, self.costs, self.domain) if v is not None and v.n_features}
+        widths = {values.n_features for values in self._lists() if values.n_features}
         if len(widths) > 1:
             raise InvalidInput(f"the attacker's lists have different lengths: {', '.join(map(str, sorted(widths)))}")
 
@@ -103,13 +108,22 @@ class Attacker:
         return cls(_only(anything, features), budget=k, domain=domain)
 
     @classmethod
-    def lp(cls, p: float, radius: float, *, features: Any = None, domain: Any = None) -> Attacker:
+    def lp(cls, p: float, radius: float, *, features: Any = None, domain: Any = None, scale: Any = None) -> Attacker:
         """Moves all features (or `features`) by at most `radius` in the Lp norm; p is a whole number or infinite.
+
+        `scale` weighs the features: a feature's distance is divided by its unit before the norm is taken. It is one
+        unit for all, one per feature, or `{feature: unit}`, where the unit of features not named is 1.
 
         >>> Attacker.lp(2, 0.1)
         Attacker.lp(2, 0.1)
+        >>> Attacker.lp(1, 2, scale={"age": 10, "income": 5000})
+        Attacker.lp(1, 2.0, scale={'age': 10.0, 'income': 5000.0})
         """
         if isinstance(p, float) and p == math.inf:
+            if scale is not None:
+                raise InvalidInput(
+                    "scale= goes with a finite p; give Attacker.linf one delta per feature instead", argument="scale"
+                )
             return cls.linf(radius, features=features, domain=domain)
         if isinstance(p, bool) or not isinstance(p, (int, float, np.integer)) or not 1 <= p <= MAX_POWER or p != int(p):
             raise InvalidInput(
@@ -122,16 +136,22 @@ class Attacker:
             raise InvalidInput("an Lp radius must be finite; an attacker without limits is Attacker((-inf, inf))")
         attacker = cls.__new__(cls)
         box = PerFeature.of_pairs((-reach, reach), "interval", _as_interval)
-        attacker._set(_only(box, features), 1, None, domain, int(p), reach)
+        attacker._set(_only(box, features), 1, None, domain, int(p), reach, 1.0 if scale is None else scale)
         return attacker
+
+    def with_radius(self, radius: float) -> Attacker:
+        """The same Lp attacker with another radius."""
+        assert self.power is not None
+        return Attacker.lp(self.power, radius, features=self.intervals.keys, domain=self.domain, scale=self.scale)
+
+    def _lists(self) -> list[PerFeature[Any]]:
+        """All that is given per feature."""
+        return [values for values in (self.intervals, self.costs, self.domain, self.scale) if values is not None]
 
     @property
     def n_features(self) -> int | None:
         """The number of features that the attacker's lists are made for; None if it fits any model."""
-        for values in (self.intervals, self.costs, self.domain):
-            if values is not None and values.n_features is not None:
-                return values.n_features
-        return None
+        return next((values.n_features for values in self._lists() if values.n_features is not None), None)
 
     def bind(self, ensemble: Ensemble) -> Threat:
         """The attacker as arrays over the features of one model."""
@@ -141,6 +161,12 @@ class Attacker:
                 "give one interval for all features, or one per feature"
             )
         reach = np.array(self.intervals.bind(ensemble, (0.0, 0.0)), dtype=np.float64)
+        unit = np.array(self.scale.bind(ensemble, 1.0), dtype=np.float64)
+        if self.power is not None:
+            # The box around the ball may be too large by a rounding, never too small.
+            with np.errstate(over="ignore", under="ignore"):
+                size = np.where((unit != 1) & (reach[:, 1] > 0), next_up(reach[:, 1] * unit), reach[:, 1])
+            reach = np.stack((-size, size), axis=1)
         # An untouchable feature costs nothing, so that it never counts against a budget.
         untouchable = (reach == 0).all(axis=1)
         cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
@@ -163,6 +189,7 @@ class Attacker:
             domain_high=np.array(high),
             power=self.power,
             radius=self.radius,
+            unit=unit,
         )
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -177,6 +204,8 @@ class Attacker:
             "power": self.power,
             "radius": self.radius,
         }
+        if self.scale != NO_SCALE:
+            content["scale"] = self.scale.to_json()
         text = json.dumps(content, allow_nan=False)
         if path is not None:
             write_whole(as_path(path), text)
@@ -210,16 +239,18 @@ class Attacker:
             raise InvalidInput(
                 f"{where} has version {content.get('version')!r}; this treeproof reads version {VERSION}"
             )
-        if content.keys() != fields:
-            raise InvalidInput(f"{where} has unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+        if content.keys() - {"scale"} != fields:
+            wrong = (content.keys() - {"scale"}) ^ fields
+            raise InvalidInput(f"{where} has unknown or missing fields: {', '.join(sorted(wrong))}")
         intervals = PerFeature.from_json(content["intervals"], "interval", _interval_from_json)
         domain = content["domain"]
         if domain is not None:
             domain = PerFeature.from_json(domain, "domain", _interval_from_json)
         costs = PerFeature.from_json(content["costs"], "cost", _as_cost)
-        if content["power"] is None and as_number(content["radius"], "radius") == 0:
+        scale = PerFeature.from_json(content["scale"], "scale", _as_unit) if "scale" in content else None
+        if scale is None and content["power"] is None and as_number(content["radius"], "radius") == 0:
             return cls(intervals, costs=costs, budget=content["budget"], domain=domain)
-        attacker = cls.lp(content["power"], content["radius"], features=intervals.keys, domain=domain)
+        attacker = cls.lp(content["power"], content["radius"], features=intervals.keys, domain=domain, scale=scale)
         if attacker.intervals != intervals or attacker.costs != costs or content["budget"] is not None:
             raise InvalidInput(
                 f"{where} is an Lp attacker with intervals, costs or a budget that do not fit its radius"
@@ -258,6 +289,8 @@ class Attacker:
             parts.append(f"budget={self.budget}")
         if self.domain is not None:
             parts.append(f"domain={self.domain!r}")
+        if self.scale != NO_SCALE:
+            parts.append(f"scale={self.scale!r}")
         return f"Attacker{'' if self.power is None else '.lp'}({', '.join(parts)})"
 
 
@@ -298,6 +331,17 @@ def _as_cost(value: Any, where: str) -> int:
     if not 0 <= number <= MAX_COST or number != int(number):
         raise InvalidInput(f"{where} must be a whole number from 0 to {MAX_COST}, got {value!r}; scale fractions up")
     return int(number)
+
+
+def _as_unit(value: Any, where: str) -> float:
+    number = as_number(value, where)
+    if not 0 < number < math.inf:
+        raise InvalidInput(f"{where} must be above 0 and finite, got {value!r}")
+    return number
+
+
+NO_SCALE = PerFeature.of_numbers(1.0, "scale", _as_unit)
+"""Every feature's distance as it is."""
 
 
 def _as_budget(value: Any) -> int:

@@ -25,8 +25,8 @@ class Prices:
 
     `M(x)`, the union of A(z) over z in N(x), is exactly the set of cell vectors whose prices add up to at most
     the budget. Prices of a cost-and-budget attacker are exact whole numbers. Those of an Lp attacker are
-    `distance**p`; `low` and `high` enclose them, and `exact` has the rational number. A NaN feature has no price:
-    it stays NaN.
+    `distance**p`, in the features' units; `low` and `high` enclose them, and `exact` has the rational number. A NaN
+    feature has no price: it stays NaN.
     """
 
     low: FloatArray
@@ -87,8 +87,7 @@ def price_table_of_box(threat: Threat, ensemble: Ensemble, low: FloatArray, high
                 exact[f, cell] = price
                 at = offsets[f] + cell
                 lower[at], upper[at] = double_at_most(price), double_at_least(price)
-    budget = Fraction(threat.budget) if threat.power is None else Fraction(threat.radius) ** threat.power
-    return Prices(lower, upper, offsets, budget, exact)
+    return Prices(lower, upper, offsets, threat.limit, exact)
 
 
 def _price(threat: Threat, f: int, box: tuple[float, float], cell: tuple[float, float]) -> Fraction | None:
@@ -98,7 +97,8 @@ def _price(threat: Threat, f: int, box: tuple[float, float], cell: tuple[float, 
     if cell[0] <= box[1] and box[0] <= cell[1]:
         return Fraction(0)
     if threat.power is not None:
-        distance = Fraction(cell[0]) - Fraction(box[1]) if cell[0] > box[1] else Fraction(box[0]) - Fraction(cell[1])
-        return distance**threat.power if threat.high[f] > 0 else None
+        if threat.high[f] <= 0:
+            return None
+        return threat.price(f, box[1], cell[0]) if cell[0] > box[1] else threat.price(f, box[0], cell[1])
     moved = some_move(box, cell, (float(threat.low[f]), float(threat.high[f])))
     return None if moved is None else Fraction(int(threat.cost[f]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -25,11 +26,27 @@ class Threat:
     domain_high: FloatArray
     power: int | None
     radius: float
+    unit: FloatArray
+    """What distances are divided by, where `power` is given."""
 
     @cached_property
     def away(self) -> npt.NDArray[np.bool_]:
         """Features whose interval excludes 0: they can be moved, but not by a little."""
         return np.asarray((self.low > 0) | (self.high < 0))
+
+    @cached_property
+    def limit(self) -> Fraction:
+        """What the prices of one attack may add up to: whole numbers, or powers of distances."""
+        return Fraction(self.budget) if self.power is None else Fraction(self.radius) ** self.power
+
+    @cached_property
+    def _units(self) -> list[Fraction]:
+        return [Fraction(unit) for unit in self.unit.tolist()]
+
+    def price(self, f: int, start: float, end: float) -> Fraction:
+        """What moving feature f from one double to another costs an Lp attacker, exactly."""
+        assert self.power is not None
+        return abs((Fraction(end) - Fraction(start)) / self._units[f]) ** self.power
 
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""

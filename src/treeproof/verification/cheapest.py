@@ -16,6 +16,7 @@ from treeproof.numbers.doubles import FloatArray, root_at_most
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
+from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.threat import Threat
@@ -41,11 +42,17 @@ class CheapestAttacks:
     """
     label: npt.NDArray[Any]
     """(n,) what the model predicts for the attacked rows."""
+    missing: npt.NDArray[np.int64]
+    """(n,) how many values of the row are missing: no attack moves them, and the proof is about the others."""
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
-        median = f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}" if found else ""
-        return f"CheapestAttacks({n} rows, {found} with an attack, {int(self.exact.sum())} proved{median})"
+        text = f"{n} rows, {found} with an attack, {int(self.exact.sum())} proved"
+        if found:
+            text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
+        if self.missing.any():
+            text += f"; missing values in {int((self.missing > 0).sum())} rows stay missing"
+        return f"CheapestAttacks({text})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +80,9 @@ def cheapest_attack(
     """The cheapest way for the attacker to change each row's label, with a proof that there is no cheaper one.
 
     The attacker's intervals and domain bind; its budget or Lp radius only with `within=True`. The price is the sum of
-    costs, or the Lp norm. An attacker to whom every move is free (`Attacker.linf`) has no cheapest attack: ask for
-    `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`. One parameter per choice that users have.
+    costs, or the Lp norm. Missing values are never moved. An attacker to whom every move is free (`Attacker.linf`) has
+    no cheapest attack: ask for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`.
+    One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -86,7 +94,7 @@ def cheapest_attack(
     _refuse_free(check_attacker(attacker))
     if attacker.power is not None and not within:
         # The radius only matters within it; 0 would mean that no feature can be touched.
-        attacker = Attacker.lp(attacker.power, 1.0, features=attacker.intervals.keys, domain=attacker.domain)
+        attacker = attacker.with_radius(1.0)
     asked = Request.unlabelled(model, X, attacker, voting)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
@@ -99,8 +107,11 @@ def cheapest_attack(
             outcome[groups[number]], rows[groups[number]] = answer
             advance(len(answer[0]))
 
-        # After Ctrl-C, what was found is kept.
-        run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        # After Ctrl-C, what was found is kept. One task needs no workers.
+        if len(tasks) == 1:
+            take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
+        else:
+            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
     return _result(asked, X, within, outcome, rows)
 
 
@@ -126,12 +137,15 @@ def _result(asked: Request, X: Any, within: bool, outcome: npt.NDArray[np.int8],
     moved = (rows != asked.X) & ~np.isnan(asked.X)
     attacked = np.flatnonzero(moved.any(axis=1))
     price = np.full(len(rows), math.inf)
-    for row in attacked:
-        price[row] = _price(asked, within, int(row), rows[row])
+    for row in attacked.tolist():
+        features = np.flatnonzero(moved[row]).tolist()
+        start, end = (X[row, features].tolist() for X in (asked.X, rows))
+        price[row] = _price(asked.threat, within, row, list(zip(features, start, end, strict=True)))
     label = asked.ensemble.classes[asked.ensemble.predict_index(rows)]
     if len(attacked):
-        before = asked.ensemble.source_labels(asked.X[attacked])
-        same = np.flatnonzero(asked.ensemble.source_labels(rows[attacked]) == before)
+        # Asked once for both, since a library takes longer to be asked than to answer.
+        both = asked.ensemble.source_labels(np.concatenate((asked.X[attacked], rows[attacked])))
+        same = np.flatnonzero(both[: len(attacked)] == both[len(attacked) :])
         if len(same):
             raise SoundnessError(
                 f"row {attacked[same[0]]}: the attack that was found keeps the label; please report this"
@@ -140,27 +154,23 @@ def _result(asked: Request, X: Any, within: bool, outcome: npt.NDArray[np.int8],
     if asked.index is not None:
         like_x = X.copy()
         like_x.iloc[:, :] = rows
-    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label)
+    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label, np.isnan(asked.X).sum(axis=1))
 
 
-def _price(asked: Request, within: bool, row: int, attacked: FloatArray) -> float:
-    """What the attack costs; SoundnessError if the attacker cannot do it at all."""
-    threat, x = asked.threat, asked.X[row]
+def _price(threat: Threat, within: bool, row: int, moves: list[tuple[int, float, float]]) -> float:
+    """What moving features from one double to another costs; SoundnessError if the attacker cannot do it at all."""
     total = Fraction(0)
     fits = True
-    for f in np.flatnonzero((attacked != x) & ~np.isnan(x)):
-        move = Fraction(float(attacked[f])) - Fraction(float(x[f]))
-        fits &= bool(threat.domain_low[f] <= attacked[f] <= threat.domain_high[f])
+    for f, start, end in moves:
+        fits &= bool(threat.domain_low[f] <= end <= threat.domain_high[f])
         if threat.power is None:
-            fits &= threat.low[f] <= move <= threat.high[f]
+            fits &= threat.low[f] <= Fraction(end) - Fraction(start) <= threat.high[f]
             total += int(threat.cost[f])
         else:
             fits &= bool(threat.high[f] > 0)
-            total += abs(move) ** threat.power
-    if within:
-        fits &= total <= (threat.budget if threat.power is None else Fraction(threat.radius) ** threat.power)
-    if not fits:
+            total += threat.price(f, start, end)
+    if not fits or (within and total > threat.limit):
         raise SoundnessError(
-            f"row {row}: an attack was found that the attacker cannot do: {attacked!r}; please report this"
+            f"row {row}: an attack was found that the attacker cannot do: {moves!r}; please report this"
         )
     return float(total) if threat.power is None else root_at_most(total, threat.power)

@@ -74,6 +74,7 @@ class Local:
         self.limits = limits or Limits()
         self.boxes = self.looks = 0
         self._start = ensemble.grid.start
+        self._depth = int(ensemble.depths.max())
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
         self._limited = bool(too_poor or threat.away.any())
@@ -101,13 +102,14 @@ class Local:
         self,
         X: FloatArray,
         reach: tuple[FloatArray, FloatArray],
-        budget: float | None = None,
+        budget: FloatArray | None = None,
         unaffordable: npt.NDArray[np.int32] | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Outcomes per row, and the cells of counterexamples, for another reach (and budget) than the attacker's own.
+        """Outcomes per row, and the cells of counterexamples, for another reach (and budgets) than the attacker's own.
 
         `reach` is the lowest and the highest double that a move of each entry can end at. Prices of an Lp attacker
-        are rounded down: the caller checks what a counterexample costs, and names those that are `unaffordable`.
+        are rounded down: the caller checks what a counterexample costs, and names those that are `unaffordable`, the
+        same number (n_rows, n, n_features) for each row.
         """
         none = np.empty((0, self._start[-1]))
         return self._run(X, X, X, self.ensemble.predict_index(X), none, unaffordable, reach, budget)
@@ -128,12 +130,18 @@ class Local:
         none = np.empty((0, self._start[-1]))
         labels = self.ensemble.predict_index(X)
         status, cells = self._run(X, X, X, labels, none, None, reach, budget, cheapest=True)
+        if within and threat.power is not None:
+            for row in np.flatnonzero(cells[:, 0] != NO_CELL):
+                one = slice(row, row + 1)
+                status[one], cells[one] = self._really_affordable(
+                    X[one], X[one], X[one], labels[one], status[one], cells[one], cheapest=True
+                )
         found = cells[:, 0] != NO_CELL
         attacked = X.copy()
         attacked[found] = self._doubles(X[found], X[found], X[found], cells[found])[1]
         if threat.power is not None:
             with np.errstate(over="ignore", under="ignore"):
-                price = np.nansum(np.abs(attacked - X) ** threat.power, axis=1)
+                price = np.nansum(np.abs((attacked - X) / threat.unit) ** threat.power, axis=1)
             # Powers of such distances are not normal doubles, and cannot be compared.
             status[found & ~((price > SMALLEST_PRICE) & (price < LARGEST_PRICE))] = Outcome.UNKNOWN
         return status.astype(np.int8), attacked
@@ -205,7 +213,7 @@ class Local:
         """Whether the attacker can move feature f alone from z to w."""
         threat = self.threat
         if threat.power is not None:
-            return bool(threat.high[f] > 0) and abs(Fraction(w) - Fraction(z)) <= Fraction(threat.radius)
+            return bool(threat.high[f] > 0) and threat.price(f, z, w) <= threat.limit
         if threat.cost[f] > threat.budget:
             return False
         return float(add_up(z, threat.low[f])) <= w <= float(add_down(z, threat.high[f]))
@@ -228,7 +236,7 @@ class Local:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
                 status[one], cells[one] = self._really_affordable(
-                    low[one], high[one], own[one], labels[one], cells[one]
+                    low[one], high[one], own[one], labels[one], status[one], cells[one]
                 )
         return status, cells
 
@@ -252,10 +260,10 @@ class Local:
         table: FloatArray,
         unaffordable: npt.NDArray[np.int32] | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
-        budget: float | None = None,
+        budget: float | FloatArray | None = None,
         cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Outcomes and cells. One parameter per part of the question."""
+        """Outcomes, and the cells of counterexamples. One parameter per part of the question."""
         from treeproof._kernels.search.asked import REACH, Asked, Found, Prices, Watch
 
         n, threat, grid = len(low), self.threat, self.ensemble.grid
@@ -274,36 +282,32 @@ class Local:
         reachable["near_low"], reachable["near_high"], reachable["own"] = (grid.cells(x) for x in (low, high, own))
         reachable["reach_low"] = np.where(some, grid.cells(reach_low), 1)
         reachable["reach_high"] = np.where(some, grid.cells(reach_high), 0)
-        if budget is None and threat.power is not None:
-            budget = double_at_least(Fraction(threat.radius) ** threat.power)
-        elif budget is None:
-            budget = float(threat.budget)
+        budgets = np.full(n, double_at_least(threat.limit) if budget is None else budget)
         if threat.power is not None:
             # Prices are rounded down one by one, but their sums, along paths of trees, are not.
-            steps = low.shape[1] + int(self.ensemble.depths.max()) + 8
-            budget = min(budget * (1.0 + steps * 2.0**-50), MAX_BUDGET)
+            steps = low.shape[1] + self._depth + 8
+            budgets = np.minimum(budgets, MAX_BUDGET) * (1.0 + steps * 2.0**-50)
         prices = Prices(
             self._start,
             threat.cost.astype(np.float64),
             threat.power or 0,
+            threat.unit,
             low,
             high,
             self._lowest,
             self._highest,
             table,
-            budget,
+            budgets,
             self._limited or cheapest,
         )
         if unaffordable is None:
-            unaffordable = np.empty((0, low.shape[1]), dtype=np.int32)
-        asked = Asked(reachable, prices, labels, unaffordable, cheapest)
+            unaffordable = np.empty((n, 0, low.shape[1]), dtype=np.int32)
+        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest)
         self._watched(lambda stop, progress: self._decide_rows(asked, found, Watch(stop, progress)))
         self.boxes += int(found.boxes.sum())
-        if cheapest:
-            # A search that is done has proved that nothing is cheaper than what it found, if it found anything.
-            cells = np.where(np.isfinite(found.price)[:, None], found.cells, np.int32(NO_CELL))
-            return found.status, cells
-        return found.status, found.cells
+        # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
+        some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
+        return found.status, np.where(some[:, None], found.cells, np.int32(NO_CELL))
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left."""
@@ -390,29 +394,31 @@ class Local:
         high: FloatArray,
         own: FloatArray,
         labels: npt.NDArray[np.int64],
+        status: npt.NDArray[np.int64],
         cells: npt.NDArray[np.int32],
+        cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Searches again while the counterexample costs more than its rounded-down prices said."""
-        unaffordable = np.empty((0, low.shape[1]), dtype=np.int32)
-        status = np.array([Outcome.REFUTED], dtype=np.int64)
+        unaffordable = np.empty((1, 0, low.shape[1]), dtype=np.int32)
         none = np.empty((0, self._start[-1]))
-        while status[0] == Outcome.REFUTED and not self._affordable(low[0], high[0], cells[0]):
-            unaffordable = np.concatenate((unaffordable, cells))
-            status, cells = self._run(low, high, own, labels, none, unaffordable)
+        while not self._affordable(low[0], high[0], cells[0]):
+            if status[0] == Outcome.UNKNOWN:
+                return status, np.full_like(cells, NO_CELL)
+            unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
+            status, cells = self._run(low, high, own, labels, none, unaffordable, cheapest=cheapest)
         return status, cells
 
     def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
-        power = self.threat.power
-        assert power is not None
+        """Whether an Lp attacker can pay for the way from the box into these cells, if there are any."""
         spent = Fraction(0)
-        for f in np.flatnonzero(cells >= 0):
+        for f in np.flatnonzero(cells >= 0).tolist():
             at = self._start[f] + cells[f]
-            below, above = self._lowest[at], self._highest[at]
+            below, above = float(self._lowest[at]), float(self._highest[at])
             if below > high[f]:
-                spent += (Fraction(float(below)) - Fraction(float(high[f]))) ** power
+                spent += self.threat.price(f, float(high[f]), below)
             elif above < low[f]:
-                spent += (Fraction(float(low[f])) - Fraction(float(above))) ** power
-        return spent <= Fraction(self.threat.radius) ** power
+                spent += self.threat.price(f, float(low[f]), above)
+        return spent <= self.threat.limit
 
     def _doubles(
         self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]

@@ -240,7 +240,7 @@ def test_exact_levels_lie_in_the_brackets_that_halving_found(monkeypatch: pytest
     outcome = tp.verify(FOREST, X, y, attacker)
     exact = curves.measured_robustness(ensemble, attacker, outcome, 30.0, None)
     assert isinstance(exact, curves.Curve) and exact.exact_rows == len(X)
-    monkeypatch.setattr(curves._Brackets, "close", lambda *_: None)
+    monkeypatch.setattr(curves._Brackets, "close", lambda *_, **__: None)
     rough = curves.measured_robustness(ensemble, attacker, outcome, 30.0, None)
     assert isinstance(rough, curves.Curve) and rough.exact_rows < len(X)
     for level in np.linspace(0, exact.end, 400, endpoint=False):

@@ -25,7 +25,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import from_ordinal, ordinal
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification.local_search import Local
+from treeproof.verification.local_search import NO_CELL, Local
 from treeproof.verification.radii.lowest import PATIENT, QUICK, lowest_levels
 from treeproof.verification.radii.question import Broken
 from treeproof.verification.radii.radii import _resilience, resilience_radius, robustness_radius
@@ -117,7 +117,7 @@ def test_lp_radii_tell_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttack
     ball = OracleAttacker(((-1.0, 1.0),) * n, (1,) * n, p=p, radius=1.0)
     question = LpRobustness(ensemble, as_attacker(ball).bind(ensemble), np.array([x]), Limits())
     expected = least_cost(ensemble, ball, x)
-    assert lowest_levels(question)[0] == [expected]
+    assert question.lowest_levels()[0] == [expected]
     for f, value in enumerate(x):
         level = (Fraction(math.nextafter(float(ensemble.grid.cuts_of(f)[0]), math.inf)) - Fraction(value)) ** p
         (answer,) = question.below([0], [level])
@@ -221,7 +221,7 @@ def test_costs_that_no_double_can_hold_are_told_apart(p: int, share: float) -> N
         level = Fraction(math.nextafter(dear, 1.0)) ** p
         (answer,) = question.below([0], [level])
         assert answer != Outcome.PROVED
-        assert lowest_levels(question)[0] == [Fraction(math.nextafter(cheap, 1.0)) ** p]
+        assert question.lowest_levels()[0] == [Fraction(math.nextafter(cheap, 1.0)) ** p]
 
 
 # --- ties --------------------------------------------------------------------------------------------------------
@@ -253,6 +253,15 @@ def test_many_counterexamples_of_equal_cost_are_told_from_a_cheaper_one(p: int) 
     assert largest_root(got, ball, Fraction(3))
 
 
+def test_budgets_and_what_is_too_dear_are_those_of_each_row() -> None:
+    ensemble = any_of([1.0, 1.5], (1, 1))
+    local = Local(ensemble, tp.Attacker.lp(1, 9.0).bind(ensemble))
+    rows = np.zeros((3, 2))
+    dear = np.array([[[1, 0]], [[0, 1]], [[0, 1]]], dtype=np.int32)
+    status, cells = local.search_within(rows, (rows - 9.0, rows + 9.0), np.array([1.2, 1.2, 0.9]), dear)
+    assert status.tolist() == [Outcome.PROVED, Outcome.REFUTED, Outcome.PROVED] and cells[1].tolist() == [1, 0]
+
+
 # --- time that runs out ------------------------------------------------------------------------------------------
 
 
@@ -277,9 +286,10 @@ def run_out_of_time(monkeypatch: pytest.MonkeyPatch, is_too_long: Any) -> list[f
     def hurried(self: Local, low: np.ndarray, *args: Any, **options: Any) -> Any:
         asked.append(self.limits.timeout)
         status, cells = run(self, low, *args, **options)
+        found = (cells != NO_CELL).any()
         if is_too_long(self.limits.timeout, broken[0]):
             status[:] = Outcome.UNKNOWN
-        broken[0] |= bool((status == Outcome.REFUTED).any())
+        broken[0] |= bool(found)
         return status, cells
 
     monkeypatch.setattr(Local, "_run", hurried)
@@ -297,11 +307,16 @@ def test_a_level_that_was_found_but_not_proved_is_nan(
     asked = run_out_of_time(monkeypatch, lambda timeout, broken: timeout == 100.0 and broken)
     got = radius(two_thresholds(), X, y, attacker, timeout=100.0)
     assert math.isnan(got[0]) and got[1] == -math.inf
-    assert QUICK in asked and asked[-1] == 100.0
+    assert asked[-1] == 100.0 and (QUICK in asked or attacker_is_priced(radius, attacker))
+
+
+def attacker_is_priced(radius: Any, attacker: tp.Attacker) -> bool:
+    """Whether the radius is the price of the cheapest attack, for which nothing is tried first."""
+    return bool(radius is robustness_radius and attacker.power is not None)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("radius", "attacker"), RADII)
+@pytest.mark.parametrize(("radius", "attacker"), [case for case in RADII if not attacker_is_priced(*case)])
 def test_tries_that_take_too_long_change_nothing_but_the_way(
     radius: Any, attacker: tp.Attacker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,9 @@ HARD = 3
 # Local never has a larger budget than 1e307: a hundred million of these.
 MAX_PRICE = 1e299
 
+# Below it, products of doubles may be rounded by more than a share of themselves.
+TINY_PRICE = 2.0**-1000
+
 TRACE = 2.0**-42
 """The share of a price that two sums of the same prices, rounded in different orders, surely differ by less than."""
 
@@ -37,14 +40,16 @@ REACH = np.dtype(
 class Prices(NamedTuple):
     """What moves cost. `start` (n_features + 1,) are the features' first entries in a table over all cells.
 
-    `cost` (n_features,) is the price of any cell that is reached. With `power` above 0 prices are distances to that
-    power instead, rounded down, from `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest`
-    (n_cells,) double of a cell. A `table` (1, n_cells) replaces both.
+    `cost` (n_features,) is the price of any cell that is reached. With `power` above 0 prices are distances in the
+    feature's `unit` (n_features,) to that power instead, rounded down, from `near_low` and `near_high` (n_rows,
+    n_features) to the `lowest` and `highest` (n_cells,) double of a cell. A `table` (1, n_cells) replaces both.
+    `budget` (n_rows,) is what each row's attacker can spend.
     """
 
     start: Any
     cost: Any
     power: Any
+    unit: Any
     near_low: Any
     near_high: Any
     lowest: Any
@@ -57,7 +62,7 @@ class Prices(NamedTuple):
 class Asked(NamedTuple):
     """Does the label of a row hold on all its affordable cells? `reach` (n_rows, n_features) are REACH records.
 
-    `unaffordable` (n, n_features) are cell vectors that cost more than the rounded prices say. If the `cheapest`
+    `unaffordable` (n_rows, n, n_features) are cells that cost more than the rounded prices say. If the `cheapest`
     counterexample is asked for, a search goes on until there is none at a lower price; a row is SAFE when it is done.
     """
 
@@ -94,7 +99,8 @@ class Question(NamedTuple):
     """What a counterexample is held against, and where it goes; the row under way is `watch.progress[0] - 1`.
 
     `cells` (n_features,) and `scores` are scratch: a point that may be a counterexample, and what it is given.
-    `unaffordable` are points that are none. `kept` (n_rows, n_features) and `price` (n_rows,) are what is found.
+    `unaffordable` (n_rows, n, n_features) are points that are none. `kept` (n_rows, n_features) and `price` (n_rows,)
+    are what is found.
     """
 
     model: Any
@@ -118,12 +124,12 @@ def question_about(model, exact, asked, found, watch):
 
 
 @borrowing
-def is_unaffordable(unaffordable, cells):
-    """Whether these cells are known to cost too much."""
-    for r in range(unaffordable.shape[0]):
+def is_unaffordable(unaffordable, row, cells):
+    """Whether these cells are known to cost too much for the row."""
+    for k in range(unaffordable.shape[1]):
         same = True
         for f in range(cells.shape[0]):
-            same &= unaffordable[r, f] == cells[f]
+            same &= unaffordable[row, k, f] == cells[f]
         if same:
             return True
     return False
@@ -131,8 +137,9 @@ def is_unaffordable(unaffordable, cells):
 
 @borrowing
 def _only_below(region, price):
-    """From now on, only what costs less than this can be paid for: whole numbers, or all but a trace."""
-    region.budget[0] = min(region.budget[0], price - 0.5 if region.flat else price * (1.0 - TRACE))
+    """From now on, only what costs less than this can be paid for: whole numbers, or all but a trace; 0 is least."""
+    whole = region.flat or price == 0.0
+    region.budget[0] = min(region.budget[0], price - 0.5 if whole else price * (1.0 - TRACE))
 
 
 @borrowing
@@ -165,14 +172,19 @@ def needed_lead(slack, other, label):
 
 
 @borrowing
-def _distance_price(distance, power):
-    """distance ** power, rounded down for sure; `distance` carries one rounding of its own."""
-    # Each of the 2 * power roundings takes off less than 2**-52 of the value.
+def _distance_price(low, high, unit, power):
+    """((high - low) / unit) ** power, rounded down for sure."""
+    distance = high - low
+    # A distance may be too large for a double, and not so in its unit.
+    distance = distance / unit if distance < INFINITE else high / unit - low / unit
+    # Each factor carries at most three roundings, of at most 2**-53 of the value.
     price = distance * (1.0 - 2.0**-51)
     result = price
     for _ in range(power - 1):
         result *= price
         result *= 1.0 - 2.0**-51
+    if result < TINY_PRICE:
+        return 0.0
     # What is too large for a double is not out of reach, and sums of prices must not be either.
     return min(result, MAX_PRICE)
 
@@ -181,7 +193,7 @@ def _distance_price(distance, power):
 def fill_region(asked, price_found, row, region):
     """Where the row can be, and at what price; below that of what was found."""
     reach, prices, price = asked.reach, asked.prices, region.price
-    region.budget[0] = prices.budget
+    region.budget[0] = prices.budget[row]
     if price_found[row] < INFINITE:
         _only_below(region, price_found[row])
     has_table = prices.table.shape[0] > 0
@@ -204,6 +216,6 @@ def fill_region(asked, price_found, row, region):
             elif prices.power == 0:
                 price[k] = prices.cost[f]
             elif c > at.near_high:
-                price[k] = _distance_price(prices.lowest[k] - prices.near_high[row, f], prices.power)
+                price[k] = _distance_price(prices.near_high[row, f], prices.lowest[k], prices.unit[f], prices.power)
             else:
-                price[k] = _distance_price(prices.near_low[row, f] - prices.highest[k], prices.power)
+                price[k] = _distance_price(prices.highest[k], prices.near_low[row, f], prices.unit[f], prices.power)

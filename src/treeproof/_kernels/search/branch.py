@@ -287,7 +287,8 @@ def _judge(search, question, region, features):
     _fill_point(region, features, question.cells)
     if label_of_cells(question.model, question.exact, question.cells, question.scores) == search.label:
         return False, False
-    return True, not is_unaffordable(question.unaffordable, question.cells) and take(question, region)
+    row = question.watch.progress[0] - 1
+    return True, not is_unaffordable(question.unaffordable, row, question.cells) and take(question, region)
 
 
 @borrowing

@@ -201,7 +201,7 @@ def _is_counterexample(question, cells, label):
         question.cells[f] = cells[f]
     if label_of_cells(question.model, question.exact, question.cells, question.scores) == label:
         return False
-    return not is_unaffordable(question.unaffordable, question.cells)
+    return not is_unaffordable(question.unaffordable, question.watch.progress[0] - 1, question.cells)
 
 
 @borrowing

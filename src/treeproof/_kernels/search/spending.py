@@ -36,12 +36,14 @@ SURE = 1.0 + 2.0**-30
 class Purse(NamedTuple):
     """Scratch. Per feature and level (n_features, LEVELS): the most that is gained, the least price, one tree's shares.
 
+    In the end only the first `levels` (n_features,) of each feature count: those where there is something to gain.
     `touched` (n_features,) are the features of one tree with shares, and `stamp` tells which of them are.
     """
 
     worth: Any
     price: Any
     share: Any
+    levels: Any
     touched: Any
     stamp: Any
 
@@ -67,6 +69,7 @@ def purse_for(n_features):
         np.zeros((n_features, LEVELS)),
         np.empty((n_features, LEVELS)),
         np.zeros((n_features, LEVELS)),
+        np.empty(n_features, np.int64),
         np.empty(n_features, np.int32),
         np.full(n_features, -1, np.int64),
     )
@@ -143,9 +146,9 @@ def _weigh_tree(model, region, part, purse, other, label, left, t):
 def _best_level(purse, f, rate):
     """The level of a feature that is worth most at this rate, -1 for none."""
     best, at = 0.0, np.int64(-1)
-    for level in range(LEVELS):
+    for level in range(purse.levels[f]):
         surplus = purse.worth[f, level] - rate * purse.price[f, level]
-        if purse.worth[f, level] > 0 and surplus > best:
+        if surplus > best:
             best, at = surplus, np.int64(level)
     return at
 
@@ -167,9 +170,8 @@ def _best_rate(purse, left, enough):
     """(the lowest bound found, its rate); a bound below `enough` will do."""
     low, high = 0.0, 0.0
     for f in range(purse.worth.shape[0]):
-        for level in range(LEVELS):
-            if purse.worth[f, level] > 0:
-                high = max(high, purse.worth[f, level] / purse.price[f, level])
+        for level in range(purse.levels[f]):
+            high = max(high, purse.worth[f, level] / purse.price[f, level])
     best, best_rate = _gain_at(purse, left, 0.0)[0], 0.0
     for _ in range(RATES):
         if best < enough:
@@ -207,11 +209,13 @@ def spending(watch, model, region, part, purse, search):
         free += of_tree
         most += gained
     for f in range(region.ranges.shape[0]):
-        run = 0.0
+        run, n = 0.0, np.int64(0)
         for level in range(LEVELS):
             if purse.worth[f, level] > 0:
                 run += purse.worth[f, level]
-                purse.worth[f, level] = run
+                purse.worth[f, n], purse.price[f, n] = run, purse.price[f, level]
+                n += 1
+        purse.levels[f] = n
     gain, rate = _best_rate(purse, left, np.float64(search.needed - free) / SURE)
     feature, best, at = np.int64(-1), 0.0, np.int64(-1)
     for f in range(region.ranges.shape[0]):

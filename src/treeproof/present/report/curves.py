@@ -1,7 +1,8 @@
 """How robustness falls with the attacker's reach, and resilience with ε: exact steps, or the band they lie in.
 
 Two levels are known for each row: it holds below `holds`, and is broken from `breaks` on. Halving the gap with `verify`
-is cheap; where time allows, the exact radius closes it. What stays between the two is drawn as a band.
+is cheap; where time allows, the exact radius closes it. Under an Lp attacker the radius is one search, and comes first.
+What stays between the two is drawn as a band.
 """
 
 from __future__ import annotations
@@ -108,9 +109,11 @@ class _Brackets:
         self.holds[proved] = np.maximum(self.holds[proved], np.nextafter(level, np.inf))
         self.breaks[refuted] = np.minimum(self.breaks[refuted], level)
 
-    def close(self, radius: Callable[[npt.NDArray[np.int64], float], FloatArray], deadline: float) -> None:
-        """Looks for the exact levels of rows that are known to break, a few at a time, until the deadline."""
-        rows = np.flatnonzero((self.holds < self.breaks) & np.isfinite(self.breaks))
+    def close(
+        self, radius: Callable[[npt.NDArray[np.int64], float], FloatArray], deadline: float, known: bool = True
+    ) -> None:
+        """Looks for the exact levels of rows, only those `known` to break, a few at a time, until the deadline."""
+        rows = np.flatnonzero((self.holds < self.breaks) & (np.isfinite(self.breaks) | (not known)))
         for start in range(0, len(rows), RADII_AT_ONCE):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -151,8 +154,12 @@ def measured_robustness(
 
     brackets = _Brackets(np.zeros(len(X)), np.where(result.correct[sample], np.inf, 0.0))
     brackets.learn(np.flatnonzero(result.correct[sample]), 1.0, result.stability[sample][result.correct[sample]])
-    brackets.halve(ask)
-    brackets.close(radius, began + seconds)
+    if attacker.power is None:
+        brackets.halve(ask)
+        brackets.close(radius, began + seconds)
+    else:
+        brackets.close(radius, began + seconds * 0.3, known=False)
+        brackets.halve(ask)
     axis, unit = _reach_axis(attacker)
     return _curve(brackets, unit, axis, len(result), time.monotonic() - began)
 
@@ -210,9 +217,7 @@ def _sample(n: int) -> npt.NDArray[np.int64]:
 
 def _scaled(attacker: Attacker, scale: float) -> Attacker:
     if attacker.power is not None:
-        return Attacker.lp(
-            attacker.power, attacker.radius * scale, features=attacker.intervals.keys, domain=attacker.domain
-        )
+        return attacker.with_radius(attacker.radius * scale)
     intervals = attacker.intervals.map(lambda ends: (ends[0] * scale, ends[1] * scale))
     return Attacker(intervals, costs=attacker.costs, budget=attacker.budget, domain=attacker.domain)
 

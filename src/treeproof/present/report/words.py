@@ -27,6 +27,8 @@ def attacker_in_words(attacker: Attacker, threat: Threat) -> str:
         sentence = (
             f"The attacker may move {who}; all moves together cover at most {number(threat.radius)} in {norm} distance."
         )
+        if (threat.unit != 1).any():
+            sentence = f"{sentence[:-1]}, each feature in its own unit."
     else:
         sentence = f"The attacker may move {who} {_how_far(threat, touchable)}{_how_many(threat, touchable)}."
     if attacker.domain is not None:

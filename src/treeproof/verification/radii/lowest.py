@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from treeproof.errors import SoundnessError
-from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.doubles import FloatArray, double_at_most
 from treeproof.results.verdicts import Outcome
 from treeproof.verification.radii.question import Answers, Broken, Level, Question
 
@@ -121,7 +121,7 @@ def lowest_levels(question: Question) -> Found:
         for row, answer in _decide(question, hunts, [row for row, value in values.items() if value is None]):
             found = hunts[row].found
             if isinstance(answer, Broken):
-                hunts[row].broke(answer, question.key(answer.level), math.inf)
+                hunts[row].broke(answer, double_at_most(answer.level), math.inf)
                 continue
             if answer == Outcome.PROVED:
                 levels[row] = math.inf if found is None else found.level
@@ -141,7 +141,7 @@ def _try(question: Question, hunts: dict[int, _Hunt], values: dict[int, float]) 
         for row, answer in zip(rows, answers, strict=True):
             hunt = hunts[row]
             if isinstance(answer, Broken):
-                hunt.broke(answer, question.key(answer.level), values[row])
+                hunt.broke(answer, double_at_most(answer.level), values[row])
             elif answer == Outcome.PROVED:
                 hunt.survived(values[row])
             else:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray, double_at_most
+from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
@@ -35,11 +35,8 @@ Answers: TypeAlias = list[Broken | Outcome]
 """For each row a counterexample, PROVED or UNKNOWN."""
 
 
-class Question(ABC):
-    """What grows with the level, for a few rows; subclasses say how far each row is searched."""
-
-    costs_add_up = False
-    """Whether rows break between the distances of single cells, because the costs of several add up."""
+class Rows:
+    """A few rows, the search for what breaks them, and the cells around them."""
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
         self.ensemble, self.threat, self.X = ensemble, threat, X
@@ -53,17 +50,25 @@ class Question(ABC):
         self.last = np.minimum(last, threat.domain_high[self.feature])
         self.cells = grid.cells(X)
 
+    def ends(self, f: int, cell: int) -> tuple[float, float]:
+        """The lowest and highest double of a cell inside the domain."""
+        at = self.start[f] + cell
+        return float(self.first[at]), float(self.last[at])
+
+
+class Question(Rows, ABC):
+    """What grows with the level, for a few rows; subclasses say how far each row is searched."""
+
+    costs_add_up = False
+    """Whether rows break between the distances of single cells, because the costs of several add up."""
+
     @abstractmethod
     def hints(self) -> FloatArray:
         """Rounded levels worth a try for each row, in any order; nan and inf are ignored."""
 
-    def key(self, level: Fraction) -> float:
-        """The level on the scale of the hints, roughly."""
-        return double_at_most(level)
-
     @abstractmethod
     def around(self, rows: Sequence[int], values: Sequence[float]) -> Answers:
-        """Searches up to about these values on the scale of the hints."""
+        """Searches up to about these levels."""
 
     @abstractmethod
     def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
@@ -83,11 +88,6 @@ class Question(ABC):
             yield
         finally:
             self.local.limits = limits
-
-    def ends(self, f: int, cell: int) -> tuple[float, float]:
-        """The lowest and highest double of a cell inside the domain."""
-        at = self.start[f] + cell
-        return float(self.first[at]), float(self.last[at])
 
     def distances(self) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
         """How far each cell is from each row, rounded, and whether it is above; inf where it has no double."""

@@ -186,8 +186,10 @@ class _Task:
 
 def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     rows = task.correct(ensemble)
-    kind = IntervalRobustness if task.threat.power is None else LpRobustness
-    return _spread(task, rows, lowest_levels(kind(ensemble, task.threat, task.X[rows], task.limits)))
+    X = task.X[rows]
+    if task.threat.power is None:
+        return _spread(task, rows, lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits)))
+    return _spread(task, rows, LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels())
 
 
 def _resilience(ensemble: Ensemble, task: _Task) -> Found:

@@ -120,23 +120,22 @@ class Resilience(Question):
 
     def _nearest_in_all(self, row: int, cells: dict[int, tuple[int, int]], neighbour: FloatArray) -> Fraction:
         """The least ε at which an Lp attacker can afford to move from these cells to those, feature by feature."""
-        x = self.X[row]
-        power = self.threat.power
+        x, threat = self.X[row], self.threat
+        power = threat.power
         assert power is not None
         least = known = Fraction(0)
         paid: list[_Approach] = []
         for f, (start, end) in cells.items():
-            at, box = float(x[f]), self.ends(f, start)
+            at, box, unit = float(x[f]), self.ends(f, start), Fraction(float(threat.unit[f]))
             least = max(least, abs(Fraction(min(max(at, box[0]), box[1])) - Fraction(at)))
             known = max(known, abs(Fraction(float(neighbour[f])) - Fraction(at)))
             if end > start:
-                paid.append(_Approach(at, box[1], self.ends(f, end)[0]))
+                paid.append(_Approach(at, box[1], self.ends(f, end)[0], unit))
             elif end < start:
-                paid.append(_Approach(-at, -box[0], -self.ends(f, end)[1]))
-        budget = Fraction(self.threat.radius) ** power
+                paid.append(_Approach(-at, -box[0], -self.ends(f, end)[1], unit))
 
         def affordable(epsilon: Fraction) -> bool:
-            return sum(approach.gap(epsilon) ** power for approach in paid) <= budget
+            return sum(approach.gap(epsilon) ** power for approach in paid) <= threat.limit
 
         if affordable(least):
             return least
@@ -157,10 +156,12 @@ class _Approach:
     x: float
     last: float
     goal: float
+    unit: Fraction
 
     def gap(self, epsilon: Fraction) -> Fraction:
-        """How far the highest neighbour is from the goal."""
-        return Fraction(self.goal) - Fraction(min(self.last, double_at_most(Fraction(self.x) + epsilon)))
+        """How far the highest neighbour is from the goal, in the feature's unit."""
+        highest = Fraction(min(self.last, double_at_most(Fraction(self.x) + epsilon)))
+        return (Fraction(self.goal) - highest) / self.unit
 
     def between(self, least: Fraction, known: Fraction) -> tuple[int, int]:
         """The ordinals of the first and the last double that is a neighbour for some ε strictly between."""

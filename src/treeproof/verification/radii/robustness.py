@@ -26,11 +26,46 @@ from treeproof.numbers.doubles import (
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Local
-from treeproof.verification.radii.question import Answers, Broken, Question
+from treeproof.verification.local_search import LARGEST_PRICE, SMALLEST_PRICE, Local
+from treeproof.verification.radii.lowest import Found
+from treeproof.verification.radii.question import Answers, Broken, Level, Question, Rows
 
 
-class IntervalRobustness(Question):
+class _Attacked(Rows):
+    """Counterexamples as cells, and the attacked rows that they become."""
+
+    def moved(self, row: int, cells: npt.NDArray[np.int32], attacked: FloatArray) -> list[tuple[int, Fraction]]:
+        """The features whose cell changes, and how far; moves `attacked` to the nearest double of the new cells."""
+        moves = []
+        for f in np.flatnonzero(cells != self.cells[row]).tolist():
+            first, last = self.ends(f, int(cells[f]))
+            x = float(self.X[row, f])
+            attacked[f] = first if first > x else last
+            moves.append((f, abs(Fraction(float(attacked[f])) - Fraction(x))))
+        return moves
+
+    def pulled_back(self, row: int, cells: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The counterexample with every feature as close to x as the others allow: often a much cheaper one."""
+        attacked = self.X[row].copy()
+        label = self.ensemble.predict_index(self.X[[row]])[0]
+        cells, before = cells.copy(), None
+        while before is None or (cells != before).any():
+            before = cells.copy()
+            moves = self.moved(row, cells, attacked)
+            for f, _ in sorted(moves, key=lambda move: move[1], reverse=True):
+                own, step = int(self.cells[row, f]), 1 if cells[f] > self.cells[row, f] else -1
+                closer = range(own, int(cells[f]), step)
+                rows = np.repeat(attacked[None], len(closer), axis=0)
+                ends = self.first if step > 0 else self.last
+                rows[:, f] = ends[self.start[f] + np.array(closer)]
+                rows[0, f] = self.X[row, f]
+                other = np.flatnonzero(self.ensemble.predict_index(rows) != label)
+                if len(other):
+                    cells[f], attacked[f] = closer[int(other[0])], rows[other[0], f]
+        return cells
+
+
+class IntervalRobustness(_Attacked, Question):
     """Intervals times a scale: a cell comes within reach at its distance divided by the interval's end."""
 
     def hints(self) -> FloatArray:
@@ -58,11 +93,15 @@ class IntervalRobustness(Question):
 
     def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
         """What scales strictly below the levels can reach."""
-        low = -self._highest_within(rows, levels, -1)
-        high = self._highest_within(rows, levels, 1)
-        answers = self._search(rows, low, high)
+        answers: Answers = [Outcome.PROVED] * len(rows)
         # Level 0 is that of infinite ends: the row is broken above it, and there is nothing below.
-        return [answer if level > 0 else Outcome.PROVED for answer, level in zip(answers, levels, strict=True)]
+        above = [i for i, level in enumerate(levels) if level > 0]
+        if above:
+            some, known = [rows[i] for i in above], [levels[i] for i in above]
+            low, high = -self._highest_within(some, known, -1), self._highest_within(some, known, 1)
+            for i, answer in zip(above, self._search(some, low, high), strict=True):
+                answers[i] = answer
+        return answers
 
     def _highest_within(self, rows: Sequence[int], levels: Sequence[Fraction], sign: int) -> FloatArray:
         """A double in the farthest cell (up, or mirrored for sign -1) that some scale below the level reaches."""
@@ -94,47 +133,19 @@ class IntervalRobustness(Question):
 
     def _broken(self, row: int, cells: npt.NDArray[np.int32]) -> Broken:
         level, attacked = Fraction(0), self.X[row].copy()
-        for f, away in self.moved(row, self._pulled_back(row, cells), attacked):
+        for f, away in self.moved(row, self.pulled_back(row, cells), attacked):
             end = float(self.threat.high[f] if attacked[f] > self.X[row, f] else -self.threat.low[f])
             if math.isfinite(end):
                 level = max(level, away / Fraction(end))
         return Broken(level, self.X[row], attacked)
 
-    def moved(self, row: int, cells: npt.NDArray[np.int32], attacked: FloatArray) -> list[tuple[int, Fraction]]:
-        """The features whose cell changes, and how far; moves `attacked` to the nearest double of the new cells."""
-        moves = []
-        for f in np.flatnonzero(cells != self.cells[row]).tolist():
-            first, last = self.ends(f, int(cells[f]))
-            x = float(self.X[row, f])
-            attacked[f] = first if first > x else last
-            moves.append((f, abs(Fraction(float(attacked[f])) - Fraction(x))))
-        return moves
 
-    def _pulled_back(self, row: int, cells: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The counterexample with every feature as close to x as the others allow: often a much cheaper one."""
-        attacked = self.X[row].copy()
-        label = self.ensemble.predict_index(self.X[[row]])[0]
-        cells, before = cells.copy(), None
-        while before is None or (cells != before).any():
-            before = cells.copy()
-            moves = self.moved(row, cells, attacked)
-            for f, _ in sorted(moves, key=lambda move: move[1], reverse=True):
-                own, step = int(self.cells[row, f]), 1 if cells[f] > self.cells[row, f] else -1
-                closer = range(own, int(cells[f]), step)
-                rows = np.repeat(attacked[None], len(closer), axis=0)
-                ends = self.first if step > 0 else self.last
-                rows[:, f] = ends[self.start[f] + np.array(closer)]
-                rows[0, f] = self.X[row, f]
-                other = np.flatnonzero(self.ensemble.predict_index(rows) != label)
-                if len(other):
-                    cells[f], attacked[f] = closer[int(other[0])], rows[other[0], f]
-        return cells
+class LpRobustness(_Attacked):
+    """An Lp radius times a scale; levels are exact prices, sums of powers of distances.
 
-
-class LpRobustness(IntervalRobustness):
-    """An Lp radius times a scale; levels are exact costs, the sums of distance**p; hints are their roots."""
-
-    costs_add_up = True
+    The cheapest attack is a search of its own, and its price is the level but for roundings of prices: a second search
+    proves that nothing is cheaper, or finds it.
+    """
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
         super().__init__(ensemble, threat, X, limits)
@@ -144,73 +155,101 @@ class LpRobustness(IntervalRobustness):
         free = dataclasses.replace(threat, low=-reach, high=reach, cost=cost, budget=int(cost.sum()), power=None)
         self.unpriced = Local(ensemble, free, limits)
 
-    def hints(self) -> FloatArray:
-        """No values: a search in the whole space finds something at once, and pulled back it is close to the best."""
-        return np.empty((len(self.X), 0))
+    def lowest_levels(self) -> Found:
+        """The exact level at which each row breaks (inf: none; nan: not decided in time), with a counterexample."""
+        levels: list[Level] = [math.nan] * len(self.X)
+        outcome, attacked = self.local.cheapest(self.X, within=False)
+        open_rows = {}
+        for row in range(len(self.X)):
+            level = self._level(row, attacked[row])
+            if level == 0:
+                levels[row] = math.inf if outcome[row] == Outcome.PROVED else math.nan
+            elif outcome[row] == Outcome.PROVED or not _is_normal(level):
+                open_rows[row] = Broken(level, self.X[row], attacked[row])
+        while open_rows and not self.local.limits.is_over():
+            found = list(open_rows.values())
+            ties = self.ensemble.grid.cells(np.stack([broken.attacked for broken in found]))[:, None]
+            answers = self.below(list(open_rows), [broken.level for broken in found], ties)
+            for row, broken, answer in zip(list(open_rows), found, answers, strict=True):
+                if isinstance(answer, Broken):
+                    open_rows[row] = answer
+                    continue
+                if answer == Outcome.PROVED:
+                    levels[row], attacked[row] = broken.level, broken.attacked
+                del open_rows[row]
+        return levels, self.X.copy(), attacked
 
-    def key(self, level: Fraction) -> float:
-        """The distance whose power is the level."""
-        assert self.threat.power is not None
-        return root_at_most(level, self.threat.power)
-
-    def around(self, rows: Sequence[int], values: Sequence[float]) -> Answers:
-        """Balls of about these radii."""
-        answers: Answers = []
-        for row, value in zip(rows, values, strict=True):
-            with np.errstate(all="ignore"):
-                budget = float(np.float64(value) ** (self.threat.power or 1) * (1 + 2.0**-40))
-            status, cells = self.local.search_within(
-                self.X[[row]], self._ball(row, value * (1 + 2.0**-50)), min(budget, LARGEST)
-            )
-            answers.append(self._answer(row, status, cells))
+    def below(
+        self, rows: Sequence[int], levels: Sequence[Fraction], ties: npt.NDArray[np.int32] | None = None
+    ) -> Answers:
+        """What costs strictly less than the levels; `ties` (n, k, n_features) are k cells for each row that do not."""
+        if ties is None:
+            ties = np.empty((len(rows), 0, self.ensemble.n_features), dtype=np.int32)
+        answers: Answers = [Outcome.UNKNOWN] * len(rows)
+        for normal in (True, False):
+            some = [i for i, level in enumerate(levels) if _is_normal(level) == normal]
+            found = self._below([rows[i] for i in some], [levels[i] for i in some], ties[some], normal)
+            for i, answer in zip(some, found, strict=True):
+                answers[i] = answer
         return answers
 
-    def anywhere(self, rows: Sequence[int]) -> Answers:
-        """The whole space, at no cost."""
-        answers: Answers = []
-        for row in rows:
-            status, cells = self.unpriced.search_within(self.X[[row]], self._ball(row, math.inf))
-            answers.append(self._answer(row, status, cells))
-        return answers
-
-    def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
-        """What costs strictly less than the levels."""
-        return [self._below(row, level) for row, level in zip(rows, levels, strict=True)]
-
-    def _below(self, row: int, level: Fraction) -> Broken | Outcome:
-        ball = self._ball(row, math.nextafter(self.key(level), math.inf))
-        # Rounded prices can be a little too high or low in sum; the slack lets all cheaper ones pass.
+    def _below(
+        self, rows: Sequence[int], levels: Sequence[Fraction], ties: npt.NDArray[np.int32], normal: bool
+    ) -> Answers:
+        """The same for rows with levels that are normal doubles, or that are not."""
         n = self.ensemble.n_features
-        local, budget = self.local, double_at_most(level) * (1 + 2.0**-50)
-        if not 2.0**-900 < budget < 2.0**900:
-            # Powers of such distances are not normal doubles: take any counterexample, and price it here.
-            local, budget = self.unpriced, float(n)
-        unaffordable = np.empty((0, n), dtype=np.int32)
-        timeout = self.local.limits.timeout
-        end = math.inf if timeout is None else time.monotonic() + timeout
-        while True:
-            status, cells = local.search_within(self.X[[row]], ball, budget, unaffordable)
-            answer = self._answer(row, status, cells)
-            if not isinstance(answer, Broken) or answer.level < level:
-                return answer
-            # It costs as much as the level: one of its ties, of which there can be very many.
-            if time.monotonic() >= end or local.limits.is_over():
-                return Outcome.UNKNOWN
-            unaffordable = np.concatenate((unaffordable, cells))
+        # What cannot be compared as doubles is not priced by the search: take any counterexample, and price it here.
+        local = self.local if normal else self.unpriced
+        low, high = self._balls(rows, levels)
+        # Rounded prices can be a little too high or low in sum; the slack lets all cheaper ones pass.
+        budget = np.array([double_at_most(level) * (1 + 2.0**-50) if normal else float(n) for level in levels])
+        answers: Answers = [Outcome.UNKNOWN] * len(rows)
+        timeout, used, left = local.limits.timeout, 0.0, list(range(len(rows)))
+        while left:
+            began = time.monotonic()
+            reach = low[left], high[left]
+            status, cells = local.search_within(self.X[[rows[i] for i in left]], reach, budget[left], ties)
+            tied = []
+            for k, i in enumerate(left):
+                answers[i] = self._answer(rows[i], status[k], cells[k])
+                found = answers[i]
+                if isinstance(found, Broken) and found.level >= levels[i]:
+                    # It costs as much as the level: one of its ties, of which there can be very many.
+                    answers[i] = Outcome.UNKNOWN
+                    tied.append(k)
+            # A row has as much time for all its ties as for one search.
+            used += (time.monotonic() - began) / len(left)
+            if (timeout is not None and used >= timeout) or local.limits.is_over():
+                return answers
+            ties = np.concatenate((ties[tied], cells[tied][:, None]), axis=1)
+            left = [left[k] for k in tied]
+        return answers
 
-    def _ball(self, row: int, radius: float) -> tuple[FloatArray, FloatArray]:
-        """The box around the ball, inside the domain."""
-        x, threat = self.X[[row]], self.threat
-        reach = np.where(self.touchable, radius, 0.0)
+    def _answer(self, row: int, status: int, cells: npt.NDArray[np.int32]) -> Broken | Outcome:
+        return self._broken(row, cells) if status == Outcome.REFUTED else Outcome(int(status))
+
+    def _balls(self, rows: Sequence[int], levels: Sequence[Fraction]) -> tuple[FloatArray, FloatArray]:
+        """The boxes around balls in which attacks cost at most these levels, inside the domain."""
+        x, threat = self.X[rows], self.threat
+        assert threat.power is not None
+        radii = next_up([root_at_most(level, threat.power) for level in levels])[:, None]
+        with np.errstate(over="ignore", under="ignore"):
+            reach = np.where(self.touchable, next_up(radii * threat.unit), 0.0)
         low, high = add_up(x, -reach), add_down(x, reach)
         return np.maximum(low, threat.domain_low), np.minimum(high, threat.domain_high)
 
-    def _answer(self, row: int, status: npt.NDArray[np.int64], cells: npt.NDArray[np.int32]) -> Broken | Outcome:
-        return self._broken(row, cells[0]) if status[0] == Outcome.REFUTED else Outcome(int(status[0]))
-
     def _broken(self, row: int, cells: npt.NDArray[np.int32]) -> Broken:
         attacked = self.X[row].copy()
-        cells = self._pulled_back(row, cells)
-        moves = self.moved(row, cells, attacked)
-        level = sum((away**self.threat.power for _, away in moves), Fraction(0))  # type: ignore[operator]
-        return Broken(level, self.X[row], attacked)
+        self.moved(row, self.pulled_back(row, cells), attacked)
+        return Broken(self._level(row, attacked), self.X[row], attacked)
+
+    def _level(self, row: int, attacked: FloatArray) -> Fraction:
+        """What the attack on a row costs."""
+        x = self.X[row]
+        moved = np.flatnonzero((attacked != x) & ~np.isnan(x)).tolist()
+        return sum((self.threat.price(f, float(x[f]), float(attacked[f])) for f in moved), Fraction(0))
+
+
+def _is_normal(level: Fraction) -> bool:
+    """Whether sums of prices near the level are normal doubles, which a search can compare."""
+    return 2 * SMALLEST_PRICE < level < LARGEST_PRICE / 2
