@@ -59,7 +59,7 @@ def _sum_and_error(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, Floa
 
     Where s is infinite, e says on which side of the largest double the true sum lies.
     """
-    a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         s = np.asarray(a + b)
         # With the larger number first, no step but the sum itself can overflow.
