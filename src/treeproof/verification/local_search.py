@@ -84,13 +84,18 @@ class Local:
         self._limited = bool(too_poor or threat.away.any())
         self._lowest, self._highest = ensemble.grid.cell_ends
 
-    def decide(self, X: FloatArray, epsilon: FloatArray) -> Decisions:
-        """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself."""
-        return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon))
+    def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
+        """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself.
 
-    def decide_boxes(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Decisions:
+        `labels` are the indices of the classes that the model predicts for X, if they are known already.
+        """
+        return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon), labels)
+
+    def decide_boxes(
+        self, X: FloatArray, low: FloatArray, high: FloatArray, labels: npt.NDArray[np.int64] | None = None
+    ) -> Decisions:
         """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?"""
-        labels = self.ensemble.predict_index(X)
+        labels = self.ensemble.predict_index(X) if labels is None else labels
         status, cells = self._search(low, high, X, labels)
         neighbour, attacked = X.copy(), X.copy()
         broken = np.flatnonzero(status == Outcome.REFUTED)
@@ -219,12 +224,15 @@ class Local:
         self, low: FloatArray, high: FloatArray, own: FloatArray, labels: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code."""
-        odd = self._odd_rows(low, high)
-        status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
-        cells = np.zeros(low.shape, dtype=np.int32)
-        plain = np.flatnonzero(~odd)
         none = np.empty((0, self._start[-1]))
-        status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
+        odd = self._odd_rows(low, high)
+        if not odd.any():
+            status, cells = self._run(low, high, own, labels, none)
+        else:
+            status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
+            cells = np.zeros(low.shape, dtype=np.int32)
+            plain = np.flatnonzero(~odd)
+            status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
         for row in np.flatnonzero(odd):
             table = price_table_of_box(self.threat, self.ensemble, low[row], high[row]).low[None]
             one = slice(row, row + 1)
