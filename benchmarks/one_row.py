@@ -2,9 +2,9 @@
 
     python -m benchmarks.one_row [--calls 10000]
 
-One process, digits, a forest of 100 unpruned trees. The time of a search is the time in its compiled code. What is
-left is the time that a call adds to it: checks of the row, the model's label, cells, and the answer. Rows that are refuted
-also have their counterexample replayed on the library's own model; `replay` is the median of what that alone takes.
+One process, digits, a forest of 100 unpruned trees. The time of a search is the time in its compiled code. What is left
+is the time that a call adds to it: checks of the row, the model's label, cells, and the answer. Counterexamples are
+replayed on the library's own model too, except by the guard; the last line has the median of what that takes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main() -> None:
         for what, ask in asked.items():
             print(f"{name:8} {what:14} {measure(ask, calls)}", flush=True)
         print(f"{name:8} proved: {guard.coverage(X_test):.1%} of {len(X_test)} rows")
-    print(f"replay (two rows on the library's model): {measure(lambda i: model.source_labels(X_test[:2]), 200)[:7]}")
+    print(f"replay: {measure(lambda _: model.source_labels(X_test[:2]), 200)[:7]}")
 
 
 if __name__ == "__main__":

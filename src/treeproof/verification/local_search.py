@@ -276,10 +276,10 @@ class Local:
         threat, grid = self.threat, self.ensemble.grid
         reach_low, reach_high = threat.reach(low, high) if reach is None else reach
         some = reach_low <= reach_high
+        ends = grid.cells(np.concatenate((low, high, own, reach_low, reach_high))).reshape(5, *low.shape)
         reachable = np.empty(low.shape, dtype=REACH)
-        reachable["near_low"], reachable["near_high"], reachable["own"] = (grid.cells(x) for x in (low, high, own))
-        reachable["reach_low"] = np.where(some, grid.cells(reach_low), 1)
-        reachable["reach_high"] = np.where(some, grid.cells(reach_high), 0)
+        reachable["near_low"], reachable["near_high"], reachable["own"] = ends[:3]
+        reachable["reach_low"], reachable["reach_high"] = np.where(some, ends[3], 1), np.where(some, ends[4], 0)
         if budget is None and threat.power is not None:
             budget = double_at_least(Fraction(threat.radius) ** threat.power)
         elif budget is None:

@@ -46,20 +46,22 @@ def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
     decided = local.decide(asked.X, np.zeros(ensemble.n_features), asked.predicted)
     table.stability[:] = decided.outcome
     refuted = np.flatnonzero(decided.outcome == Outcome.REFUTED)
-    table.refute_stability(refuted, decided.attacked[refuted])
+    if len(refuted):
+        table.refute_stability(refuted, decided.attacked[refuted])
     # A proof for a larger neighbourhood settles those inside it, and none lies inside a later one.
     order = sorted(range(len(asked.epsilons)), key=lambda k: sorted(asked.epsilons[k], reverse=True), reverse=True)
     for k in order:
         if local.limits.is_over():
             break
         _decide_resilience(table, local, asked, k)
-    found = np.flatnonzero(table.has_witness)
-    table.neighbour[found], table.attacked[found] = shorten(
-        ensemble, asked.X[found], table.neighbour[found], table.attacked[found]
-    )
-    _attack_rows_themselves(table, asked)
     table.boxes = local.boxes
-    _check_reach(ensemble, asked, table)
+    found = np.flatnonzero(table.has_witness)
+    if len(found):
+        table.neighbour[found], table.attacked[found] = shorten(
+            ensemble, asked.X[found], table.neighbour[found], table.attacked[found]
+        )
+        _attack_rows_themselves(table, asked)
+        _check_reach(ensemble, asked, table)
     return table
 
 
@@ -67,6 +69,8 @@ def _decide_resilience(table: RowTable, local: Local, asked: Rows, k: int) -> No
     """Decides what is open in the k-th neighbourhood, and what follows for the others."""
     # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
     open_rows = np.flatnonzero(table.resilience[k] == Outcome.UNKNOWN)
+    if not len(open_rows):
+        return
     decided = local.decide(asked.X[open_rows], asked.epsilons[k], asked.predicted[open_rows])
     table.resilience[k, open_rows] = decided.outcome
     broken = decided.outcome == Outcome.REFUTED
