@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from functools import cache
@@ -95,12 +96,33 @@ def test_a_longer_search_begins_again_and_is_watched(name: str, monkeypatch: pyt
     assert [one[-1] for one in seen] == [1, 2, 2]
 
 
+@cache
+def hard_row() -> tuple[tp.Ensemble, np.ndarray]:
+    """A model and a row whose search takes many seconds."""
+    X, y = load_digits(return_X_y=True)
+    return tp.from_model(ExtraTreesClassifier(100, random_state=0).fit(X[300:], y[300:])), X[:1]
+
+
+HARD_ATTACKER = tp.Attacker.lp(1, 12.0)
+
+
 def test_a_long_search_of_one_row_keeps_its_time() -> None:
     """It is ended by the clock, not by the looks that it may take before anybody watches."""
-    X, y = load_digits(return_X_y=True)
-    ensemble = tp.from_model(ExtraTreesClassifier(100, random_state=0).fit(X[300:], y[300:]))
+    ensemble, rows = hard_row()
+    assert ensemble.n_nodes <= local_search.FEW_NODES
     began = time.monotonic()
-    local = Local(ensemble, tp.Attacker.lp(1, 12.0).bind(ensemble), Limits.of(timeout=0.2))
-    outcome = local.decide(X[:1], np.zeros(X.shape[1])).outcome.tolist()
+    local = Local(ensemble, HARD_ATTACKER.bind(ensemble), Limits.of(timeout=0.2))
+    outcome = local.decide(rows, np.zeros(rows.shape[1])).outcome.tolist()
     assert outcome == [Outcome.UNKNOWN] and local.looks > local_search.FEW_LOOKS
     assert 0.2 <= time.monotonic() - began < 5
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_a_long_search_of_one_row() -> None:
+    ensemble, rows = hard_row()
+    verifier = tp.Verifier(ensemble, HARD_ATTACKER, timeout=60)
+    threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        verifier.verdict(rows[0])
+    assert time.monotonic() - began < 10
