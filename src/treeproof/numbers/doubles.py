@@ -62,11 +62,15 @@ def _sum_and_error(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, Floa
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         s = np.asarray(a + b)
-        # The shorter way for ordinary numbers: should any of its steps overflow, the error is not finite.
+        # The shorter way: should any of its steps overflow, the error is not finite.
         rest = s - a
         error = np.asarray((a - (s - rest)) + (b - rest))
-        if np.isfinite(error).all():
+        known = np.isfinite(error)
+        if known.all():
             return s, error
+        # What is added to an infinite number, or to NaN, is not rounded.
+        if (known | ~np.isfinite(a) | ~np.isfinite(b)).all():
+            return s, np.where(known, error, 0.0)
         # With the larger number first, no step but the sum itself can overflow.
         swap = np.abs(a) < np.abs(b)
         large, small = np.where(swap, b, a), np.where(swap, a, b)
