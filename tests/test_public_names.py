@@ -29,6 +29,7 @@ def test_public_names_are_pinned() -> None:
         "UnsupportedModel",
         "Verdict",
         "Verification",
+        "Verifier",
         "Witness",
         "analyze",
         "cheapest_attack",

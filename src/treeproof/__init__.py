@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from treeproof.verification.cheapest import CheapestAttacks, cheapest_attack
     from treeproof.verification.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
     from treeproof.verification.table import verify_table
+    from treeproof.verification.verifier import Verifier
     from treeproof.verification.verify import verify
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ _HOMES = {
     "UnsupportedModel": "errors",
     "Verdict": "results.verdicts",
     "Verification": "results.verification",
+    "Verifier": "verification.verifier",
     "Witness": "results.verdicts",
     "analyze": "symbolic",
     "cheapest_attack": "verification.cheapest",
@@ -91,6 +93,7 @@ __all__ = [
     "UnsupportedModel",
     "Verdict",
     "Verification",
+    "Verifier",
     "Witness",
     "analyze",
     "cheapest_attack",

@@ -38,8 +38,8 @@ from treeproof.verification.local_search import Local
 BoolArray = npt.NDArray[np.bool_]
 
 MODES = ("online", "map")
-MAX_ROWS = 4096
-"""The largest number of rows in one task."""
+MIN_ROWS, MAX_ROWS = 16, 4096
+"""The number of rows in one task."""
 
 
 def _offers_probabilities(guard: Any) -> bool:
@@ -144,7 +144,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         rows = self._rows(X)
         index = self.ensemble_.predict_index(rows)
         # The abstention label comes after the classes.
-        return self._labels[np.where(self._proved(rows), index, len(self.classes_))]
+        return self._labels[np.where(self._proved(rows, index), index, len(self.classes_))]
 
     def is_proved(self, X: Any) -> BoolArray:
         """Whether the model's label of each row is proved to withstand every attack on the row."""
@@ -182,8 +182,9 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
                 f"X has {len(rows)} rows, y has {len(labels)} labels and there are {len(weight)} weights; "
                 "give one label and one weight per row"
             )
-        weight = np.where(self._proved(rows), weight, 0.0)
-        right = self.classes_[self.ensemble_.predict_index(rows)] == labels
+        index = self.ensemble_.predict_index(rows)
+        weight = np.where(self._proved(rows, index), weight, 0.0)
+        right = self.classes_[index] == labels
         return float(np.average(right, weights=weight)) if weight.sum() > 0 else math.nan
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -265,29 +266,37 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             validate_data(self, X, reset=False, ensure_all_finite=finite)
         return self.ensemble_.check_rows(X)
 
-    def _proved(self, rows: FloatArray) -> BoolArray:
-        """Whether each row is proved; one outside the attacker's domain is not: nothing is said of attacks on it."""
+    def _proved(self, rows: FloatArray, index: npt.NDArray[np.int64] | None = None) -> BoolArray:
+        """Whether each row is proved; one outside the attacker's domain is not: nothing is said of attacks on it.
+
+        `index` are the indices of the classes that the model predicts, if they are known already.
+        """
         self._spot_check.check(self.ensemble_, rows)
         threat: Threat = self._threat
         inside = np.flatnonzero(~((rows < threat.domain_low) | (rows > threat.domain_high)).any(axis=1))
         proved = np.zeros(len(rows), dtype=bool)
-        proved[inside] = self.map_.is_stable(rows[inside]) if hasattr(self, "map_") else self._search(rows[inside])
+        if hasattr(self, "map_"):
+            proved[inside] = self.map_.is_stable(rows[inside])
+        else:
+            index = self.ensemble_.predict_index(rows) if index is None else index
+            proved[inside] = self._search(rows[inside], index[inside])
         return proved
 
-    def _search(self, rows: FloatArray) -> BoolArray:
+    def _search(self, rows: FloatArray, index: npt.NDArray[np.int64]) -> BoolArray:
         """Whether the local search proves each row stable within the limits."""
         limits = Limits.of(timeout=self.timeout, max_seconds=self.max_seconds)
         proved = np.zeros(len(rows), dtype=bool)
         if limits.timeout == 0:
             return proved
-        workers = n_workers(self.n_jobs)
-        size = int(np.clip(len(rows) // (4 * workers), 16, MAX_ROWS)) if workers > 1 else MAX_ROWS
-        tasks = [_Task(self._threat, group, rows[group], limits) for group in in_groups(len(rows), size)]
+        workers = n_workers(self.n_jobs) if len(rows) > MIN_ROWS else 1
+        size = int(np.clip(len(rows) // (4 * workers), MIN_ROWS, MAX_ROWS)) if workers > 1 else MAX_ROWS
+        groups = in_groups(len(rows), size)
+        tasks = [_Task(self._threat, group, rows[group], index[group], limits) for group in groups]
 
         def take(_: int, answer: tuple[npt.NDArray[np.int64], BoolArray]) -> None:
             proved[answer[0]] = answer[1]
 
-        if workers == 1 or len(tasks) == 1:
+        if workers == 1:
             for number, task in enumerate(tasks):
                 take(number, _answer(self.ensemble_, task))
         elif run_tasks(_answer, self.ensemble_, tasks, limits, self.n_jobs, take):
@@ -302,12 +311,13 @@ class _Task:
     threat: Threat
     rows: npt.NDArray[np.int64]
     X: FloatArray
+    index: npt.NDArray[np.int64]
     limits: Limits
 
 
 def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], BoolArray]:
     """The numbers of a task's rows, and whether each is proved stable; runs in whichever worker joblib chose."""
-    decided = Local(ensemble, task.threat, task.limits).decide(task.X, np.zeros(ensemble.n_features))
+    decided = Local(ensemble, task.threat, task.limits).decide(task.X, np.zeros(ensemble.n_features), task.index)
     return task.rows, decided.outcome == Outcome.PROVED
 
 

@@ -54,6 +54,7 @@ ASKED: dict[str, Callable[[tp.Ensemble], Any]] = {
     "map in the order of rows": lambda e: tp.StabilityMap.build(e, ATTACKER, order=X),
     "status in a map": lambda e: tp.StabilityMap.build(e, ATTACKER).status(X),
     "resilience in a map": lambda e: tp.StabilityMap.build(e, ATTACKER).resilience(X, y, 0.1),
+    "Verifier": lambda e: tp.Verifier(e, ATTACKER),
     "guard": lambda e: tp.GuardedClassifier(e, ATTACKER).fit(),
     "guard with a map": lambda e: tp.GuardedClassifier(e, ATTACKER, mode="map").fit(),
 }

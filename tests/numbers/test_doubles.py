@@ -46,6 +46,26 @@ def test_sums_are_rounded_down_and_up_exactly(a: float, b: float) -> None:
     assert before == -math.inf or Fraction(before) < true
 
 
+def test_sums_do_not_depend_on_what_else_is_added_at_the_same_time() -> None:
+    """Ordinary numbers, infinite ones and those whose sum overflows take ways of their own."""
+    pool = [0.1, 0.7, -0.3, -0.0, 5e-324, LARGEST, -LARGEST, 2.0**970, math.inf, -math.inf, math.nan]
+    a, b = (one.ravel() for one in np.meshgrid(pool, pool))
+    with np.errstate(all="ignore"):
+        plain = a + b
+    alone = [[float(add(x, y)) for x, y in zip(a, b, strict=True)] for add in (add_down, add_up)]
+    for some in (slice(None), np.isfinite(a) & np.isfinite(b), ~np.isnan(plain), np.abs(plain) < 1):
+        for add, expected in zip((add_down, add_up), alone, strict=True):
+            assert np.array_equal(add(a[some], b[some]), np.array(expected)[some], equal_nan=True)
+    for x, y, rounded, down, up in zip(a, b, plain, *alone, strict=True):
+        if math.isfinite(x) and math.isfinite(y):
+            true = Fraction(x) + Fraction(y)
+            assert down == -math.inf or Fraction(down) <= true
+            assert up == math.inf or Fraction(up) >= true
+            assert math.nextafter(down, math.inf) >= up, "nothing lies between them"
+        else:
+            assert np.array_equal([down, up], [rounded] * 2, equal_nan=True)
+
+
 @pytest.mark.parametrize("end", [math.inf, -math.inf])
 def test_sums_with_an_infinite_end_are_that_end(end: float) -> None:
     assert float(add_down(3.0, end)) == end

@@ -17,6 +17,7 @@ from treeproof.run.limits import Limits
 from treeproof.run.watch import Door
 from treeproof.run.workers import run_tasks
 from treeproof.verification import verify as verify_module
+from treeproof.verification.local_search import Local
 
 
 @pytest.fixture(autouse=True)
@@ -102,8 +103,8 @@ def test_verify_goes_on_from_a_checkpoint_and_ends_the_same(n_jobs: int, monkeyp
     clf, X, y = small_forest(9, 4)
     question = (clf, X, y, ATTACKERS[1])
     whole = tp.verify(*question, epsilons=[0.01, 0.02])
-    decide = verify_module.Local.decide
-    monkeypatch.setattr(verify_module.Local, "decide", lambda *a: (time.sleep(0.005), decide(*a))[1])
+    decide = Local.decide
+    monkeypatch.setattr(Local, "decide", lambda *a: (time.sleep(0.005), decide(*a))[1])
     saved: list[str] = []
     found = tp.verify(
         *question, epsilons=[0.01, 0.02], n_jobs=n_jobs, checkpoint=lambda now: saved.append(now.to_json())
@@ -149,13 +150,13 @@ def test_rows_that_take_long_come_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
     clf, X, y = small_forest(9, 4)
     monkeypatch.setattr(verify_module, "TASK_SECONDS", 0.02)
     sizes: list[int] = []
-    decide = verify_module.Local.decide
+    decide = Local.decide
 
-    def slow_after_100(self: verify_module.Local, rows: np.ndarray, epsilon: np.ndarray) -> object:
+    def slow_after_100(self: Local, rows: np.ndarray, *asked: np.ndarray) -> object:
         time.sleep(0.01 * len(rows) if sum(sizes) > 100 else 0.0)
         sizes.append(len(rows))
-        return decide(self, rows, epsilon)
+        return decide(self, rows, *asked)
 
-    monkeypatch.setattr(verify_module.Local, "decide", slow_after_100)
+    monkeypatch.setattr(Local, "decide", slow_after_100)
     tp.verify(clf, X[:140], y[:140], ATTACKERS[1])
     assert sum(sizes) == 140 and sizes[0] == 1 and max(sizes) == 16 and max(sizes[-5:]) <= 2

@@ -111,7 +111,7 @@ def test_a_wrong_engine_is_caught_and_described(wrong, said: str, monkeypatch: p
     right = Local.decide
     # All rows in one task, so that few are changed: a row that is wrong by itself may contradict itself first.
     monkeypatch.setattr(verify_module._Pace, "groups", lambda self, rows: iter([rows]))
-    monkeypatch.setattr(Local, "decide", lambda self, X, epsilon: wrong(right(self, X, epsilon)))
+    monkeypatch.setattr(Local, "decide", lambda self, *asked: wrong(right(self, *asked)))
     tally = check_numbers(20, range(35))
     assert tally.mismatch is not None
     assert said in tally.mismatch
@@ -119,7 +119,7 @@ def test_a_wrong_engine_is_caught_and_described(wrong, said: str, monkeypatch: p
 
 
 def test_an_engine_that_fails_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Local, X: np.ndarray, epsilon: np.ndarray) -> Decisions:
+    def fail(self: Local, *asked: np.ndarray) -> Decisions:
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(Local, "decide", fail)

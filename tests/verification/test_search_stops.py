@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +15,9 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 import treeproof as tp
 from treeproof.results.verdicts import Outcome
+from treeproof.run import watch as run_watch
+from treeproof.run.limits import Limits
+from treeproof.verification import local_search
 from treeproof.verification.local_search import Local
 
 ATTACKERS = {
@@ -57,3 +64,65 @@ def test_looks_are_frequent() -> None:
     for name in ATTACKERS:
         _, n_looks = decide(name, 0.0)
         assert n_looks >= ensemble.n_trees * len(rows)
+
+
+def test_a_short_search_of_few_rows_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble, rows = forest()
+    monkeypatch.setattr(threading.Thread, "start", lambda _: pytest.fail("a thread was started"))
+    local = Local(ensemble, tp.Attacker.linf(0.5).bind(ensemble))
+    assert Outcome.UNKNOWN not in local.decide(rows, np.zeros(rows.shape[1])).outcome
+    assert 0 < local.looks <= local_search.FEW_LOOKS
+
+
+@pytest.mark.parametrize("name", ["linf", "l0"])
+def test_a_longer_search_begins_again_and_is_watched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble, rows = forest()
+    watched: list[Any] = []
+
+    def watch(work: Any, limits: Limits, look: Any) -> Any:
+        watched.append(look)
+        return run_watch.watched(work, limits, look)
+
+    monkeypatch.setattr(local_search, "watched", watch)
+    seen = []
+    # Too many looks, too late, and alone to the end.
+    for looks, seconds in ((200, 60.0), (2**40, 0.0), (2**40, 60.0)):
+        monkeypatch.setattr(local_search, "FEW_LOOKS", looks)
+        monkeypatch.setattr(local_search, "FEW_SECONDS", seconds)
+        local = Local(ensemble, ATTACKERS[name].bind(ensemble))
+        decided = local.decide(rows, np.zeros(rows.shape[1]))
+        seen.append((decided.outcome.tolist(), decided.attacked.tolist(), decided.boxes, local.looks, len(watched)))
+    assert [one[:-1] for one in seen[:2]] == [seen[2][:-1]] * 2
+    assert [one[-1] for one in seen] == [1, 2, 2]
+
+
+@cache
+def hard_row() -> tuple[tp.Ensemble, np.ndarray]:
+    """A model and a row whose search takes many seconds."""
+    X, y = load_digits(return_X_y=True)
+    return tp.from_model(ExtraTreesClassifier(100, random_state=0).fit(X[300:], y[300:])), X[:1]
+
+
+HARD_ATTACKER = tp.Attacker.lp(1, 12.0)
+
+
+def test_a_long_search_of_one_row_keeps_its_time() -> None:
+    """It is ended by the clock, not by the looks that it may take before anybody watches."""
+    ensemble, rows = hard_row()
+    assert ensemble.n_nodes <= local_search.FEW_NODES
+    began = time.monotonic()
+    local = Local(ensemble, HARD_ATTACKER.bind(ensemble), Limits.of(timeout=0.2))
+    outcome = local.decide(rows, np.zeros(rows.shape[1])).outcome.tolist()
+    assert outcome == [Outcome.UNKNOWN] and local.looks > local_search.FEW_LOOKS
+    assert 0.2 <= time.monotonic() - began < 5
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_a_long_search_of_one_row() -> None:
+    ensemble, rows = hard_row()
+    verifier = tp.Verifier(ensemble, HARD_ATTACKER, timeout=60)
+    threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        verifier.verdict(rows[0])
+    assert time.monotonic() - began < 10

@@ -30,6 +30,7 @@ from treeproof.importers import EnsembleBuilder
 from treeproof.results.row_table import Refuted
 from treeproof.run.workers import in_groups
 from treeproof.verification import verify as verify_module
+from treeproof.verification.local_search import Local
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
 
@@ -155,14 +156,14 @@ def test_a_witness_that_does_not_flip_the_source_is_a_soundness_error() -> None:
 
 
 def test_a_witness_out_of_reach_is_a_soundness_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    decide = verify_module.Local.decide
+    decide = Local.decide
 
-    def overreach(self: Any, X: np.ndarray, epsilon: np.ndarray) -> Any:
-        decided = decide(self, X, epsilon)
+    def overreach(self: Any, *asked: Any) -> Any:
+        decided = decide(self, *asked)
         decided.attacked[:, 0] = 5.0
         return decided
 
-    monkeypatch.setattr(verify_module.Local, "decide", overreach)
+    monkeypatch.setattr(Local, "decide", overreach)
     with pytest.raises(tp.SoundnessError, match="row 0: the search found a counterexample that the attacker cannot"):
         tp.verify(stump(), [[0.4, 0.0]], [0], tp.Attacker.linf(0.2))
 
@@ -339,18 +340,18 @@ def test_ctrl_c_returns_what_was_decided(n_jobs: int) -> None:
 def test_ctrl_c_keeps_the_rows_of_the_task_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     # All rows are in one task; its second question never ends by itself, and Ctrl-C comes then.
     clf, X, y = trained("forest", "breast cancer")
-    decide = verify_module.Local.decide
+    decide = Local.decide
 
-    def stuck(self: Any, X: np.ndarray, epsilon: np.ndarray) -> Any:
+    def stuck(self: Any, X: np.ndarray, epsilon: np.ndarray, labels: np.ndarray) -> Any:
         if epsilon.any():
             threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
             while not self.limits.is_over():
                 time.sleep(0.01)
-        return decide(self, X, epsilon)
+        return decide(self, X, epsilon, labels)
 
     expected = tp.verify(clf, X, y, tp.Attacker.linf(0.05))
     monkeypatch.setattr(verify_module._Pace, "groups", lambda self, rows: iter([rows]))
-    monkeypatch.setattr(verify_module.Local, "decide", stuck)
+    monkeypatch.setattr(Local, "decide", stuck)
     result = tp.verify(clf, X, y, tp.Attacker.linf(0.05), epsilon=0.01)
     assert result.interrupted
     assert (result.stability == expected.stability).all()

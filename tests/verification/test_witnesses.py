@@ -52,8 +52,10 @@ def test_a_neighbour_that_is_not_needed_refutes_the_row_itself() -> None:
     whole = tp.verify(clf, X, y, tp.Attacker.linf(0.3), epsilon=0.1)
     decide = local.Local.decide
 
-    def without_time_for_rows(self: local.Local, rows: np.ndarray, epsilon: np.ndarray) -> local.Decisions:
-        decided = decide(self, rows, epsilon)
+    def without_time_for_rows(
+        self: local.Local, rows: np.ndarray, epsilon: np.ndarray, labels: np.ndarray
+    ) -> local.Decisions:
+        decided = decide(self, rows, epsilon, labels)
         if not epsilon.any():
             decided.outcome[:] = tp.Outcome.UNKNOWN
         return decided

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -17,6 +18,9 @@ from treeproof.model.grid import Grid
 from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
 from treeproof.visible import visible
+
+_IN_TURN = threading.RLock()
+"""Which warnings are shown is a setting of the whole process: threads that change it for a while take turns."""
 
 
 class _WalkArrays(NamedTuple):
@@ -149,7 +153,7 @@ class Ensemble:
 
         # A library that uses joblib itself must not send its trees to the cluster, which may be gone after Ctrl-C, and
         # must add their scores in the order of the trees, which threads do not keep.
-        with warnings.catch_warnings(), parallel_config(backend="sequential"):
+        with _IN_TURN, warnings.catch_warnings(), parallel_config(backend="sequential"):
             # Models trained on a data frame warn when they are given an array.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             # Checks of rows and scalers may overflow on the largest numbers that the model accepts.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,10 +79,15 @@ class Grid:
 
     def cells(self, X: FloatArray) -> npt.NDArray[np.int32]:
         """X (n, n_features) as integer cells."""
+        from treeproof._kernels.cells import cells_of_rows
+
         out = np.empty(X.shape, dtype=np.int32)
-        for f in range(self.n_features):
-            out[:, f] = self.cells_of(f, X[:, f])
+        cells_of_rows(_frozen(np.ascontiguousarray(X, dtype=np.float64)), *self._frozen, out)
         return out
+
+    @cached_property
+    def _frozen(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        return _frozen(self.cuts), _frozen(self.offsets)
 
     def cell_of_cut(self, feature: npt.NDArray[np.integer], threshold: FloatArray) -> npt.NDArray[np.int32]:
         """The index of each split's threshold among its feature's cuts: cells up to it go left."""
@@ -98,3 +104,10 @@ class Grid:
             float(cuts[cell - 1]) if cell > 0 else -np.inf,
             float(cuts[cell]) if cell < len(cuts) else np.inf,
         )
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same memory, as kernels are compiled for it: once for arrays that can be written, and once for others."""
+    view: npt.NDArray[Any] = array.view()
+    view.flags.writeable = False
+    return view

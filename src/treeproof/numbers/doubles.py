@@ -55,13 +55,22 @@ def next_down(x: npt.ArrayLike) -> FloatArray:
 
 
 def _sum_and_error(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The rounded sum s of a and b, and e with s + e == a + b exactly (Dekker's two-sum).
+    """The rounded sum s of a and b, and e with s + e == a + b exactly (Knuth's and Dekker's two-sum).
 
     Where s is infinite, e says on which side of the largest double the true sum lies.
     """
-    a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         s = np.asarray(a + b)
+        # The shorter way: should any of its steps overflow, the error is not finite.
+        rest = s - a
+        error = np.asarray((a - (s - rest)) + (b - rest))
+        known = np.isfinite(error)
+        if known.all():
+            return s, error
+        # What is added to an infinite number, or to NaN, is not rounded.
+        if (known | ~np.isfinite(a) | ~np.isfinite(b)).all():
+            return s, np.where(known, error, 0.0)
         # With the larger number first, no step but the sum itself can overflow.
         swap = np.abs(a) < np.abs(b)
         large, small = np.where(swap, b, a), np.where(swap, a, b)

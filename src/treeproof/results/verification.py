@@ -136,16 +136,7 @@ class Verification:
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
         """One verdict per row."""
-        robust = self.robustness_outcomes
-        return tuple(
-            Verdict(
-                Outcome(int(self.stability[i])),
-                Outcome(int(robust[i])),
-                Outcome(int(self.resilience_by_epsilon[0][i])) if self.epsilons else None,
-                self.witness(i),
-            )
-            for i in range(len(self))
-        )
+        return tuple(self.rows.verdict(i, bool(self.correct[i]), self.witness(i)) for i in range(len(self)))
 
     def witness(self, row: int) -> Witness | None:
         """The counterexample of one row, if there is one."""

@@ -54,8 +54,8 @@ class Threat:
 
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double of N(x) for each entry of X (n, n_features); NaN stays NaN."""
-        low = np.maximum(add_up(X, -epsilon), self.domain_low)
-        return low, np.minimum(add_down(X, epsilon), self.domain_high)
+        low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon.any() else (X, X)
+        return np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double that a move from [low, high] can end at, for each entry."""

@@ -6,6 +6,7 @@ as cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that s
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ EFFORTS = ((1, 4), (8, 16), (64, 48))
 """How many regions are balanced in each race, and how wide the hunt after that is."""
 MOST_KNOWN = 32
 """How many counterexamples of other rows are tried."""
+
+FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 4096, 0.01
+"""A search is tried without a thread if all rows together meet at most so many nodes, and so many trees as looks. It
+begins again, in a thread that is watched, after so many looks, or with something left to do after so many seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +85,18 @@ class Local:
         self._limited = bool(too_poor or threat.away.any())
         self._lowest, self._highest = ensemble.grid.cell_ends
 
-    def decide(self, X: FloatArray, epsilon: FloatArray) -> Decisions:
-        """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself."""
-        return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon))
+    def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
+        """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself.
 
-    def decide_boxes(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Decisions:
+        `labels` are the indices of the classes that the model predicts for X, if they are known already.
+        """
+        return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon), labels)
+
+    def decide_boxes(
+        self, X: FloatArray, low: FloatArray, high: FloatArray, labels: npt.NDArray[np.int64] | None = None
+    ) -> Decisions:
         """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?"""
-        labels = self.ensemble.predict_index(X)
+        labels = self.ensemble.predict_index(X) if labels is None else labels
         status, cells = self._search(low, high, X, labels)
         neighbour, attacked = X.copy(), X.copy()
         broken = np.flatnonzero(status == Outcome.REFUTED)
@@ -222,12 +232,15 @@ class Local:
         self, low: FloatArray, high: FloatArray, own: FloatArray, labels: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code."""
-        odd = self._odd_rows(low, high)
-        status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
-        cells = np.zeros(low.shape, dtype=np.int32)
-        plain = np.flatnonzero(~odd)
         none = np.empty((0, self._start[-1]))
-        status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
+        odd = self._odd_rows(low, high)
+        if not odd.any():
+            status, cells = self._run(low, high, own, labels, none)
+        else:
+            status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
+            cells = np.zeros(low.shape, dtype=np.int32)
+            plain = np.flatnonzero(~odd)
+            status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
         for row in np.flatnonzero(odd):
             table = price_table_of_box(self.threat, self.ensemble, low[row], high[row]).low[None]
             one = slice(row, row + 1)
@@ -264,25 +277,18 @@ class Local:
         cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes, and the cells of counterexamples. One parameter per part of the question."""
-        from treeproof._kernels.search.asked import REACH, Asked, Found, Prices, Watch
+        from treeproof._kernels.search.asked import REACH, Asked, Prices
 
-        n, threat, grid = len(low), self.threat, self.ensemble.grid
-        found = Found(
-            np.full(n, Outcome.UNKNOWN, dtype=np.int64),
-            np.zeros(low.shape, dtype=np.int32),
-            np.full(n, np.inf),
-            np.zeros(n, dtype=np.int64),
-            np.ones((n, self.ensemble.n_classes), dtype=np.bool_),
-        )
-        if n == 0:
-            return found.status, found.cells
+        if len(low) == 0:
+            return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
+        threat, grid = self.threat, self.ensemble.grid
         reach_low, reach_high = threat.reach(low, high) if reach is None else reach
         some = reach_low <= reach_high
+        ends = grid.cells(np.concatenate((low, high, own, reach_low, reach_high))).reshape(5, *low.shape)
         reachable = np.empty(low.shape, dtype=REACH)
-        reachable["near_low"], reachable["near_high"], reachable["own"] = (grid.cells(x) for x in (low, high, own))
-        reachable["reach_low"] = np.where(some, grid.cells(reach_low), 1)
-        reachable["reach_high"] = np.where(some, grid.cells(reach_high), 0)
-        budgets = np.full(n, double_at_least(threat.limit) if budget is None else budget)
+        reachable["near_low"], reachable["near_high"], reachable["own"] = ends[:3]
+        reachable["reach_low"], reachable["reach_high"] = np.where(some, ends[3], 1), np.where(some, ends[4], 0)
+        budgets = np.full(len(low), double_at_least(threat.limit) if budget is None else budget)
         if threat.power is not None:
             # Prices are rounded down one by one, but their sums, along paths of trees, are not.
             steps = low.shape[1] + self._depth + 8
@@ -301,16 +307,16 @@ class Local:
             self._limited or cheapest,
         )
         if unaffordable is None:
-            unaffordable = np.empty((n, 0, low.shape[1]), dtype=np.int32)
+            unaffordable = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
         asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest)
-        self._watched(lambda stop, progress: self._decide_rows(asked, found, Watch(stop, progress)))
+        found = self._within_limits(asked)
         self.boxes += int(found.boxes.sum())
         # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
         some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
         return found.status, np.where(some[:, None], found.cells, np.int32(NO_CELL))
 
-    def _decide_rows(self, asked: Any, found: Any, watch: Any) -> None:
-        """Easy rows first; what is costly to compute, and to compile, is for those that are left."""
+    def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
+        """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
         from treeproof._kernels.search.asked import HARD, question_about
         from treeproof._kernels.search.rows import room_for
         from treeproof._kernels.search.spending import purse_for
@@ -322,7 +328,7 @@ class Local:
 
         def run(kernel: Any, *effort: Any) -> None:
             """Has a kernel search the rows that are left."""
-            rows = np.flatnonzero(found.status == HARD)
+            rows = _left(found, watch, until)
             if len(rows):
                 kernel(question, asked, found, room, purse, rows, *effort)
 
@@ -333,7 +339,7 @@ class Local:
         else:
             from treeproof._kernels.search.spend import spend_rows
 
-            self._hunt(question, asked, found, room, 1, FEW_CLASSES)
+            self._hunt(question, asked, found, room, _left(found, watch, until), 1, FEW_CLASSES)
             run(spend_rows, self.patience // 4)
         if HARD in found.status:
             from treeproof._kernels.search.divide import divide_rows
@@ -344,15 +350,15 @@ class Local:
                 for regions, width in EFFORTS:
                     # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
                     run(*((spend_rows, self.patience * regions) if flat else (divide_rows, self.patience, regions)))
-                    self._hunt(question, asked, found, room, width, self.ensemble.n_classes)
+                    rows = _left(found, watch, until)
+                    self._hunt(question, asked, found, room, rows, width, self.ensemble.n_classes)
             run(divide_rows, self.patience, 2**62)
         found.status[found.status == HARD] = Outcome.UNKNOWN
 
-    def _hunt(self, question: Any, asked: Any, found: Any, room: Any, width: int, most: int) -> None:
+    def _hunt(
+        self, question: Any, asked: Any, found: Any, room: Any, rows: npt.NDArray[np.int64], width: int, most: int
+    ) -> None:
         """Hunts for counterexamples with a beam of this width, toward so many classes, after trying those of others."""
-        from treeproof._kernels.search.asked import HARD
-
-        rows = np.flatnonzero(found.status == HARD)
         if not len(rows):
             return
         from treeproof._kernels.search.hunt import hunt_rows, scratch_for
@@ -362,16 +368,44 @@ class Local:
         known = np.where(moved, found.cells[broken], np.int32(-1))
         hunt_rows(question, asked, found, room, scratch_for(question, room, width), rows, known, width, most)
 
-    def _watched(self, work: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], None]) -> None:
-        """Runs compiled work on rows within the limits.
+    def _within_limits(self, asked: Any) -> Any:
+        """What the limits leave time to find."""
+        from treeproof._kernels.search.asked import Watch
 
-        `work` gets shared memory: it writes the row under way into the second array, and gives that row up when the
-        first holds its number, or everything when that is negative. It may come back to a row.
-        """
+        found = self._nothing_found(asked)
+        if self.limits.is_over():
+            return found
+        watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
+        # To start a thread takes longer than most searches of a row. There is at least one look per row and tree.
+        nodes, trees = (len(asked.labels) * n for n in (self.ensemble.n_nodes, self.ensemble.n_trees))
+        if nodes <= FEW_NODES and trees <= FEW_LOOKS < self.max_looks:
+            watch.stop[2] = FEW_LOOKS
+            self._decide_rows(asked, found, watch, time.monotonic() + FEW_SECONDS)
+            if watch.stop[1] <= FEW_LOOKS:
+                self.looks += int(watch.stop[1])
+                return found
+            found = self._nothing_found(asked)
+            watch.stop[1:] = 0, self.max_looks
+        self._watched(lambda: self._decide_rows(asked, found, watch), watch)
+        self.looks += int(watch.stop[1])
+        return found
+
+    def _nothing_found(self, asked: Any) -> Any:
+        """Where a search writes what it finds."""
+        from treeproof._kernels.search.asked import Found
+
+        n = len(asked.labels)
+        return Found(
+            np.full(n, Outcome.UNKNOWN, dtype=np.int64),
+            np.zeros(asked.reach.shape, dtype=np.int32),
+            np.full(n, np.inf),
+            np.zeros(n, dtype=np.int64),
+            np.ones((n, self.ensemble.n_classes), dtype=np.bool_),
+        )
+
+    def _watched(self, work: Callable[[], None], watch: Any) -> None:
+        """Runs compiled work on rows in a thread, and ends it by `watch` when a row or all have had their time."""
         limits = self.limits
-        if limits.is_over():
-            return
-        stop, progress = np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64)
         row, since = 0, time.monotonic()
         used: dict[int, float] = {}
 
@@ -379,14 +413,13 @@ class Local:
             nonlocal row, since
             now = time.monotonic()
             used[row] = used.get(row, 0.0) + now - since
-            row, since = int(progress[0]), now
+            row, since = int(watch.progress[0]), now
             if limits.is_over():
-                stop[0] = -1
+                watch.stop[0] = -1
             elif limits.timeout is not None and row > 0 and used.get(row, 0.0) > limits.timeout:
-                stop[0] = row
+                watch.stop[0] = row
 
-        watched(lambda: work(stop, progress), limits, look)
-        self.looks += int(stop[1])
+        watched(work, limits, look)
 
     def _really_affordable(
         self,
@@ -456,3 +489,14 @@ class Local:
         move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
         if move is not None:
             z[row, f], w[row, f] = move
+
+
+def _left(found: Any, watch: Any, until: float) -> npt.NDArray[np.int64]:
+    """The rows that are left; none if it is too late, which then counts as too many looks."""
+    from treeproof._kernels.search.asked import HARD
+
+    rows = np.flatnonzero(found.status == HARD)
+    if len(rows) and time.monotonic() > until:
+        watch.stop[1] = watch.stop[2] + 1
+        return rows[:0]
+    return rows

@@ -27,7 +27,8 @@ from treeproof.tables.parquet_files import as_parquet, need_pyarrow
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.verification.request import Request
-from treeproof.verification.verify import neighbourhoods, replay_witnesses, verify_here
+from treeproof.verification.rows import replay_witnesses
+from treeproof.verification.verify import neighbourhoods, verify_here
 
 MOST_WAITING = 16
 """Chunks that may be on their way at a time, where there are few workers."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.check.evidence import is_within_reach
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.row_table import Refuted, RowTable
-from treeproof.results.verdicts import Outcome, Witness
+from treeproof.results.row_table import RowTable
 from treeproof.results.verification import Verification
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, check_jobs
@@ -24,10 +22,8 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
-from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Local
 from treeproof.verification.request import Request
-from treeproof.verification.witnesses import shorten
+from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
 
 TASK_SECONDS = 0.5
 """About how long a task should take: until it ends, nobody else knows what it has decided."""
@@ -58,19 +54,6 @@ class _Pace:
     def learn(self, n: int, seconds: float) -> None:
         """Notes how long a task of n rows took."""
         self.rows = int(np.clip(TASK_SECONDS * n / max(seconds, 1e-9), 1, min(16 * n, self.most)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """A few rows to verify; it travels to other processes, so it carries no model."""
-
-    attacker: Attacker
-    threat: Threat
-    rows: npt.NDArray[np.int64]
-    X: FloatArray
-    y: npt.NDArray[np.int64]
-    epsilons: tuple[FloatArray, ...]
-    limits: Limits
 
 
 class _Answer(NamedTuple):
@@ -138,9 +121,7 @@ def verify(
     )
     left = np.flatnonzero(table.is_open)
     pace = _Pace(_chunk(len(left)))
-    tasks = (
-        _Task(attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits) for rows in pace.groups(left)
-    )
+    tasks = (_some(asked, predicted, rows, bound, limits) for rows in pace.groups(left))
     with progress_bar(progress, len(left)) as advance:
 
         def take(_: int, answer: _Answer) -> None:
@@ -162,9 +143,19 @@ def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Ve
     predicted = asked.ensemble.predict_index(asked.X)
     table = RowTable.unknown(asked.X, predicted == asked.y, len(bound))
     for rows in in_groups(len(table), MOST_ROWS):
-        task = _Task(asked.attacker, asked.threat, rows, asked.X[rows], asked.y[rows], bound, limits)
-        table.take(rows, _decide_rows(asked.ensemble, task))
+        table.take(rows, decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits)))
     return _result(asked, predicted, epsilons, table, time.monotonic() - began, limits.interrupted)
+
+
+def _some(
+    asked: Request,
+    predicted: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    epsilons: tuple[FloatArray, ...],
+    limits: Limits,
+) -> Rows:
+    """Some of the rows that are asked about."""
+    return Rows(asked.attacker, asked.threat, rows, asked.X[rows], predicted[rows], asked.y[rows], epsilons, limits)
 
 
 def _copy_of(table: RowTable) -> RowTable:
@@ -226,89 +217,8 @@ def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any
             raise InvalidInput(f"the result to resume from has a different {what}; start again without it")
 
 
-def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
+def _answer(ensemble: Ensemble, task: Rows) -> _Answer:
     """Decides a task's rows; runs in whichever worker joblib chose."""
     began = time.monotonic()
-    table = _decide_rows(ensemble, task)
-    return _Answer(task.rows, table, time.monotonic() - began)
-
-
-def _decide_rows(ensemble: Ensemble, task: _Task) -> RowTable:
-    """All that the limits leave time to find out about the rows."""
-    table = RowTable.unknown(task.X, ensemble.predict_index(task.X) == task.y, len(task.epsilons))
-    if task.limits.is_over() or task.limits.timeout == 0:
-        return table
-    local = Local(ensemble, task.threat, task.limits)
-    decided = local.decide(task.X, np.zeros(ensemble.n_features))
-    table.stability[:] = decided.outcome
-    refuted = np.flatnonzero(decided.outcome == Outcome.REFUTED)
-    table.refute_stability(refuted, decided.attacked[refuted])
-    # A proof for a larger neighbourhood settles those inside it, and none lies inside a later one.
-    order = sorted(range(len(task.epsilons)), key=lambda k: sorted(task.epsilons[k], reverse=True), reverse=True)
-    for k in order:
-        if local.limits.is_over():
-            break
-        _decide_resilience(table, local, task, k)
-    found = np.flatnonzero(table.has_witness)
-    table.neighbour[found], table.attacked[found] = shorten(
-        ensemble, task.X[found], table.neighbour[found], table.attacked[found]
-    )
-    _attack_rows_themselves(table, task)
-    table.boxes = local.boxes
-    _check_reach(ensemble, task, table)
-    return table
-
-
-def _decide_resilience(table: RowTable, local: Local, task: _Task, k: int) -> None:
-    """Decides what is open in the k-th neighbourhood, and what follows for the others."""
-    # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
-    open_rows = np.flatnonzero(table.resilience[k] == Outcome.UNKNOWN)
-    decided = local.decide(task.X[open_rows], task.epsilons[k])
-    table.resilience[k, open_rows] = decided.outcome
-    broken = decided.outcome == Outcome.REFUTED
-    found, proved = open_rows[broken], open_rows[decided.outcome == Outcome.PROVED]
-    table.refute_resilience(found, k, decided.neighbour[broken], decided.attacked[broken])
-    table.stability[proved] = Outcome.PROVED
-    for j, epsilon in enumerate(task.epsilons):
-        if (epsilon <= task.epsilons[k]).all():
-            table.resilience[j, proved] = Outcome.PROVED
-        if (epsilon >= task.epsilons[k]).all():
-            table.resilience[j, found] = Outcome.REFUTED
-
-
-def _attack_rows_themselves(table: RowTable, task: _Task) -> None:
-    """Where no neighbour was needed, the row itself can be attacked, which its own search had no time to find."""
-    unmoved = ((table.neighbour == task.X) | np.isnan(task.X)).all(axis=1)
-    itself = np.flatnonzero((table.refuted == Refuted.RESILIENCE) & unmoved)
-    for i in itself[table.stability[itself] == Outcome.PROVED]:
-        raise SoundnessError(
-            f"row {task.rows[i]}: the search proved it stable and then found an attack on it; please report this"
-        )
-    table.refute_stability(itself, table.attacked[itself])
-
-
-def _check_reach(ensemble: Ensemble, task: _Task, table: RowTable) -> None:
-    """Decides with rational numbers whether the attacker can reach every counterexample; in tasks, as it takes time."""
-    for i in np.flatnonzero(table.has_witness):
-        epsilon = task.epsilons[table.epsilon_index[i]] if table.refuted[i] == Refuted.RESILIENCE else None
-        witness = Witness(task.X[i], table.neighbour[i], table.attacked[i], None, None)
-        if not is_within_reach(ensemble, task.attacker, epsilon, witness):
-            raise SoundnessError(
-                f"row {task.rows[i]}: the search found a counterexample that the attacker cannot reach: "
-                f"{table.neighbour[i]!r} to {table.attacked[i]!r}; please report this"
-            )
-
-
-def replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
-    """Replays every counterexample on the source model; one that does not flip it is a bug in treeproof."""
-    rows = np.flatnonzero(table.has_witness)
-    if not len(rows):
-        return
-    before, after = ensemble.source_labels(table.neighbour[rows]), ensemble.source_labels(table.attacked[rows])
-    failed = rows[before == after]
-    if len(failed):
-        row = int(failed[0])
-        raise SoundnessError(
-            f"row {row}: the search found a counterexample that does not change the label: "
-            f"{table.neighbour[row]!r} to {table.attacked[row]!r}; please report this"
-        )
+    table = decide_rows(ensemble, task)
+    return _Answer(task.numbers, table, time.monotonic() - began)

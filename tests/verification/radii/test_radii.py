@@ -345,12 +345,12 @@ def test_bad_input_is_refused_in_one_line() -> None:
 def test_ctrl_c_ends_the_search_and_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[bool] = []
 
-    def stuck(self: Any, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> Any:
+    def stuck(self: Any, *asked: Any) -> Any:
         threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
         while not self.limits.is_over():
             time.sleep(0.01)
         ends.append(True)
-        return decide(self, X, low, high)
+        return decide(self, *asked)
 
     decide = Local.decide_boxes
     monkeypatch.setattr(Local, "decide_boxes", stuck)

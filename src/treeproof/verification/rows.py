@@ -1,0 +1,124 @@
+"""Decides rows: stability, resilience in every neighbourhood, and counterexamples that are short and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.check.evidence import is_within_reach
+from treeproof.errors import SoundnessError
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.row_table import Refuted, RowTable
+from treeproof.results.verdicts import Outcome, Witness
+from treeproof.run.limits import Limits
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.threat import Threat
+from treeproof.verification.local_search import Local
+from treeproof.verification.witnesses import shorten
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A few rows to decide; they travel to other processes, so they carry no model."""
+
+    attacker: Attacker
+    threat: Threat
+    numbers: npt.NDArray[np.int64]
+    """Those that the caller counts the rows by."""
+    X: FloatArray
+    predicted: npt.NDArray[np.int64]
+    """The index of the class that the model predicts for each row."""
+    y: npt.NDArray[np.int64]
+    """The index of the class that is right."""
+    epsilons: tuple[FloatArray, ...]
+    limits: Limits
+
+
+def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
+    """All that the limits leave time to find out about the rows."""
+    table = RowTable.unknown(asked.X, asked.predicted == asked.y, len(asked.epsilons))
+    if asked.limits.is_over() or asked.limits.timeout == 0:
+        return table
+    local = Local(ensemble, asked.threat, asked.limits)
+    decided = local.decide(asked.X, np.zeros(ensemble.n_features), asked.predicted)
+    table.stability[:] = decided.outcome
+    refuted = np.flatnonzero(decided.outcome == Outcome.REFUTED)
+    if len(refuted):
+        table.refute_stability(refuted, decided.attacked[refuted])
+    # A proof for a larger neighbourhood settles those inside it, and none lies inside a later one.
+    order = sorted(range(len(asked.epsilons)), key=lambda k: sorted(asked.epsilons[k], reverse=True), reverse=True)
+    for k in order:
+        if local.limits.is_over():
+            break
+        _decide_resilience(table, local, asked, k)
+    table.boxes = local.boxes
+    found = np.flatnonzero(table.has_witness)
+    if len(found):
+        table.neighbour[found], table.attacked[found] = shorten(
+            ensemble, asked.X[found], table.neighbour[found], table.attacked[found]
+        )
+        _attack_rows_themselves(table, asked)
+        _check_reach(ensemble, asked, table)
+    return table
+
+
+def _decide_resilience(table: RowTable, local: Local, asked: Rows, k: int) -> None:
+    """Decides what is open in the k-th neighbourhood, and what follows for the others."""
+    # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
+    open_rows = np.flatnonzero(table.resilience[k] == Outcome.UNKNOWN)
+    if not len(open_rows):
+        return
+    decided = local.decide(asked.X[open_rows], asked.epsilons[k], asked.predicted[open_rows])
+    table.resilience[k, open_rows] = decided.outcome
+    broken = decided.outcome == Outcome.REFUTED
+    found, proved = open_rows[broken], open_rows[decided.outcome == Outcome.PROVED]
+    table.refute_resilience(found, k, decided.neighbour[broken], decided.attacked[broken])
+    table.stability[proved] = Outcome.PROVED
+    for j, epsilon in enumerate(asked.epsilons):
+        if (epsilon <= asked.epsilons[k]).all():
+            table.resilience[j, proved] = Outcome.PROVED
+        if (epsilon >= asked.epsilons[k]).all():
+            table.resilience[j, found] = Outcome.REFUTED
+
+
+def _attack_rows_themselves(table: RowTable, asked: Rows) -> None:
+    """Where no neighbour was needed, the row itself can be attacked, which its own search had no time to find."""
+    unmoved = ((table.neighbour == asked.X) | np.isnan(asked.X)).all(axis=1)
+    itself = np.flatnonzero((table.refuted == Refuted.RESILIENCE) & unmoved)
+    for i in itself[table.stability[itself] == Outcome.PROVED]:
+        raise SoundnessError(
+            f"row {asked.numbers[i]}: the search proved it stable and then found an attack on it; please report this"
+        )
+    table.refute_stability(itself, table.attacked[itself])
+
+
+def _check_reach(ensemble: Ensemble, asked: Rows, table: RowTable) -> None:
+    """Decides with rational numbers whether the attacker can reach every counterexample; in tasks, as it takes time."""
+    for i in np.flatnonzero(table.has_witness):
+        epsilon = asked.epsilons[table.epsilon_index[i]] if table.refuted[i] == Refuted.RESILIENCE else None
+        witness = Witness(asked.X[i], table.neighbour[i], table.attacked[i], None, None)
+        if not is_within_reach(ensemble, asked.attacker, epsilon, witness):
+            raise SoundnessError(
+                f"row {asked.numbers[i]}: the search found a counterexample that the attacker cannot reach: "
+                f"{table.neighbour[i]!r} to {table.attacked[i]!r}; please report this"
+            )
+
+
+def replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
+    """Replays every counterexample on the source model; one that does not flip it is a bug in treeproof."""
+    rows = np.flatnonzero(table.has_witness)
+    if not len(rows):
+        return
+    # In one call: that a library is asked at all takes it longer than a row.
+    labels = ensemble.source_labels(np.concatenate((table.neighbour[rows], table.attacked[rows])))
+    before, after = labels[: len(rows)], labels[len(rows) :]
+    failed = rows[before == after]
+    if len(failed):
+        row = int(failed[0])
+        raise SoundnessError(
+            f"row {row}: the search found a counterexample that does not change the label: "
+            f"{table.neighbour[row]!r} to {table.attacked[row]!r}; please report this"
+        )

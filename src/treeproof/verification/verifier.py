@@ -1,0 +1,109 @@
+"""Verifier: verdicts on one row at a time, with all that rows share bound once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.importers import as_ensemble
+from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
+from treeproof.model.ensemble import Ensemble
+from treeproof.results.row_table import RowTable
+from treeproof.results.verdicts import Verdict, Witness
+from treeproof.run.limits import Limits
+from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.epsilon import bind_epsilon
+from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
+
+
+class Verifier:
+    """Decides single rows as `verify` does, for services that are asked about one row after the other.
+
+    Model, attacker and neighbourhood are bound once, a call starts no thread unless its search takes longer than that,
+    and the answer is a `Verdict`. A search that takes longer than `timeout` seconds (for stability, and for the
+    neighbourhood) leaves its question UNKNOWN. Every counterexample has been replayed on the model, and its moves
+    re-checked with rational numbers. The labels of the model's own library are compared with those that are proved on
+    rows at thresholds first, and later on a few of the rows that come along; a difference is a SoundnessError.
+    Threads may share a Verifier. For test sets there is `verify`.
+
+    >>> import treeproof as tp
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> verifier = Verifier(DecisionTreeClassifier(max_depth=2).fit(X, y), tp.Attacker.linf(0.2), epsilon=0.1)
+    >>> verifier.verdict([5.0, 3.4, 1.5, 0.2]).resilience
+    <Outcome.PROVED: 0>
+    >>> verifier.verdict([6.0, 2.9, 4.5, 1.7]).witness.in_words()
+    'feature 3 1.7 → 1.8'
+    """
+
+    ensemble: Ensemble
+    attacker: Attacker
+
+    def __init__(
+        self, model: Any, attacker: Attacker, *, epsilon: Any = None, timeout: float | None = None, voting: Any = None
+    ) -> None:
+        self.attacker = check_attacker(attacker)
+        self.ensemble = as_ensemble(model, voting=voting)
+        self._timeout = Limits.of(timeout=timeout).timeout
+        self._threat = attacker.bind(self.ensemble)
+        self._epsilons = () if epsilon is None else (bind_epsilon(epsilon, self.ensemble),)
+        check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))
+        self._spot_check = SpotCheck()
+
+    def verdict(self, x: Any, label: Any = None) -> Verdict:
+        """What is known about one row; without the right label, that of the model counts as right."""
+        # A row of a data frame keeps the names of the columns, which are compared with those of the model.
+        row = x.to_frame().T if hasattr(x, "iloc") and np.ndim(x) == 1 else _as_one_row(x, self.ensemble.n_features)
+        return self.verdicts(row, None if label is None else [label])[0]
+
+    def verdicts(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Sequence[Verdict]:
+        """One verdict per row of a small batch, which is searched together."""
+        ensemble = self.ensemble
+        rows = ensemble.check_rows(X).copy()
+        self._threat.check_domain(rows, ensemble)
+        self._spot_check.check(ensemble, rows)
+        predicted = ensemble.predict_index(rows)
+        right = predicted if y is None else ensemble.class_index(y)
+        if len(right) != len(rows):
+            raise InvalidInput(f"X has {len(rows)} rows and y has {len(right)} labels; give one label per row")
+        limits = Limits(timeout=self._timeout)
+        asked = Rows(
+            self.attacker, self._threat, np.arange(len(rows)), rows, predicted, right, self._epsilons, limits
+        )  # fmt: skip
+        table = decide_rows(ensemble, asked)
+        replay_witnesses(ensemble, table)
+        witnesses = self._witnesses(table)
+        return tuple(
+            table.verdict(row, correct, witnesses.get(row)) for row, correct in enumerate((predicted == right).tolist())
+        )
+
+    def _witnesses(self, table: RowTable) -> dict[int, Witness]:
+        """The counterexamples, by the numbers of their rows."""
+        found = np.flatnonzero(table.has_witness)
+        if not len(found):
+            return {}
+        ensemble, near, attacked = self.ensemble, table.neighbour[found], table.attacked[found]
+        labels = zip(ensemble.predict(near), ensemble.predict(attacked), strict=True)
+        return {
+            int(row): Witness(table.X[row], near[i], attacked[i], *both, ensemble.feature_names)
+            for i, (row, both) in enumerate(zip(found, labels, strict=True))
+        }
+
+
+def _as_one_row(x: Any, n_features: int) -> Any:
+    """A row as an array of one row, or InvalidInput for anything that is not a list of numbers."""
+    try:
+        row = np.asarray(x)
+    except ValueError as error:
+        raise InvalidInput(f"a row must be a list of {n_features} numbers: {error}") from None
+    if row.shape != (n_features,):
+        raise InvalidInput(
+            f"a row must be a list of {n_features} numbers, one per feature of the model, got shape {row.shape}; "
+            "verdicts takes several rows"
+        )
+    return row[None]
