@@ -44,10 +44,11 @@ class Setting:
 SETTINGS = [
     Setting("digits ≥ 5", digits, 0.1, 0.06, 0.1, (0.01, 0.02, 0.05, 0.1, 0.2), (4, 8, 16, 32, 64)),
     Setting("magic", keel("magic"), 0.02, 0.005, 0.04, (0.0025, 0.005, 0.01, 0.02, 0.04), (2, 4, 6, 8, 10)),
+    Setting("spambase", keel("spambase"), 0.002, 0.0005, 0.004, (0.0005, 0.001, 0.002, 0.004, 0.008), (8, 16, 32, 57)),
 ]
 TREE_COUNTS = (10, 20, 50, 100, 200, 500)
 DEPTHS = (4, 6, 8, 10, 12, 14)
-BUDGETS = (1, 2, 3, 4, 5)
+BUDGETS = (1, 2, 3, 4, 5, 6)
 
 
 @dataclass(frozen=True)

@@ -335,7 +335,7 @@ class Local:
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
 
-            race_rows(question, asked, found, room, np.arange(len(found.status)), self.patience)
+            race_rows(question, asked, found, room, _left(found, watch, until), self.patience)
         else:
             from treeproof._kernels.search.spend import spend_rows
 

@@ -34,11 +34,12 @@ class Verifier:
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> verifier = Verifier(DecisionTreeClassifier(max_depth=2).fit(X, y), tp.Attacker.linf(0.2), epsilon=0.1)
+    >>> clf = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> verifier = Verifier(clf, tp.Attacker.linf(0.2), epsilon=0.1)
     >>> verifier.verdict([5.0, 3.4, 1.5, 0.2]).resilience
     <Outcome.PROVED: 0>
     >>> verifier.verdict([6.0, 2.9, 4.5, 1.7]).witness.in_words()
-    'feature 3 1.7 → 1.8'
+    'feature 3 1.7 → 1.75001'
     """
 
     ensemble: Ensemble

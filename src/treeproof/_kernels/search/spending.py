@@ -173,6 +173,10 @@ def _best_rate(purse, left, enough):
         for level in range(purse.levels[f]):
             high = max(high, purse.worth[f, level] / purse.price[f, level])
     best, best_rate = _gain_at(purse, left, 0.0)[0], 0.0
+    if left > 0:
+        # Above it, the budget alone is worth more than everything. Without this, no rate was low enough where a
+        # threshold is next to the row, and its price next to nothing.
+        high = min(high, best / left)
     for _ in range(RATES):
         if best < enough:
             break
