@@ -238,3 +238,10 @@ def test_a_quick_row_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", lambda _: pytest.fail("a thread was started"))
     assert verifier.verdict(quick).resilience == P
     assert guard.is_proved([quick])[0]
+
+
+def test_it_says_what_it_is_bound_to() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
+    said = repr(tp.Verifier(clf, tp.Attacker.linf(0.2), epsilon=0.1))
+    assert said.startswith("Verifier(Ensemble(") and "Attacker((-0.2, 0.2)), epsilon=0.1)" in said

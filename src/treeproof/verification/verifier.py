@@ -52,9 +52,14 @@ class Verifier:
         self.ensemble = as_ensemble(model, voting=voting)
         self._timeout = Limits.of(timeout=timeout).timeout
         self._threat = attacker.bind(self.ensemble)
+        self._epsilon = epsilon
         self._epsilons = () if epsilon is None else (bind_epsilon(epsilon, self.ensemble),)
         check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))
         self._spot_check = SpotCheck()
+
+    def __repr__(self) -> str:
+        near = "" if self._epsilon is None else f", epsilon={self._epsilon!r}"
+        return f"Verifier({self.ensemble!r}, {self.attacker!r}{near})"
 
     def verdict(self, x: Any, label: Any = None) -> Verdict:
         """What is known about one row; without the right label, that of the model counts as right."""
