@@ -2,7 +2,7 @@
 
     python -m benchmarks.timeouts [--rows 4] [--seconds 1]
 
-ExtraTrees on letter, every attacker of the frontier without and with a neighbourhood, by the clock. Rows that end before
+ExtraTrees on letter, each attacker of the frontier, without and with neighbourhoods, by the clock. Rows that end before
 their time is up say nothing; "late" is the most that any other took beyond it.
 """
 
