@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support import oracles
@@ -293,3 +294,11 @@ def test_distances_are_divided_by_their_unit() -> None:
     tiny = tp.Attacker.lp(1, 5e-324, scale=[5e-324, 1e308]).bind(stump())
     assert tiny.high[0] > 0
     assert tp.Attacker.lp(1, 1e300, scale=1e300).bind(stump()).high[0] == INF
+
+
+def test_costs_whose_sum_is_no_exact_double_are_refused() -> None:
+    X = np.eye(4096)
+    ensemble = tp.from_model(DecisionTreeClassifier(max_depth=1).fit(X, np.arange(4096) == 0))
+    tp.Attacker((-1, 1), costs=2**39, budget=1).bind(ensemble)
+    with pytest.raises(tp.InvalidInput, match="all costs together must stay below 4503599627370496"):
+        tp.Attacker((-1, 1), costs=2**40, budget=1).bind(ensemble)

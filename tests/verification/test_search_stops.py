@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +88,7 @@ def test_a_longer_search_begins_again_and_is_watched(name: str, monkeypatch: pyt
         return run_watch.watched(work, limits, look)
 
     monkeypatch.setattr(local_search, "watched", watch)
+    monkeypatch.setattr(local_search, "FEW_NODES", 2**40)
     seen = []
     # Too many looks, too late, and alone to the end.
     for looks, seconds in ((200, 60.0), (2**40, 0.0), (2**40, 60.0)):
@@ -126,3 +131,30 @@ def test_ctrl_c_ends_a_long_search_of_one_row() -> None:
     with pytest.raises(KeyboardInterrupt):
         verifier.verdict(rows[0])
     assert time.monotonic() - began < 10
+
+
+GIVE_UP = """
+import numpy as np, treeproof as tp
+from sklearn.datasets import load_digits
+from sklearn.tree import DecisionTreeClassifier
+from treeproof._kernels.search import race
+race.MOST_MASKS = np.int64(100)  # before the kernels are compiled
+X, y = load_digits(return_X_y=True)
+tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+from treeproof.verification.local_search import Local
+model = tp.from_model(tree)
+for reach in (0.25, 16.0):
+    local = Local(model, tp.Attacker.linf(reach).bind(model))
+    print(np.bincount(local.decide(X[:20], np.zeros(64)).outcome, minlength=3))
+"""
+
+
+@pytest.mark.slow
+def test_a_row_that_needs_more_masks_than_can_be_numbered_is_given_up(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GIVE_UP], env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True,
+        text=True, timeout=300, check=True,
+    )  # fmt: skip
+    near, far = ([int(n) for n in line.strip("[]").split()] for line in done.stdout.splitlines())
+    assert near == [20, 0, 0]
+    assert far[Outcome.PROVED] == 0 and far[Outcome.UNKNOWN] > 10

@@ -22,6 +22,7 @@ from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.strategies import Case, cases
 from treeproof import check
+from treeproof.errors import InvalidInput
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
 
@@ -245,3 +246,12 @@ def test_it_says_what_it_is_bound_to() -> None:
     clf = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
     said = repr(tp.Verifier(clf, tp.Attacker.linf(0.2), epsilon=0.1))
     assert said.startswith("Verifier(Ensemble(") and "Attacker((-0.2, 0.2)), epsilon=0.1)" in said
+
+
+def test_a_row_is_a_list_a_series_or_a_frame_of_one_row() -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    verifier = tp.Verifier(RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y), tp.Attacker.linf(0.2))
+    said = {verifier.verdict(row).stability for row in (X.iloc[:1], X.iloc[0], X.iloc[0].tolist())}
+    assert len(said) == 1
+    with pytest.raises(InvalidInput, match="verdict takes one row, got 2; verdicts takes several"):
+        verifier.verdict(X.iloc[:2])

@@ -42,7 +42,7 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
             return None
         try:
             return pickle.loads(content[DIGEST:])
-        except (AttributeError, ImportError):  # written by another version of the kernels
+        except Exception:  # it was written by another version of numba or of the kernels
             return None
 
     def _load_index(self) -> dict[Any, str]:

@@ -34,6 +34,8 @@ class _PartOfOthers(JITCodeLibrary):  # type: ignore[misc]
         """Nothing."""
 
     def _finalize_final_module(self) -> None:
+        # Addresses of this process stand only where kernels are named, and go when code is optimised. numba looks for
+        # those that are left in an entry, and would warn that it cannot keep it.
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002

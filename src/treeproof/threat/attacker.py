@@ -19,6 +19,8 @@ from treeproof.threat.threat import Threat
 
 MAX_POWER = 64
 MAX_COST = 2**40
+MAX_TOTAL = 2**52
+"""Of the costs of all features: below it, sums of costs are exact as doubles, and so is half of 1 less."""
 FORMAT = "treeproof-attacker"
 VERSION = 1
 
@@ -170,7 +172,9 @@ class Attacker:
         # An untouchable feature costs nothing, so that it never counts against a budget.
         untouchable = (reach == 0).all(axis=1)
         cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
-        total = int(cost.sum())
+        total = sum(cost.tolist())
+        if total >= MAX_TOTAL:
+            raise InvalidInput(f"all costs together must stay below {MAX_TOTAL}, got {total}; scale them down")
         low, high = ensemble.value_low, ensemble.value_high
         if self.domain is not None:
             given = np.array(self.domain.bind(ensemble, (-math.inf, math.inf)), dtype=np.float64)

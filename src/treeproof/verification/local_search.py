@@ -37,8 +37,8 @@ SMALLEST_PRICE, LARGEST_PRICE = 2.0**-900, 2.0**900
 
 FEW_CLASSES = 3
 """Toward how many classes the first hunt goes."""
-EFFORTS = ((1, 4), (8, 16), (64, 48))
-"""How many regions are balanced in each race, and how wide the hunt after that is."""
+EFFORTS = ((1, 1, 2**62), (0, 8, 8), (0, 16, 8), (8, 16, 2**62), (64, 48, 2**62))
+"""How many regions are balanced in each race, how wide the hunt after that is, and toward how many classes it goes."""
 MOST_KNOWN = 32
 """How many counterexamples of other rows are tried."""
 
@@ -335,7 +335,9 @@ class Local:
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
 
-            race_rows(question, asked, found, room, _left(found, watch, until), self.patience)
+            rows = _left(found, watch, until)
+            if len(rows):
+                race_rows(question, asked, found, room, rows, self.patience)
         else:
             from treeproof._kernels.search.spend import spend_rows
 
@@ -347,11 +349,12 @@ class Local:
             if asked.prices.limited:
                 # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
                 flat = asked.prices.power == 0
-                for regions, width in EFFORTS:
+                for regions, width, classes in EFFORTS:
                     # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
-                    run(*((spend_rows, self.patience * regions) if flat else (divide_rows, self.patience, regions)))
+                    if regions:
+                        run(*((spend_rows, self.patience * regions) if flat else (divide_rows, self.patience, regions)))
                     rows = _left(found, watch, until)
-                    self._hunt(question, asked, found, room, rows, width, self.ensemble.n_classes)
+                    self._hunt(question, asked, found, room, rows, width, classes)
             run(divide_rows, self.patience, 2**62)
         found.status[found.status == HARD] = Outcome.UNKNOWN
 
@@ -378,7 +381,9 @@ class Local:
         watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
         # To start a thread takes longer than most searches of a row. There is at least one look per row and tree.
         nodes, trees = (len(asked.labels) * n for n in (self.ensemble.n_nodes, self.ensemble.n_trees))
-        if nodes <= FEW_NODES and trees <= FEW_LOOKS < self.max_looks:
+        # Where prices matter, more is done between two looks.
+        few = FEW_NODES // 8 if asked.prices.limited else FEW_NODES
+        if nodes <= few and trees <= FEW_LOOKS < self.max_looks:
             watch.stop[2] = FEW_LOOKS
             self._decide_rows(asked, found, watch, time.monotonic() + FEW_SECONDS)
             if watch.stop[1] <= FEW_LOOKS:
@@ -401,6 +406,7 @@ class Local:
             np.full(n, np.inf),
             np.zeros(n, dtype=np.int64),
             np.ones((n, self.ensemble.n_classes), dtype=np.bool_),
+            np.full((n, self.ensemble.n_classes), -(2**62)),
         )
 
     def _watched(self, work: Callable[[], None], watch: Any) -> None:

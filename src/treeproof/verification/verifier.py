@@ -28,7 +28,8 @@ class Verifier:
     neighbourhood) leaves its question UNKNOWN. Every counterexample has been replayed on the model, and its moves
     re-checked with rational numbers. The labels of the model's own library are compared with those that are proved on
     rows at thresholds first, and later on a few of the rows that come along; a difference is a SoundnessError.
-    Threads may share a Verifier. For test sets there is `verify`.
+    Threads may share a Verifier. Names in attacker and epsilon are those of the model; for a model without names, give
+    positions. For test sets there is `verify`.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -64,8 +65,13 @@ class Verifier:
     def verdict(self, x: Any, label: Any = None) -> Verdict:
         """What is known about one row; without the right label, that of the model counts as right."""
         # A row of a data frame keeps the names of the columns, which are compared with those of the model.
-        row = x.to_frame().T if hasattr(x, "iloc") and np.ndim(x) == 1 else _as_one_row(x, self.ensemble.n_features)
-        return self.verdicts(row, None if label is None else [label])[0]
+        if not hasattr(x, "iloc"):
+            x = _as_one_row(x, self.ensemble.n_features)
+        elif np.ndim(x) == 1:
+            x = x.to_frame().T
+        elif len(x) != 1:
+            raise InvalidInput(f"verdict takes one row, got {len(x)}; verdicts takes several")
+        return self.verdicts(x, None if label is None else [label])[0]
 
     def verdicts(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Sequence[Verdict]:
         """One verdict per row of a small batch, which is searched together."""

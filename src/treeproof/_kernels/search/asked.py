@@ -75,7 +75,7 @@ class Asked(NamedTuple):
 
 class Found(NamedTuple):
     """Per row its `status`, the `cells` and the `price` of a counterexample (infinite if there is none yet), the number
-    of `boxes`, and which classes are `open`.
+    of `boxes`, which classes are `open`, and the greatest `lead` of each that a hunt came to.
     """
 
     status: Any
@@ -83,6 +83,7 @@ class Found(NamedTuple):
     price: Any
     boxes: Any
     open: Any
+    lead: Any
 
 
 class Watch(NamedTuple):

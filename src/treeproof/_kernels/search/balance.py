@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.arrays import sort_down
+from treeproof._kernels.bits import highest_bit
 from treeproof._kernels.jit import borrowing, inner, tiny
 from treeproof._kernels.search.race import fill_masks, leaves_of_test
 from treeproof._kernels.search.region import least_price
@@ -27,6 +28,8 @@ NONE = np.int64(-(2**61))
 FARTHEST = np.int64(2**44)
 UNITS = 2.0**38
 MAX_GOAL = 2.0**56
+MOST_ENTRIES = np.int64(2**31 - 1)
+MOST_TOGETHER = np.int64(2**59)
 SWEEPS = 60
 # Above it, as for budgets near the smallest double, products are not safe from overflow.
 MAX_RATE = 2.0**900
@@ -38,6 +41,8 @@ SPAN = np.dtype(
         ("segment", "i4"),  # where the segments begin into which all tests together cut it
         ("n_segments", "i4"),
         ("cheapest", "i4"),  # one of them
+        ("least", "i8"),
+        ("most", "i8"),  # that any tree reaches anywhere without its shares
     ],
     align=True,
 )
@@ -47,12 +52,9 @@ SEGMENT = np.dtype(
     [
         ("left_over", "i8"),  # what is not shared out
         ("price", "f8"),  # the least of its cells
+        ("level", "i8"),  # what every tree reached when it was shared out last; see PIECE
         ("together", "i8"),  # what all trees would reach
-        ("mean", "i8"),
-        ("least", "i8"),
-        ("most", "i8"),  # of what trees would reach without their shares
         ("closed", "?"),  # whether it cannot be paid for, or some tree has no leaf left there
-        ("shared", "?"),  # whether every tree gets the mean
     ],
     align=True,
 )
@@ -63,7 +65,6 @@ PAIR = np.dtype(
         ("leaf", "i4"),
         ("end", "i4"),  # the leaves of the tree: [leaf, end)
         ("entry", "i4"),  # where its entries begin, one per leaf
-        ("share", "i4"),  # where its shares begin, one per segment
         ("piece", "i4"),  # where the pieces begin into which the tree's own tests cut the feature
         ("n_pieces", "i4"),
     ],
@@ -71,8 +72,17 @@ PAIR = np.dtype(
 )
 """A tree with a feature that it tests."""
 
-PIECE = np.dtype([("last", "i4"), ("top", "i8")], align=True)
-"""A piece of a pair: its last segment, and the most that something reaches in it."""
+PIECE = np.dtype(
+    [
+        ("last", "i4"),  # its last segment
+        ("closed", "?"),  # whether the tree has no leaf left there
+        ("top", "i8"),  # the most that something reaches in it
+        ("reached", "i8"),  # what the tree reached by itself when the feature was shared out last
+        ("price", "f8"),  # about the least of its segments
+    ],
+    align=True,
+)
+"""A piece of a pair. The tree's share in a segment of it is the segment's `level` less what the tree `reached`."""
 
 ENTRY = np.dtype([("low", "i4"), ("high", "i4"), ("share", "i8")], align=True)
 """The pieces [low, high] that a leaf allows, and the best share there."""
@@ -87,16 +97,19 @@ PLACE = np.dtype([("pair", "i4"), ("piece", "i4"), ("segment", "i4")], align=Tru
 class Layout(NamedTuple):
     """Where shares, wishes and ranges of a race are kept: records of the types above; built by `_layout`.
 
-    Pairs stand feature after feature, and tree after tree within a feature.
+    Pairs stand feature after feature, and tree after tree within a feature. `change` (n_segments + 1,) and `table`
+    (n_levels, most segments of a feature) are scratch: differences of neighbouring segments, and the highest levels of
+    1, 2, 4, … open segments from each one on.
     """
 
     spans: Any
     segments: Any
     pairs: Any
     pieces: Any
-    shares: Any
     entries: Any
     worth: Any
+    change: Any
+    table: Any
 
 
 class Balance(NamedTuple):
@@ -144,6 +157,8 @@ def _count_pairs(race, spans, pairs, places):
 @borrowing
 def _fill_layout(watch, part, draft, layout, places):
     """Fills pieces and entries: a test ends a piece, and leaves on one side of it allow the pieces there."""
+    if is_over(watch):
+        return
     for i in range(layout.spans.shape[0]):
         for p in range(layout.spans[i].pair, layout.spans[i].end):
             pair = layout.pairs[p]
@@ -169,27 +184,31 @@ def _fill_layout(watch, part, draft, layout, places):
 def _layout(watch, race, part, draft):
     """Where shares, wishes and ranges of a race are kept; prices of segments and values of leaves are still missing.
 
-    If the question is over, it is not fit for use.
+    If told to stop, it is not fit for use.
     """
     spans = np.empty(race.features.shape[0], SPAN)
     pairs, places = np.empty(race.tests.shape[0], PAIR), np.empty(race.tests.shape[0], PLACE)
     n_segments = _count_pairs(race, spans, pairs, places)
-    n_pieces, n_shares, n_entries = 0, 0, 0
+    n_pieces, n_entries, most = 0, 0, 1
     for i in range(spans.shape[0]):
         for p in range(spans[i].pair, spans[i].end):
             pair = pairs[p]
-            pair.piece, pair.share, pair.entry = n_pieces, n_shares, n_entries
+            pair.piece, pair.entry = n_pieces, n_entries
             n_pieces += pair.n_pieces
-            n_shares += spans[i].n_segments
             n_entries += pair.end - pair.leaf
+        most = max(most, spans[i].n_segments)
+    if n_entries > MOST_ENTRIES:
+        watch.stop[0] = watch.progress[0]  # the row is given up
+        n_entries = 0
     layout = Layout(
         spans,
         np.empty(n_segments, SEGMENT),
         pairs,
         np.empty(n_pieces, PIECE),
-        np.empty(n_shares, np.int64),
         np.empty(n_entries, ENTRY),
         np.empty(race.leaves.shape[0], WORTH),
+        np.empty(n_segments + 1, np.int64),
+        np.empty((highest_bit(np.uint64(most)) + 1, most), np.int64),
     )
     _fill_layout(watch, part, draft, layout, places)
     return layout
@@ -216,6 +235,13 @@ def _price_segments(race, region, layout):
         for s in range(span.n_segments):
             if layout.segments[span.segment + s].price < layout.segments[span.segment + span.cheapest].price:
                 span.cheapest = s
+        for p in range(span.pair, span.end):
+            first = 0
+            for g in range(layout.pairs[p].piece, layout.pairs[p].piece + layout.pairs[p].n_pieces):
+                piece = layout.pieces[g]
+                nearest = min(max(span.cheapest, first), piece.last)
+                piece.price = layout.segments[span.segment + nearest].price
+                first = piece.last + 1
 
 
 @borrowing
@@ -239,8 +265,8 @@ def _in_units(race, layout, needed):
 
 
 @tiny
-def _wish(layout, span, pair):
-    """Adds what the tree of a pair would reach in each segment; closes those where it has no leaf left."""
+def _reach(layout, pair):
+    """Notes what the tree of a pair reaches by itself in each piece, NONE where it has no leaf left."""
     pieces, everywhere, width = layout.pieces, NONE, pair.n_pieces - 1
     for g in range(pair.piece, pair.piece + pair.n_pieces):
         pieces[g].top = NONE
@@ -253,27 +279,51 @@ def _wish(layout, span, pair):
                 continue
             for g in range(pair.piece + entry.low, pair.piece + entry.high + 1):
                 pieces[g].top = max(pieces[g].top, others)
-    s = np.int64(0)
     for g in range(pair.piece, pair.piece + pair.n_pieces):
-        top = pieces[g].top = max(pieces[g].top, everywhere)
-        while s <= pieces[g].last:
-            segment = layout.segments[span.segment + s]
-            if top == NONE:
-                segment.closed = True
-            else:
-                segment.together += top + layout.shares[pair.share + s]
-                segment.least, segment.most = min(segment.least, top), max(segment.most, top)
-            s += 1
+        pieces[g].top = max(pieces[g].top, everywhere)
+
+
+@tiny
+def _wish(layout, span, pair):
+    """Notes what the tree of a pair would reach more than last time; closes segments where it has no leaf left."""
+    first = np.int64(span.segment)
+    for g in range(pair.piece, pair.piece + pair.n_pieces):
+        piece = layout.pieces[g]
+        after = np.int64(span.segment) + piece.last + 1
+        if piece.top != NONE:
+            layout.change[first] += piece.top - piece.reached
+            layout.change[after] -= piece.top - piece.reached
+            span.least, span.most = min(span.least, piece.top), max(span.most, piece.top)
+        elif not piece.closed:
+            piece.closed = True
+            for s in range(first, after):
+                layout.segments[s].closed = True
+        first = after
 
 
 @tiny
 def _ask_for_wishes(layout, span):
-    """Adds up what the trees would reach in each segment of the feature."""
+    """Adds up what the trees would reach in each segment of the feature; returns whether that can be shared out."""
+    n = np.int64(span.end - span.pair)
+    span.least, span.most = -NONE, NONE
+    for s in range(span.segment, span.segment + span.n_segments + 1):
+        layout.change[s] = 0
+    for p in range(span.pair, span.end):
+        _reach(layout, layout.pairs[p])
+        _wish(layout, span, layout.pairs[p])
+    # So that no sum below overflows, and no share is farther from 0 than FARTHEST.
+    limit, run = MOST_TOGETHER // n, np.int64(0)
+    if span.least <= -limit or span.most >= limit:
+        return False
+    fits = True
     for s in range(span.segment, span.segment + span.n_segments):
         segment = layout.segments[s]
-        segment.together, segment.least, segment.most = segment.left_over, -NONE, NONE
-    for p in range(span.pair, span.end):
-        _wish(layout, span, layout.pairs[p])
+        run += layout.change[s]
+        if not segment.closed:
+            segment.together = segment.left_over + n * segment.level + run
+            mean = segment.together // n
+            fits &= mean - span.least < FARTHEST and span.most - mean < FARTHEST
+    return fits
 
 
 @tiny
@@ -282,32 +332,33 @@ def _share_out(layout, span):
     n = np.int64(span.end - span.pair)
     for s in range(span.segment, span.segment + span.n_segments):
         segment = layout.segments[s]
-        segment.shared = False
         if not segment.closed:
-            mean = segment.together // n
-            if mean - segment.least < FARTHEST and segment.most - mean < FARTHEST:
-                segment.mean, segment.shared = mean, True
-                segment.left_over = segment.together - n * mean
+            segment.level = segment.together // n
+            segment.left_over = segment.together - n * segment.level
     for p in range(span.pair, span.end):
-        _collect(layout, span, layout.pairs[p])
+        for g in range(layout.pairs[p].piece, layout.pairs[p].piece + layout.pairs[p].n_pieces):
+            layout.pieces[g].reached = layout.pieces[g].top
+
+
+@borrowing
+def _highest(table, first, last):
+    """The highest level of the open segments [first, last] of the feature in the table, NONE if none is open."""
+    k = highest_bit(np.uint64(last - first + 1))
+    return max(table[k, first], table[k, last + 1 - (1 << k)])
 
 
 @tiny
-def _collect(layout, span, pair):
-    """Gives the tree of a pair its shares, and its leaves the best of them; one with closed segments only is dead."""
+def _collect(layout, pair):
+    """Gives the leaves of a pair's tree the best share that they allow; one with closed segments only is dead."""
     pieces, everywhere, width = layout.pieces, NONE, pair.n_pieces - 1
-    s = np.int64(0)
+    first = np.int64(0)
     for g in range(pair.piece, pair.piece + pair.n_pieces):
-        before, top = pieces[g].top, NONE
-        while s <= pieces[g].last:
-            segment = layout.segments[span.segment + s]
-            if segment.shared:
-                layout.shares[pair.share + s] = segment.mean - before
-            if not segment.closed:
-                top = max(top, layout.shares[pair.share + s])
-            s += 1
-        pieces[g].top = top
-        everywhere = max(everywhere, top)
+        piece = pieces[g]
+        piece.top = NONE if piece.closed else _highest(layout.table, first, np.int64(piece.last))
+        if piece.top != NONE:
+            piece.top -= piece.reached
+        everywhere = max(everywhere, piece.top)
+        first = np.int64(piece.last) + 1
     for r in range(pair.end - pair.leaf):
         leaf, entry = layout.worth[pair.leaf + r], layout.entries[pair.entry + r]
         if leaf.dead:
@@ -322,6 +373,20 @@ def _collect(layout, span, pair):
         else:
             leaf.total += best - entry.share
             entry.share = best
+
+
+@tiny
+def _hand_out(layout, span):
+    """Gives all leaves their best shares of a feature."""
+    table, n = layout.table, np.int64(span.n_segments)
+    for s in range(n):
+        segment = layout.segments[span.segment + s]
+        table[0, s] = NONE if segment.closed else segment.level
+    for k in range(1, highest_bit(np.uint64(n)) + 1):
+        for s in range(n + 1 - (1 << k)):
+            table[k, s] = max(table[k - 1, s], table[k - 1, s + (1 << (k - 1))])
+    for p in range(span.pair, span.end):
+        _collect(layout, layout.pairs[p])
 
 
 @borrowing
@@ -365,14 +430,14 @@ def _clear(region, layout, budget, rate):
     """Nothing is shared yet; segments cost what they cost at this rate, or are closed. Returns what the rate adds."""
     for e in range(layout.entries.shape[0]):
         layout.entries[e].share = 0
-    for s in range(layout.shares.shape[0]):
-        layout.shares[s] = 0
+    for g in range(layout.pieces.shape[0]):
+        layout.pieces[g].reached, layout.pieces[g].closed = 0, False
     for j in range(layout.worth.shape[0]):
         layout.worth[j].total, layout.worth[j].dead = layout.worth[j].plain, False
     for s in range(layout.segments.shape[0]):
         segment = layout.segments[s]
-        segment.closed, segment.shared = region.limited and segment.price > budget, False
-        segment.left_over = 0
+        segment.closed = region.limited and segment.price > budget
+        segment.left_over = segment.level = 0
         if region.limited and rate != 0 and not segment.closed:
             segment.left_over = -np.int64(np.floor(rate * segment.price))
     return np.int64(np.ceil(rate * budget * (1 + 2.0**-40))) + 1 if region.limited and rate > 0 else np.int64(0)
@@ -392,23 +457,8 @@ def _paid_in_pairs(race, region, part, pair_of, place, t, j):
 
 
 @borrowing
-def _first_at_price(layout, span, price, step):
-    """The first segment of at least this price above the cheapest one, or below it if `step` is -1."""
-    near, far = np.int64(span.cheapest), np.int64(span.n_segments if step > 0 else -1)
-    if layout.segments[span.segment + near].price >= price:
-        return near
-    while far - near not in (-1, 1):
-        middle = (near + far) // 2
-        if layout.segments[span.segment + middle].price >= price:
-            far = middle
-        else:
-            near = middle
-    return far
-
-
-@borrowing
 def _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most):
-    """Takes what a leaf gains by paying from its tree in the pieces that it is paid for; see `spending.py`."""
+    """Takes what a leaf gains by paying from its tree wherever that is paid for; see `spending.py`."""
     node, squares = np.int64(race.leaves[j].node), 0.0
     for turn in range(2):
         for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
@@ -420,14 +470,10 @@ def _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most):
             if turn == 0:
                 squares += part_of_price
                 continue
-            span, pair = layout.spans[place[f]], layout.pairs[pair_of[t, place[f]]]
-            share = -np.int64(np.ceil(gain * (part_of_price / squares)))
-            for step in (1, -1):
-                s = _first_at_price(layout, span, part.costs[c].price, step)
-                # Shares only fall from there on.
-                while 0 <= s < span.n_segments and layout.shares[pair.share + s] > share:
-                    layout.shares[pair.share + s] = share
-                    s += step
+            pair, share = layout.pairs[pair_of[t, place[f]]], np.int64(np.ceil(gain * (part_of_price / squares)))
+            for g in range(pair.piece, pair.piece + pair.n_pieces):
+                if layout.pieces[g].price >= part.costs[c].price:
+                    layout.pieces[g].reached = max(layout.pieces[g].reached, share)
 
 
 @inner
@@ -454,10 +500,19 @@ def _seed(race, region, part, layout):
                 _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most)
     for i in range(n_features):
         span = layout.spans[i]
+        for s in range(span.segment, span.segment + span.n_segments + 1):
+            layout.change[s] = 0
         for p in range(span.pair, span.end):
-            for s in range(span.n_segments):
-                layout.segments[span.segment + s].left_over -= layout.shares[layout.pairs[p].share + s]
-            _collect(layout, span, layout.pairs[p])
+            first = np.int64(span.segment)
+            for g in range(layout.pairs[p].piece, layout.pairs[p].piece + layout.pairs[p].n_pieces):
+                layout.change[first] += layout.pieces[g].reached
+                first = np.int64(span.segment) + layout.pieces[g].last + 1
+                layout.change[first] -= layout.pieces[g].reached
+        run = np.int64(0)
+        for s in range(span.segment, span.segment + span.n_segments):
+            run += layout.change[s]
+            layout.segments[s].left_over += run
+        _hand_out(layout, span)
 
 
 @inner
@@ -477,8 +532,9 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
             span = layout.spans[step if sweep % 2 == 0 else n_features - 1 - step]
             if is_over(watch):
                 return np.int64(0), np.int64(0), np.int64(0)
-            _ask_for_wishes(layout, span)
-            _share_out(layout, span)
+            if _ask_for_wishes(layout, span):
+                _share_out(layout, span)
+            _hand_out(layout, span)
         total, rest = _bound(race, layout)
         bound = NONE if total == NONE else total + rest + fixed
         if bound < goal or (sweep > 0 and (before - bound) * 12 < bound - goal):
@@ -503,7 +559,7 @@ def balanced(watch, race, region, part, draft, budget, needed, rate):
         return Balance(layout.worth, np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     _price_segments(race, region, layout)
     goal, scale = _in_units(race, layout, needed)
-    steps = np.int64(3 * layout.shares.shape[0])
+    steps = np.int64(2 * layout.table.shape[0] * layout.segments.shape[0])
     for e in range(layout.entries.shape[0]):
         steps += 2 * (layout.entries[e].high - layout.entries[e].low + 1)
     this, work = 0.0, np.int64(0)

@@ -195,8 +195,10 @@ def _note_moves(region, hunt, cells, state, n, width, by_price):
 
 
 @borrowing
-def _is_counterexample(question, cells, label):
-    """Whether the label is another one at these cells; they become those of the question."""
+def _is_counterexample(question, region, cells, label):
+    """Whether the label is another one at these cells, and they can be paid for; they become those of the question."""
+    if price_of_cells(region, cells) > region.budget[0]:
+        return False
     for f in range(cells.shape[0]):
         question.cells[f] = cells[f]
     if label_of_cells(question.model, question.exact, question.cells, question.scores) == label:
@@ -264,7 +266,7 @@ def _pull_back(question, region, hunt, aim, cells, state):
             return
         before = cells[feature]
         cells[feature] = cell
-        if not _is_counterexample(question, cells, aim.label):
+        if not _is_counterexample(question, region, cells, aim.label):
             cells[feature] = before
             return
         state.lead = lead
@@ -275,7 +277,7 @@ def _end(question, region, hunt, aim, cells, state):
     """A counterexample ends the hunt; the cheapest one is first made cheaper."""
     if question.cheapest:
         _pull_back(question, region, hunt, aim, cells, state)
-        _is_counterexample(question, cells, aim.label)
+        _is_counterexample(question, region, cells, aim.label)
     take(question, region)
     return True
 
@@ -295,7 +297,7 @@ def hunt_for(question, region, hunt, aim):
         kept = 0
         for s in range(n):
             state, cells = hunt.states[now, s], hunt.points[now, s]
-            if state.lead >= aim.needed and _is_counterexample(question, cells, aim.label):
+            if state.lead >= aim.needed and _is_counterexample(question, region, cells, aim.label):
                 return _end(question, region, hunt, aim, cells, state)
             if is_over(question.watch):
                 return False
@@ -334,7 +336,7 @@ def _exchange(question, region, hunt, aim):
                 move = hunt.moves[0]
                 point[move.feature], state.lead = move.cell, move.lead
                 state.spent = price_of_cells(region, point)
-                if state.lead >= aim.needed and _is_counterexample(question, point, aim.label):
+                if state.lead >= aim.needed and _is_counterexample(question, region, point, aim.label):
                     return _end(question, region, hunt, aim, point, state)
             if state.lead > best.lead:
                 _copy_point(hunt, 1, spare, 0, spare)
@@ -354,11 +356,7 @@ def _try_known(question, region, hunt, known, label):
             span = region.ranges[f]
             if point[f] >= 0 and span.low <= known[k, f] <= span.high:
                 point[f] = known[k, f]
-        if (
-            price_of_cells(region, point) <= region.budget[0]
-            and _is_counterexample(question, point, label)
-            and take(question, region)
-        ):
+        if _is_counterexample(question, region, point, label) and take(question, region):
             return True
     return False
 
@@ -376,7 +374,7 @@ def _leads_at_start(model, region, start, label, leads):
 
 
 @borrowing
-def _hunt_row(question, region, hunt, order, is_open, label, width, most):
+def _hunt_row(question, region, hunt, order, is_open, leads, label, width, most):
     """Whether any class beats the label of a row: at most `most` of those that are open, in this order."""
     tried = 0
     for k in range(order.shape[0]):
@@ -390,6 +388,7 @@ def _hunt_row(question, region, hunt, order, is_open, label, width, most):
             while hunt_for(question, region, hunt, aim):
                 if not question.cheapest:
                     return True
+            leads[other] = max(leads[other], hunt.states[0, hunt.points.shape[1] - 1].lead)
             if is_over(question.watch):
                 return False
     return False
@@ -405,9 +404,11 @@ def hunt_rows(question, asked, found, room, hunt, rows, known, width, most):
         label, region = asked.labels[row], room.region
         fill_region(asked, found.price, row, region)
         _leads_at_start(question.model, region, hunt.points[0, 0], label, room.leads)
+        for c in range(room.leads.shape[0]):
+            room.leads[c] = max(room.leads[c], found.lead[row, c])
         sort_down(room.leads, room.leads.shape[0], room.order)
         if _try_known(question, region, hunt, known, label) or _hunt_row(
-            question, region, hunt, room.order, found.open[row], label, width, most
+            question, region, hunt, room.order, found.open[row], found.lead[row], label, width, most
         ):
             found.status[row] = BROKEN
     question.watch.progress[0] = 0

@@ -88,6 +88,10 @@ LISTED_TEST = np.dtype(
 """A test, in the order of trees."""
 
 
+MOST_MASKS = np.int64(2**31 - 1)
+"""More than this, 17 GB, and their places would not be numbers of 32 bits."""
+
+
 class Race(NamedTuple):
     """The open trees as a race of one class against another; built by `build_race`.
 
@@ -342,6 +346,9 @@ def build_race(search, watch, model, part, region, draft, close):
     search.constant = constant + model.offset[search.other] - model.offset[search.label]
     end = trees[trees.shape[0] - 1]
     leaves, n_tests = np.empty(end.leaf, RANKED_LEAF), end.test
+    if n_masks > MOST_MASKS:
+        watch.stop[0] = watch.progress[0]  # the row is given up
+        n_masks = np.int64(0)
     _rank_leaves(watch, part, region, trees, leaves, draft)
     if is_over(watch):
         n_tests = n_tests - n_tests  # what was not listed must not be read
