@@ -15,6 +15,7 @@ import pickle
 import stat
 import tempfile
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from numba import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 DIGEST = hashlib.sha256().digest_size
+
+watchers: list[Callable[[], None]] = []
+"""Called whenever a kernel is about to be compiled."""
 
 
 class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
@@ -64,6 +68,13 @@ class CheckedCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, _sources())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            for watcher in watchers:
+                watcher()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:

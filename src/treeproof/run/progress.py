@@ -18,15 +18,37 @@ def progress_bar(wanted: bool, total: int, doing: str = "verifying") -> Iterator
         yield lambda _: None
         return
     if not sys.stderr.isatty():
-        yield _Lines(doing, total).advance
+        lines = _Lines(doing, total)
+        with _while_compiling(lambda n: lines.say(f"waits: part {n} of the search is compiled, once")):
+            yield lines.advance
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(doing, total=total)
-        yield lambda n: bar.advance(task, n)
+        with _while_compiling(lambda n: bar.update(task, description=f"compiling the search, once: part {n}")):
+            yield lambda n: bar.update(task, advance=n, description=doing)
+
+
+@contextmanager
+def _while_compiling(say: Callable[[int], None]) -> Iterator[None]:
+    """Has it said how many kernels were or are being compiled, each time that there is one more."""
+    from treeproof._kernels.cache import watchers
+
+    compiled = 0
+
+    def one_more() -> None:
+        nonlocal compiled
+        compiled += 1
+        say(compiled)
+
+    watchers.append(one_more)
+    try:
+        yield
+    finally:
+        watchers.remove(one_more)
 
 
 @contextmanager
