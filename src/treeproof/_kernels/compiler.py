@@ -27,9 +27,6 @@ class _PartOfOthers(JITCodeLibrary):  # type: ignore[misc]
     def set_env(self, name: str, env: Any) -> None:
         """Only exceptions with computed arguments need an environment, and inner kernels raise none."""
 
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
-
     def _optimize_final_module(self) -> None:
         """Nothing."""
 

@@ -18,6 +18,7 @@ slices, which bring numba's own error texts along.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -36,9 +37,26 @@ def _compiled(**options: Any) -> Callable[[Any], Any]:
         dispatcher = njit(**options)(function)
         dispatcher._cache = cache_of(function)
         _take_literals_as_values(dispatcher)
+        _leave_garbage(dispatcher)
         return dispatcher
 
     return decorate
+
+
+def _leave_garbage(dispatcher: Any) -> None:
+    """Has garbage collected after compiling only: the many objects of a compiler are looked through again and again."""
+    compile_for = dispatcher.compile
+
+    def compile_and_leave(signature: Any) -> Any:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return compile_for(signature)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    dispatcher.compile = compile_and_leave
 
 
 def _take_literals_as_values(dispatcher: Any) -> None:
