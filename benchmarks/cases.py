@@ -11,7 +11,10 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
+import treeproof as tp
 from treeproof.paper import datasets
+from treeproof.run.limits import Limits
+from treeproof.verification.local_search import Local
 
 SECONDS = 10.0
 """Per row, for treeproof and for other tools."""
@@ -104,3 +107,10 @@ CASES = [
     Case("breast cancer, LightGBM 200", 0.05, 114, breast_cancer, lightgbm(200)),
     Case("breast cancer, forest 1000 × 8", 0.05, 60, breast_cancer, forest(1000, 8)),
 ]
+
+
+def warm(ensemble: tp.Ensemble, attacker: tp.Attacker, X: np.ndarray, epsilon: float) -> None:
+    """Has all that a search may need compiled, or read from the cache: what hard rows need, too."""
+    local = Local(ensemble, attacker.bind(ensemble), Limits(timeout=0.2))
+    local.patience = 1
+    local.decide(X[:3], np.full(ensemble.n_features, epsilon))

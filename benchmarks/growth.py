@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 import treeproof as tp
-from benchmarks.cases import Data, digits, forest, keel
+from benchmarks.cases import Data, digits, forest, keel, warm
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.verification.local_search import Local
@@ -92,10 +92,9 @@ def measure(
     ensemble, X = _trained(setting, trees, depth, n_features or setting.features[-1])
 
     def run(axis: str, value: float, question: str, attacker: tp.Attacker, epsilon: float) -> Point:
+        warm(ensemble, attacker, X, epsilon)
         local = Local(ensemble, attacker.bind(ensemble), Limits(timeout=timeout))
         eps = np.full(ensemble.n_features, epsilon)
-        local.decide(X[:1], eps)  # compiled, or read from the cache
-        local.boxes = 0
         outcome, seconds = [], []
         for row in range(len(X)):
             start = time.process_time()
