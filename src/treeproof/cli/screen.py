@@ -96,7 +96,7 @@ def announce_compilation() -> None:
     if os.environ.get("NUMBA_CACHE_DIR") is None and not any(
         any(folder.glob("rows.race_rows*.nbc")) for folder in folders
     ):
-        print("compiling the search, once: about half a minute", file=sys.stderr, flush=True)  # noqa: T201
+        print("compiling the search, once: 10 to 20 seconds", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
