@@ -449,5 +449,6 @@ def test_memory_does_not_grow_with_the_table(ending: str, tmp_path: Path) -> Non
         rows, peak = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
         assert int(rows) == n
         peaks.append(int(peak) / 1024)
-    # The larger table takes 32 MB in memory, and three times that with neighbours and attacked rows.
-    assert peaks[1] < peaks[0] + 30
+    # The larger table takes 32 MB in memory, and three times that with neighbours and attacked rows; peaks of the same
+    # work differ by up to 30 MB, as chunks are read ahead while others are written.
+    assert peaks[1] < peaks[0] + 60
