@@ -113,4 +113,4 @@ def warm(ensemble: tp.Ensemble, attacker: tp.Attacker, X: np.ndarray, epsilon: f
     """Has all that a search may need compiled, or read from the cache: what hard rows need, too."""
     local = Local(ensemble, attacker.bind(ensemble), Limits(timeout=0.2))
     local.patience = 1
-    local.decide(X[:3], np.full(ensemble.n_features, epsilon))
+    local.decide(X[:40], np.full(ensemble.n_features, epsilon))

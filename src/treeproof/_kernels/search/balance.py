@@ -526,6 +526,8 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
     fixed = _clear(region, layout, budget, rate)
     if region.limited and rate > 0:
         _seed(race, region, part, layout)
+    # Where prices matter, it pays to divide sooner.
+    slowest = 12 if region.limited else 50
     bound = before = rest = np.int64(0)
     for sweep in range(sweeps):
         for step in range(n_features):
@@ -537,7 +539,7 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
             _hand_out(layout, span)
         total, rest = _bound(race, layout)
         bound = NONE if total == NONE else total + rest + fixed
-        if bound < goal or (sweep > 0 and (before - bound) * 12 < bound - goal):
+        if bound < goal or (sweep > 0 and (before - bound) * slowest < bound - goal):
             break
         before = bound
         _bury(race, layout, bound, goal)
