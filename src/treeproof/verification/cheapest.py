@@ -22,6 +22,7 @@ from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
 from treeproof.verification.request import Request
+from treeproof.verification.rows import keeps_label
 
 ROWS = 64
 """Rows per task: their searches are compiled code, and what Python adds is shared by all of them."""
@@ -143,13 +144,9 @@ def _result(asked: Request, X: Any, within: bool, outcome: npt.NDArray[np.int8],
         price[row] = _price(asked.threat, within, row, list(zip(features, start, end, strict=True)))
     label = asked.ensemble.classes[asked.ensemble.predict_index(rows)]
     if len(attacked):
-        # Asked once for both, since a library takes longer to be asked than to answer.
-        both = asked.ensemble.source_labels(np.concatenate((asked.X[attacked], rows[attacked])))
-        same = np.flatnonzero(both[: len(attacked)] == both[len(attacked) :])
+        same = attacked[keeps_label(asked.ensemble, asked.X[attacked], rows[attacked])]
         if len(same):
-            raise SoundnessError(
-                f"row {attacked[same[0]]}: the attack that was found keeps the label; please report this"
-            )
+            raise SoundnessError(f"row {same[0]}: the attack that was found keeps the label; please report this")
     like_x = rows
     if asked.index is not None:
         like_x = X.copy()

@@ -107,15 +107,19 @@ def _check_reach(ensemble: Ensemble, asked: Rows, table: RowTable) -> None:
             )
 
 
+def keeps_label(ensemble: Ensemble, before: FloatArray, after: FloatArray) -> npt.NDArray[np.bool_]:
+    """For which pairs of rows the source model has the same label before and after."""
+    # In one call: that a library is asked at all takes it longer than a row.
+    labels = ensemble.source_labels(np.concatenate((before, after)))
+    return np.asarray(labels[: len(before)] == labels[len(before) :])
+
+
 def replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
     """Replays every counterexample on the source model; one that does not flip it is a bug in treeproof."""
     rows = np.flatnonzero(table.has_witness)
     if not len(rows):
         return
-    # In one call: that a library is asked at all takes it longer than a row.
-    labels = ensemble.source_labels(np.concatenate((table.neighbour[rows], table.attacked[rows])))
-    before, after = labels[: len(rows)], labels[len(rows) :]
-    failed = rows[before == after]
+    failed = rows[keeps_label(ensemble, table.neighbour[rows], table.attacked[rows])]
     if len(failed):
         row = int(failed[0])
         raise SoundnessError(
