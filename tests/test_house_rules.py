@@ -35,6 +35,44 @@ def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef, bool]]:
     yield from visit(ast.parse(path.read_text(encoding="utf-8")), "", False)
 
 
+def is_named_tuple(expression: ast.expr, function: ast.FunctionDef, classes: set[str]) -> bool:
+    """Whether a kernel returns a named tuple, alone or in a tuple, or something that was one."""
+    if isinstance(expression, ast.Tuple):
+        return any(is_named_tuple(each, function, classes) for each in expression.elts)
+    if isinstance(expression, ast.Name):
+        return any(
+            isinstance(each, ast.Assign)
+            and any(isinstance(target, ast.Name) and target.id == expression.id for target in each.targets)
+            and is_named_tuple(each.value, function, classes)
+            for each in ast.walk(function)
+            if isinstance(each, ast.Assign) and not isinstance(each.value, ast.Name)
+        )
+    return isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name) and expression.func.id in classes
+
+
+def test_entries_return_no_named_tuples() -> None:
+    """numba crashes if Ctrl-C arrives while it makes one."""
+    files = [ast.parse(path.read_text(encoding="utf-8")) for path in KERNELS.rglob("*.py")]
+    classes = {
+        each.name
+        for file in files
+        for each in ast.walk(file)
+        if isinstance(each, ast.ClassDef) and any(ast.unparse(base) == "NamedTuple" for base in each.bases)
+    }
+    entries = [
+        each
+        for file in files
+        for each in ast.walk(file)
+        if isinstance(each, ast.FunctionDef) and {ast.unparse(one) for one in each.decorator_list} & {"entry", "door"}
+    ]
+    assert len(entries) > 15
+    assert len(classes) > 15
+    for function in entries:
+        for each in ast.walk(function):
+            if isinstance(each, ast.Return) and each.value is not None:
+                assert not is_named_tuple(each.value, function, classes), f"{function.name} returns a named tuple"
+
+
 def parameters(function: ast.FunctionDef) -> int:
     given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     return len([one for one in given if one.arg not in ("self", "cls")])

@@ -15,7 +15,6 @@ import pytest
 
 import treeproof as tp
 from tests.support.zoo.case import data
-from treeproof.importers import _set_splits as _pieces
 from treeproof.importers._lightgbm_text import imprecise
 from treeproof.importers.lightgbm import ZERO, load_bytes, sigmoid_cut
 
@@ -256,14 +255,12 @@ def test_untrained_models_are_refused() -> None:
         tp.from_model(lgb.Booster({"objective": "binary", "verbose": -1}, lgb.Dataset(X2, Y2)))
 
 
-def test_category_trees_that_would_explode_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pieces, "MAX_NODES", 50)
+def test_sets_of_categories_copy_no_nodes() -> None:
     inner = 8
     sets = "cat_boundaries=0 1\ncat_threshold=2863311530\n"
     tree = tree_text(0, [0.0] * inner, [1] * inner, range(inner + 1), range(inner), extra=sets)
-    text = file_text([tree], "binary sigmoid:1", n_features=inner)
-    with pytest.raises(tp.UnsupportedModel, match=r"tree 0 has splits on categories .* more than 50 nodes"):
-        load(text)
+    model = load(file_text([tree], "binary sigmoid:1", n_features=inner))
+    assert model.n_nodes == 2 * inner + 1
 
 
 # ---- damaged files ----------------------------------------------------------------------------------------

@@ -39,7 +39,10 @@ MODEL = DecisionTreeClassifier().fit(FRAME, [0, 1, 0, 1])
         ([[np.inf, 0.0]], "row 0, column 'age': inf is outside"),
         (FRAME[["income", "age"]], r"not in the model's order; use X\[\['age', 'income'\]\]"),
         (FRAME.rename(columns={"age": "Age"}), "X has no column 'age'"),
-        (FRAME.assign(age=pd.Categorical(["a", "b", "a", "b"])), "column 'age' is categorical; pass its numeric codes"),
+        (
+            FRAME.assign(age=pd.Categorical(["a", "b", "a", "b"])),
+            "column 'age' is categorical, but the model takes numbers there",
+        ),
         (FRAME.assign(extra=1.0), "X has a column 'extra' that the model was not trained with"),
     ],
 )

@@ -6,6 +6,9 @@ array or a tuple of arrays is passed on or unpacked, and in a small kernel that 
 `tiny` is a borrowing kernel that becomes part of its caller. So does `merged`, before types are known: for kernels that
 make arrays.
 
+An entry returns no named tuple: to make one, numba has Python find its class, and if a signal arrives there (Ctrl-C),
+numba takes the missing class for one and crashes. Plain tuples, numbers and arrays are safe.
+
 A record (`array[i]` of a structured dtype) is a bare pointer, and does not keep its array alive. Take records of arrays
 that are arguments, or that are used again later; never `np.zeros(1, TYPE)[0]`.
 

@@ -14,7 +14,9 @@ LEAF = -1
 NODE = np.dtype(
     [
         ("feature", "i4"),  # LEAF for a leaf
-        ("cut", "i4"),  # left iff `cell <= cut`
+        ("cut", "i4"),  # cells up to it go left
+        ("more", "i4"),
+        ("end", "i4"),  # its further cuts are those of the model's `more` in [more, end); the side changes at each
         ("left", "i4"),
         ("right", "i4"),
         ("leaf", "i4"),  # row of its scores, for a leaf
@@ -28,12 +30,15 @@ NODE = np.dtype(
 class Model(NamedTuple):
     """An ensemble on cells: `nodes` (n_nodes,) are NODE records, `roots` (n_trees,) where the trees begin.
 
+    `more` are further cuts of tests whose left side is not a single range, rising for each test.
+
     `value` (n_leaves, n_classes) are leaf scores in whole units and `offset` (n_classes,) what is added to them;
     of two classes whose sums differ by more than `slack` the one with the larger sum wins, and within it the exact
     scores must be asked. Leaves with the same exact scores have the same `kind`; `depth` is that of the deepest tree.
     """
 
     nodes: Any
+    more: Any
     roots: Any
     value: Any
     offset: Any
@@ -79,21 +84,70 @@ class Exact(NamedTuple):
     steepness: Any
 
 
-# What a test is, and the only place that says so: a set of cells that go left. Today it is always those up to a cut.
+# What a test is, and the only place that says so: the cells up to its first cut go left, and the side changes at every
+# further one. Most tests have one cut; those on categories, and some on numbers, have more.
 
 LAST_CELL = np.int64(2**31 - 1)
+FIRST_CELL = np.int64(0)
 
 
 @tiny
-def goes_left(node, cell):
+def is_simple(node):
+    """Whether a test has one cut only."""
+    return node.more == node.end
+
+
+@borrowing
+def _sides_changed(model, node, cell):
+    """How many cuts of a test with several are below a cell above the first: they are searched by halving."""
+    low, high = np.int64(node.more), np.int64(node.end)
+    while low < high:
+        middle = (low + high) >> 1
+        if model.more[middle] < cell:
+            low = middle + 1
+        else:
+            high = middle
+    return low - np.int64(node.more) + 1
+
+
+@tiny
+def goes_left(model, node, cell):
     """Whether a test sends a cell (NaN: -1) to the left."""
-    return node.nan_left if cell < 0 else cell <= node.cut
+    if cell < 0:
+        return node.nan_left
+    if cell <= node.cut:
+        return True
+    return node.more < node.end and (_sides_changed(model, node, cell) & 1) == 0
 
 
 @tiny
-def same_until(node, cell):
+def same_until(model, node, cell):
     """The last cell of those from `cell` on that all go the same way as it does."""
-    return np.int64(node.cut) if cell <= node.cut else LAST_CELL
+    if cell <= node.cut:
+        return np.int64(node.cut)
+    if node.more == node.end:
+        return LAST_CELL
+    at = node.more + _sides_changed(model, node, cell) - 1
+    return np.int64(model.more[at]) if at < node.end else LAST_CELL
+
+
+@tiny
+def same_since(model, node, cell):
+    """The first cell of those up to `cell` that all go the same way as it does."""
+    if cell <= node.cut:
+        return FIRST_CELL
+    at = node.more - 1
+    if node.more < node.end:
+        at += _sides_changed(model, node, cell) - 1
+    return np.int64(node.cut if at < node.more else model.more[at]) + 1
+
+
+@tiny
+def span_of_side(model, node, low, high, left):
+    """The first and the last cell of [low, high] on one side of a test that has cells on both sides there."""
+    first = low if goes_left(model, node, low) == left else same_until(model, node, low) + 1
+    last = high if goes_left(model, node, high) == left else same_since(model, node, high) - 1
+    return np.int64(first), np.int64(last)
 
 
 @borrowing
@@ -101,7 +155,7 @@ def leaf_of_cells(model, root, cells):
     """The leaf of a tree that cells lead to."""
     node = model.nodes[root]
     while node.feature != LEAF:
-        node = model.nodes[node.left if goes_left(node, cells[node.feature]) else node.right]
+        node = model.nodes[node.left if goes_left(model, node, cells[node.feature]) else node.right]
     return node.leaf
 
 

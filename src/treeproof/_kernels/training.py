@@ -250,7 +250,7 @@ def scan_feature(first, last, node, min_leaf, to_beat, best_scores, scores):
 
 @entry
 def best_split(features, reach, node, terms, to_beat, best_scores):
-    """The Split of least loss under attack that is below `to_beat`; feature -1 if none is.
+    """The fields of the Split of least loss under attack that is below `to_beat`; feature -1 if none is.
 
     `reach` (n_features, n); features are tried in the order of `features`, at least `max_features` of them and on until
     one gains. `best_scores` (2, heads) gets the scores of the two sides.
@@ -267,7 +267,7 @@ def best_split(features, reach, node, terms, to_beat, best_scores):
         loss, from_low, to_high = scan_feature(first, last, node, terms.min_leaf, to_beat, best_scores, scores)
         if loss < to_beat:
             to_beat, found, low, high = loss, f, from_low, to_high
-    return Split(found, between(low, high) if found >= 0 else 0.0, to_beat)
+    return found, between(low, high) if found >= 0 else 0.0, to_beat
 
 
 @inner

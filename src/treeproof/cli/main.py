@@ -86,6 +86,9 @@ def _run(arguments: list[str] | None) -> int:
     except MemoryError as error:
         return _refused(f"there is not enough memory{f': {error}' if str(error) else ''}")
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it came while Python made a class
+            _complain("interrupted")
+            return stop.exit_code
         if isinstance(error, OSError) and error.filename is None:  # click's own printing
             screen.lose(error)
             return 2

@@ -346,7 +346,7 @@ def _thresholds(borders: npt.ArrayLike) -> FloatArray:
     return float32_at_most_threshold(np.minimum(narrow, np.float32(LARGEST_FLOAT32)))
 
 
-def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, npt.NDArray[Any]]:
+def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, Any]:
     """A complete binary tree that tests one split per level, last split first, so that leaves keep their order."""
     fields_of(tree, "a tree", (), _FIELDS["a tree"])
     splits = [_split(split, features) for split in tree["splits"] or ()]
@@ -377,7 +377,7 @@ def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int)
     }
 
 
-def _plain_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, npt.NDArray[Any]]:
+def _plain_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, Any]:
     """A tree of Lossguide or Depthwise growth: nested nodes, numbered here in the order they are met."""
     nodes = [tree]
     feature, border, left, scores = [], [], [], []

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, ordinal
 
@@ -192,17 +192,16 @@ def _add_tree(builder: EnsembleBuilder, tree: Section, number: int, group: int, 
     scores = np.zeros((n_inner + n_leaves, n_scores))
     scores[n_inner:, group] = values
     none = np.full(n_leaves, LEAF)
-    arrays = TreeArrays(
-        np.concatenate((split, none)),
-        np.concatenate((threshold, np.zeros(n_leaves))),
+    builder.add_tree(
+        feature=np.concatenate((split, none)),
+        threshold=np.concatenate((threshold, np.zeros(n_leaves))),
         # Inner nodes come first; a negative child -1 - i is leaf i.
-        np.concatenate((np.where(left < 0, n_inner - 1 - left, left), none)),
-        np.concatenate((np.where(right < 0, n_inner - 1 - right, right), none)),
-        np.concatenate((nan_left, np.zeros(n_leaves, dtype=bool))),
-        scores,
+        left=np.concatenate((np.where(left < 0, n_inner - 1 - left, left), none)),
+        right=np.concatenate((np.where(right < 0, n_inner - 1 - right, right), none)),
+        nan_left=np.concatenate((nan_left, np.zeros(n_leaves, dtype=bool))),
+        scores=scores,
+        pieces=special,
     )
-    what = "splits on categories or on zeros that count as missing"
-    builder.add_tree(**rewritten(arrays, special, number=number, what=what)._asdict())
 
 
 def _check_lines(tree: Section, n_leaves: int, where: str) -> None:
@@ -239,16 +238,12 @@ def _splits(
     sets = _category_sets(tree, kind, where)
     special: dict[int, Pieces] = {}
     for node in np.flatnonzero((kind & _CATEGORICAL != 0) | (missing == _MISSING_ZERO)).tolist():
+        threshold[node] = 0.0 if kind[node] & _CATEGORICAL else threshold[node]
         if kind[node] & _CATEGORICAL:
-            pieces = _category_pieces(sets, float(raw[node]), where)
+            special[node] = _category_pieces(sets, float(raw[node]), where)
             nan_left[node] = False
         else:
-            pieces = _zero_pieces(float(threshold[node]), bool(default_left[node]))
-        if pieces.threshold is None:
-            threshold[node] = 0.0
-            special[node] = pieces
-        else:
-            threshold[node] = pieces.threshold
+            special[node] = _zero_pieces(float(threshold[node]), bool(default_left[node]))
     return threshold, nan_left, special
 
 

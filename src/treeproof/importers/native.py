@@ -1,4 +1,4 @@
-"""treeproof's own JSON format, version 1, described in docs/format.md; it round-trips exactly."""
+"""treeproof's own JSON format, version 2, described in docs/format.md; it round-trips exactly."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from treeproof.files import as_path, parse_json, write_whole
 from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers.registry import Voting, as_ensemble
 from treeproof.model.builder import EnsembleBuilder, check_text
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 
 FORMAT = "treeproof-ensemble"
-VERSION = 1
+VERSION = 2
+_VERSIONS = (1, VERSION)
 
 _TOP = (
     "format",
@@ -36,9 +39,10 @@ _TOP = (
     "base",
     "trees",
 )
-_OPTIONAL = ("blanks_underscored",)
+_OPTIONAL = ("blanks_underscored", "no_missing", "categories", "takes_frames")
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
+_CATEGORY = ("feature", "values", "coded", "unseen", "dtype")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
 
 
@@ -78,6 +82,7 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
         "n_features": ensemble.n_features,
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
         **spelling,
+        **_columns_content(ensemble),
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES[kind],
         "handles_missing": ensemble.handles_missing,
@@ -96,6 +101,34 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
     }
 
 
+def _columns_content(ensemble: Ensemble) -> dict[str, Any]:
+    """What is said of columns that are not plain numbers."""
+    content: dict[str, Any] = {}
+    if ensemble.no_missing:
+        content["no_missing"] = list(ensemble.no_missing)
+    if ensemble.categories:
+        content["categories"] = [
+            {
+                "feature": f,
+                "values": [_plain_value(value, f) for value in category.values],
+                "coded": category.coded,
+                "unseen": category.unseen,
+                "dtype": category.dtype,
+            }
+            for f, category in ensemble.categories
+        ]
+    if ensemble.takes_frames:
+        content["takes_frames"] = True
+    return content
+
+
+def _plain_value(value: Any, feature: int) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (str, bool, int, float)):
+        raise InvalidInput(f"feature {feature} has the category {value!r}, a {type(value).__name__}, which JSON lacks")
+    return plain
+
+
 def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
     feature = ensemble.feature[start:stop]
     inner = feature >= 0
@@ -106,7 +139,16 @@ def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
         "right": np.where(inner, ensemble.right[start:stop] - start, -1).tolist(),
         "nan_left": ensemble.nan_left[start:stop].tolist(),
         "scores": ensemble.leaf_scores[ensemble.leaf[start:stop][~inner]].astype(np.float64).tolist(),
+        **_more_content(ensemble, start, stop),
     }
+
+
+def _more_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
+    """The further cuts of tests that have some, as [node, [cut, …]]."""
+    nodes = start + np.flatnonzero(np.diff(ensemble.more_start[start : stop + 1]))
+    ends = ensemble.more_start
+    more = [[int(node) - start, ensemble.more[ends[node] : ends[node + 1]].tolist()] for node in nodes]
+    return {"more": more} if more else {}
 
 
 def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
@@ -116,8 +158,8 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     content = parse_json(data)
     if content.get("format") != FORMAT:
         raise InvalidInput(f"its format is {content.get('format')!r}, expected {FORMAT!r}")
-    if type(content.get("version")) is not int or content["version"] != VERSION:
-        raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads version {VERSION}")
+    if type(content.get("version")) is not int or content["version"] not in _VERSIONS:
+        raise InvalidInput(f"its version is {content.get('version')!r}; this treeproof reads versions 1 and {VERSION}")
     fields_of(content, "the model", _TOP, _OPTIONAL)
     builder = EnsembleBuilder(
         n_features=content["n_features"],
@@ -127,10 +169,13 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         feature_names=_names(content["feature_names"]),
         handles_missing=_flag(content["handles_missing"], "handles_missing"),
         value_range=(numbers_of(content["value_low"], "value_low"), numbers_of(content["value_high"], "value_high")),
+        no_missing=numbers_of(content.get("no_missing", []), "no_missing"),
+        categories=_categories(content.get("categories", [])),
+        takes_frames=_flag(content.get("takes_frames", False), "takes_frames"),
         origin=_text(content["origin"], "origin"),
     )
     for number, tree in enumerate(content["trees"]):
-        fields_of(tree, f"tree {number}", _TREE)
+        fields_of(tree, f"tree {number}", _TREE, ("more",))
         for name in ("feature", "threshold", "left", "right"):
             numbers_of(tree[name], f"tree {number}: {name}")
         builder.add_tree(
@@ -140,9 +185,43 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
             right=tree["right"],
             nan_left=[_flag(value, f"tree {number}: nan_left") for value in tree["nan_left"]],
             scores=_scores_per_node(tree, builder.n_scores, number),
+            pieces=_pieces(tree, number),
         )
     spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
     return replace(builder.build(), blanks_underscored=spelling)
+
+
+def _categories(content: Any) -> dict[int, Category]:
+    categories = {}
+    for each in content:
+        fields_of(each, "a category", _CATEGORY)
+        f = each["feature"]
+        if type(f) is not int or f in categories:
+            raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
+        for value in each["values"]:
+            if not isinstance(value, (str, bool, int, float)):
+                raise InvalidInput(
+                    f"feature {f} has the category {value!r}; values are text, numbers or true and false"
+                )
+        categories[f] = Category(
+            tuple(each["values"]),
+            _flag(each["coded"], "coded"),
+            _flag(each["unseen"], "unseen"),
+            _text(each["dtype"], "dtype"),
+        )
+    return categories
+
+
+def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:
+    """The tests with more than one cut."""
+    pieces = {}
+    for node, further in tree.get("more", []):
+        where = f"tree {number}, node {node!r}"
+        if type(node) is not int or not 0 <= node < len(tree["feature"]) or tree["feature"][node] < 0:
+            raise InvalidInput(f"{where} has further cuts, but is no test of the tree")
+        cuts = (float(tree["threshold"][node]), *(float(cut) for cut in numbers_of(further, f"{where}: further cuts")))
+        pieces[node] = Pieces(cuts, tuple(i % 2 == 0 for i in range(len(cuts) + 1)))
+    return pieces
 
 
 def _text(value: Any, where: str) -> str:

@@ -367,7 +367,7 @@ def _positions(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64], what: 
     return order[place]
 
 
-def _tree(nodes: _Nodes, run: slice, taken: Input) -> dict[str, npt.NDArray[Any]]:
+def _tree(nodes: _Nodes, run: slice, taken: Input) -> dict[str, Any]:
     """One tree in the builder's terms: left iff `x <= e`, whichever of the four comparisons the node makes."""
     modes = nodes.mode[run]
     inner = np.array([mode != b"LEAF" for mode in modes])

@@ -19,7 +19,7 @@ import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from treeproof.files import parse_json
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 from treeproof.importers._xgboost_fields import (
     CATEGORY_FIELDS,
     Float32Array,
@@ -46,8 +45,9 @@ from treeproof.importers._xgboost_fields import (
 )
 from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
-from treeproof.numbers.doubles import LARGEST_FLOAT32
+from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
 
 _DELETED = 2**31 - 1  # with default_left, the split index of a node that pruning took out but left in the arrays
 _NO_PARENT = 2**31 - 1
@@ -330,6 +330,17 @@ def _dart_scale(weight: np.float32, base: np.float32, *, in_place: bool) -> Call
     return lambda leaves: leaves * weight
 
 
+class TreeArrays(NamedTuple):
+    """One tree, one entry per node, as a builder takes it."""
+
+    feature: npt.NDArray[np.int64]
+    threshold: FloatArray
+    left: npt.NDArray[np.int64]
+    right: npt.NDArray[np.int64]
+    nan_left: npt.NDArray[np.bool_]
+    scores: npt.NDArray[Any]
+
+
 def _add_tree(
     builder: EnsembleBuilder,
     tree: dict[str, Any],
@@ -367,8 +378,7 @@ def _add_tree(
     )
     deleted = (split == _DELETED) & nan_left
     arrays, special = _without_deleted(arrays, deleted, special, param, where)
-    arrays = rewritten(arrays, special, number=number, what="splits on categories")
-    builder.add_tree(**arrays._asdict())
+    builder.add_tree(**arrays._asdict(), pieces=special)
     _check_parents(parents, left, right, inner & ~deleted, where)
 
 

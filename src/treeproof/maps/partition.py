@@ -66,12 +66,13 @@ def cut_up(problem: Problem, task: Task) -> Piece:
     """Cuts one box of fine cells; runs in whichever worker joblib chose."""
     from treeproof._kernels.maps.boxed import boxed_model, scan_trees
     from treeproof._kernels.maps.partition import cut_box
+    from treeproof._kernels.maps.tables import Boxed
 
     _, box, points, limit, limits = task
     model, _ = problem.ensemble.compiled
     reach, marks = problem.reach(box), np.empty(problem.ensemble.n_nodes, dtype=MARK)
     scan_trees(model, problem.leaf_groups, reach, marks)
-    fits, boxed = boxed_model(model, problem.space, reach, marks)
+    fits, tables = boxed_model(model, problem.space, reach, marks)
     if fits:
         stop, until = np.zeros(1, dtype=np.int64), time.monotonic() + TASK_SECONDS
 
@@ -80,7 +81,7 @@ def cut_up(problem: Problem, task: Task) -> Piece:
 
         look()
         (nodes, rest, rest_box), visited = watched(
-            lambda: cut_box(problem.space, boxed, box, points, limit, stop), limits, look
+            lambda: cut_box(problem.space, Boxed(*tables), box, points, limit, stop), limits, look
         )
     else:
         nodes, rest, rest_box = _cut_wide(problem, box, points, marks["group"])

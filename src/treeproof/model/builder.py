@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST
 
@@ -39,6 +42,9 @@ class EnsembleBuilder:
         handles_missing: bool = False,
         value_limit: float = LARGEST,
         value_range: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        no_missing: Sequence[int] = (),
+        categories: Mapping[int, Category] | None = None,
+        takes_frames: bool = False,
         origin: str = "treeproof",
         source: Any = None,
     ) -> None:
@@ -63,9 +69,13 @@ class EnsembleBuilder:
         self._names = _check_names(feature_names, self._n_features)
         self._handles_missing = bool(handles_missing)
         self._range = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
+        self._no_missing = self._check_features(no_missing, "must not be missing")
+        self._categories = self._check_categories(categories or {})
+        self._takes_frames = bool(takes_frames)
         self._origin = origin
         self._source = source
         self._trees: list[dict[str, npt.NDArray[Any]]] = []
+        self._more: list[dict[int, tuple[float, ...]]] = []
 
     def add_tree(
         self,
@@ -76,11 +86,13 @@ class EnsembleBuilder:
         right: npt.ArrayLike,
         scores: npt.ArrayLike,
         nan_left: npt.ArrayLike | None = None,
+        pieces: Mapping[int, Pieces] | None = None,
     ) -> None:
         """Adds the tree whose root is node 0; a node with a negative feature is a leaf.
 
         `threshold` holds effective thresholds (left iff `x <= threshold`). `scores` has one row per node,
         (n_nodes, n_scores), or one number per node where a single score decides; rows of inner nodes are ignored.
+        Nodes whose test is more than a threshold have `pieces` instead.
         """
         number = len(self._trees)
         tree = {
@@ -90,13 +102,15 @@ class EnsembleBuilder:
             "right": _as_numbers(right, np.int64, f"tree {number}: right"),
         }
         n = len(tree["feature"])
-        tree["nan_left"] = np.zeros(n, dtype=bool) if nan_left is None else np.asarray(nan_left, dtype=bool)
+        tree["nan_left"] = np.zeros(n, dtype=bool) if nan_left is None else np.array(nan_left, dtype=bool)
         values = _as_numbers(scores, np.float64, f"tree {number}: scores", ndim=None)
         tree["scores"] = values.reshape(-1, 1) if values.ndim == 1 and self.n_scores == 1 else values
         _check_lengths(tree, n, number)
+        more = _settle_pieces(tree, pieces or {}, number)
         self._check_nodes(tree, number)
         order = _breadth_first(tree, number)
         self._trees.append(_renumbered(tree, order))
+        self._more.append({place: more[node] for place, node in enumerate(order.tolist()) if node in more})
 
     def build(self) -> Ensemble:
         """The ensemble of all trees added so far."""
@@ -114,12 +128,19 @@ class EnsembleBuilder:
         scores = np.concatenate([tree["scores"] for tree in self._trees])[~inner]
         # + 0.0 turns -0.0 into 0.0: they compare equal, and one spelling gives one cell.
         threshold = np.where(inner, np.concatenate([tree["threshold"] for tree in self._trees]), 0.0) + 0.0
+        cuts = {
+            int(root) + node: own for root, more in zip(roots, self._more, strict=True) for node, own in more.items()
+        }
+        n_more = np.zeros(len(feature) + 1, dtype=np.int64)
+        n_more[[node + 1 for node in cuts]] = [len(own) for own in cuts.values()]
         return Ensemble(
             feature=_frozen(feature, np.int32),
             threshold=_frozen(threshold, np.float64),
             left=_frozen(left, np.int32),
             right=_frozen(np.where(inner, left + 1, LEAF), np.int32),
             nan_left=_frozen(np.concatenate([tree["nan_left"] for tree in self._trees]) & inner, np.bool_),
+            more_start=_frozen(np.cumsum(n_more), np.int32),
+            more=_frozen(np.array([cut for own in cuts.values() for cut in own]) + 0.0, np.float64),
             leaf=_frozen(leaf, np.int32),
             roots=_frozen(roots, np.int32),
             leaf_scores=_frozen(scores, self._dtype),
@@ -131,6 +152,9 @@ class EnsembleBuilder:
             handles_missing=self._handles_missing,
             value_low=_frozen(self._range[0], np.float64),
             value_high=_frozen(self._range[1], np.float64),
+            no_missing=self._no_missing,
+            categories=self._categories,
+            takes_frames=self._takes_frames,
             origin=self._origin,
             source=self._source,
         )
@@ -147,6 +171,23 @@ class EnsembleBuilder:
             f = int(np.argmin(low < high))
             raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
         return np.array([low, high])
+
+    def _check_features(self, given: Sequence[Any], what: str) -> tuple[int, ...]:
+        for f in given:
+            if isinstance(f, bool) or not isinstance(f, (int, np.integer)) or not 0 <= f < self._n_features:
+                raise InvalidInput(f"feature {f!r} {what}, but the model has features 0 to {self._n_features - 1}")
+        return tuple(sorted({int(f) for f in given}))
+
+    def _check_categories(self, given: Mapping[int, Category]) -> tuple[tuple[int, Category], ...]:
+        self._check_features(list(given), "is a category")
+        for f, category in given.items():
+            if len(set(category.values)) != len(category.values):
+                raise InvalidInput(f"feature {f} has a value twice: {category.values!r}")
+            for value in category.values:
+                check_text(value, f"a value of feature {f}")
+            if category.coded:
+                self._range[0][f], self._range[1][f] = 0.0, float(category.n_codes - 1)
+        return tuple(sorted(given.items()))
 
     def _check_base(self, base: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
         values = np.zeros(self.n_scores) if base is None else _as_numbers(base, np.float64, "base scores", ndim=None)
@@ -259,6 +300,25 @@ def _check_lengths(tree: dict[str, npt.NDArray[Any]], n: int, number: int) -> No
             raise InvalidInput(f"tree {number}: {name} has {len(values)} entries, feature has {n}; give one per node")
     if tree["scores"].ndim != 2:
         raise InvalidInput(f"tree {number}: scores must be (n_nodes, n_scores), got shape {tree['scores'].shape}")
+
+
+def _settle_pieces(
+    tree: dict[str, npt.NDArray[Any]], pieces: Mapping[int, Pieces], number: int
+) -> dict[int, tuple[float, ...]]:
+    """Puts the first cut of every test in pieces into the tree, whose lowest doubles go left; returns further cuts."""
+    more = {}
+    for node, test in pieces.items():
+        if not all(low < high < np.inf for low, high in pairwise((-np.inf, *test.cuts))):
+            raise InvalidInput(
+                f"tree {number}, node {node}: the cuts {test.cuts} are not finite numbers in rising order"
+            )
+        if not test.lefts[0]:
+            tree["left"][node], tree["right"][node] = tree["right"][node], tree["left"][node]
+            tree["nan_left"][node] = not tree["nan_left"][node]
+        tree["threshold"][node] = test.cuts[0] if test.cuts else LARGEST
+        if len(test.cuts) > 1:
+            more[node] = test.cuts[1:]
+    return more
 
 
 def _breadth_first(tree: dict[str, npt.NDArray[Any]], number: int) -> npt.NDArray[np.int64]:

@@ -23,10 +23,13 @@ def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
         nodes[name] = getattr(ensemble, name)
     nodes["cut"] = -1
     nodes["cut"][inner] = ensemble.grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner])
+    nodes["more"], nodes["end"] = ensemble.more_start[:-1], ensemble.more_start[1:]
+    more = ensemble.grid.cell_of_cut(ensemble.feature[ensemble.more_node], ensemble.more)
     value, offset, slack = whole_units(ensemble)
     rule = ensemble.rule
     model = Model(
         nodes,
+        more,
         ensemble.roots,
         value,
         offset,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.model.columns import Category, Column, as_doubles, as_frame, coded_column, in_own_values
 from treeproof.model.grid import Grid
 from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
@@ -24,7 +25,10 @@ _IN_TURN = threading.RLock()
 
 
 class _WalkArrays(NamedTuple):
-    """The node arrays in the form that kernels walk: a leaf is its own left child, with threshold +inf."""
+    """The node arrays in the form that kernels walk: a leaf is its own left child, with threshold +inf.
+
+    `more_start` is empty where every test is a threshold.
+    """
 
     feature: npt.NDArray[np.uint32]
     threshold: FloatArray
@@ -33,14 +37,17 @@ class _WalkArrays(NamedTuple):
     leaf: npt.NDArray[np.uint32]
     roots: npt.NDArray[np.uint32]
     depths: npt.NDArray[np.int32]
+    more_start: npt.NDArray[np.int32]
+    more: FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
     """An additive tree ensemble that predicts bit for bit what its source model predicts.
 
-    At node i a row goes left iff `x[feature[i]] <= threshold[i]` (a NaN iff `nan_left[i]`). Leaves have
-    `feature == -1`; their scores are `leaf_scores[leaf[i]]`. A right child directly follows its left sibling.
+    At node i a row goes left iff `x[feature[i]] <= threshold[i]` (a NaN iff `nan_left[i]`). Some tests have more cuts,
+    `more[more_start[i]:more_start[i + 1]]`, above the threshold and rising; the side changes at each of them. Leaves
+    have `feature == -1`; their scores are `leaf_scores[leaf[i]]`. A right child directly follows its left sibling.
     Made by `from_model`, `load_model` or `importers.EnsembleBuilder`, which check all of this.
     """
 
@@ -49,6 +56,8 @@ class Ensemble:
     left: npt.NDArray[np.int32]
     right: npt.NDArray[np.int32]
     nan_left: npt.NDArray[np.bool_]
+    more_start: npt.NDArray[np.int32]
+    more: FloatArray
     leaf: npt.NDArray[np.int32]
     roots: npt.NDArray[np.int32]
     leaf_scores: npt.NDArray[Any]
@@ -63,6 +72,12 @@ class Ensemble:
     blanks_underscored: bool = False
     """Whether the library put an underscore for each space in the names of columns."""
     handles_missing: bool = False
+    no_missing: tuple[int, ...] = ()
+    """Features that must not be missing, in a model that handles missing values elsewhere."""
+    categories: tuple[tuple[int, Category], ...] = ()
+    """The features that are categories."""
+    takes_frames: bool = False
+    """Whether the source model predicts for data frames only."""
     origin: str = "treeproof"
     """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
@@ -116,7 +131,25 @@ class Ensemble:
     def grid(self) -> Grid:
         """The integer cells that this model's thresholds cut each feature into."""
         inner = self.feature >= 0
-        return Grid.from_thresholds(self.feature[inner], self.threshold[inner], self.n_features)
+        return Grid.from_thresholds(
+            np.concatenate((self.feature[inner], self.feature[self.more_node])),
+            np.concatenate((self.threshold[inner], self.more)),
+            self.n_features,
+        )
+
+    @property
+    def more_node(self) -> npt.NDArray[np.int64]:
+        """The node of each of `more`."""
+        return np.repeat(np.arange(self.n_nodes), np.diff(self.more_start))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the rows that the model takes: numbers, and categories with the values that it knows."""
+        names: Sequence[str | int] = self.feature_names or range(self.n_features)
+        values = {f: category.values for f, category in self.categories}
+        return tuple(
+            Column(name, "category" if f in values else "number", values.get(f, ())) for f, name in enumerate(names)
+        )
 
     @cached_property
     def _walk(self) -> _WalkArrays:
@@ -129,6 +162,8 @@ class Ensemble:
             np.where(inner, 0, self.leaf).astype(np.uint32),
             self.roots.astype(np.uint32),
             self.depths,
+            self.more_start.copy() if len(self.more) else np.zeros(0, dtype=np.int32),
+            self.more.copy(),
         )
 
     @cached_property
@@ -158,7 +193,13 @@ class Ensemble:
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             # Checks of rows and scalers may overflow on the largest numbers that the model accepts.
             warnings.filterwarnings("ignore", category=RuntimeWarning, message="(overflow|invalid value) encountered")
-            return np.asarray(self.source.predict(X)).reshape(-1)
+            return np.asarray(self.source.predict(self.as_given(X))).reshape(-1)
+
+    def as_given(self, rows: FloatArray) -> Any:
+        """Rows in the form that the source model takes, with the user's own values: a data frame or an array."""
+        if self.takes_frames:
+            return as_frame(rows, self.feature_names or range(self.n_features), self.categories)
+        return in_own_values(rows, self.categories)
 
     def without_source(self) -> Ensemble:
         """The same model without the library's own object, to keep or to send elsewhere."""
@@ -219,10 +260,13 @@ class Ensemble:
         return self.classes[self.predict_index(X)]
 
     def check_rows(self, X: npt.ArrayLike) -> FloatArray:
-        """X as a C-ordered (n, n_features) array of doubles, or InvalidInput naming row and column."""
+        """X as a C-ordered (n, n_features) array of doubles, or InvalidInput naming row and column.
+
+        In an array of numbers, categories are codes already; see `treeproof.model.columns`.
+        """
         self._check_frame(X)
         try:
-            given = np.asarray(X)
+            given = np.asarray(self._coded(X))
             if given.dtype.kind == "c":
                 raise TypeError("complex numbers have no order")
             rows = np.ascontiguousarray(given, dtype=np.float64)
@@ -244,9 +288,31 @@ class Ensemble:
             return
         if self.feature_names is not None:
             self._check_columns([str(name) for name in names])
-        for name, dtype in zip(names, getattr(X, "dtypes", ()), strict=False):
-            if str(dtype) == "category":
-                raise InvalidInput(f"column {name!r} is categorical; pass its numeric codes")
+        if len(names) != self.n_features:
+            raise InvalidInput(f"X has {len(names)} columns, but the model takes {self.n_features}")
+        known = dict(self.categories)
+        for f, (name, dtype) in enumerate(zip(names, getattr(X, "dtypes", ()), strict=False)):
+            if str(dtype) == "category" and f not in known:
+                raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there")
+
+    def _coded(self, X: Any) -> Any:
+        """X as numbers, if it holds values of categories."""
+        is_frame = hasattr(X, "columns")
+        if not self.categories or (not is_frame and getattr(X, "dtype", np.dtype(object)).kind in "fiub"):
+            return X
+        if not is_frame:
+            X = np.asarray(X, dtype=object)
+            if X.ndim != 2 or X.shape[1] != self.n_features:
+                return X
+        known = dict(self.categories)
+        rows = np.empty((len(X), self.n_features))
+        for f, name in enumerate(X.columns if is_frame else range(self.n_features)):
+            column = (X.iloc[:, f] if hasattr(X, "iloc") else X[name]) if is_frame else X[:, f]
+            if f in known:
+                rows[:, f] = coded_column(column, known[f], self.feature_name(f))
+            else:
+                rows[:, f] = as_doubles(column, self.feature_name(f))
+        return rows
 
     def _check_columns(self, columns: list[str]) -> None:
         expected = list(self.feature_names or ())
@@ -270,7 +336,11 @@ class Ensemble:
                 f"row {row}, column {self.feature_name(column)}: {rows[row, column]} is outside the range that the "
                 f"model accepts, {self.value_low[column]:.6g} to {self.value_high[column]:.6g}"
             )
-        if not self.handles_missing:
+        if self.handles_missing:
+            kept = np.ones(self.n_features, dtype=bool)
+            kept[list(self.no_missing)] = False
+            nan &= ~kept
+        if nan.any():
             row, column = (int(i) for i in np.argwhere(nan)[0])
             raise InvalidInput(
                 f"row {row}, column {self.feature_name(column)} is NaN, but the model does not accept missing values; "
@@ -325,22 +395,7 @@ class Ensemble:
         walk = self._walk
         out = np.empty((len(rows), self.n_scores), dtype=self.leaf_scores.dtype)
         has_nan = bool(self.handles_missing and np.isnan(rows).any())
-        score_rows(
-            rows,
-            walk.feature,
-            walk.threshold,
-            walk.left,
-            walk.nan_left,
-            walk.leaf,
-            walk.roots,
-            walk.depths,
-            self.leaf_scores,
-            self.base,
-            self.rule.base_last,
-            self.rule.divisor,
-            has_nan,
-            out,
-        )
+        score_rows(rows, walk, self.leaf_scores, self.base, self.rule.base_last, self.rule.divisor, has_nan, out)
         return out
 
     def __repr__(self) -> str:

@@ -33,6 +33,12 @@ def fingerprint_of(ensemble: Ensemble) -> bytes:
         int(rule.decision), rule.precision, float(rule.divisor), rule.base_last, float(rule.cut), float(rule.steepness),
         ensemble.classes.tolist(), ensemble.n_features, ensemble.handles_missing,
     )  # fmt: skip
+    if ensemble.categories:
+        digest.update(repr([(f, each.values, each.coded, each.unseen) for f, each in ensemble.categories]).encode())
+    if ensemble.no_missing:
+        digest.update(repr(ensemble.no_missing).encode())
+    if len(ensemble.more):
+        arrays += [ensemble.more_start.astype("<i4"), ensemble.more.astype("<f8")]
     digest.update(repr(words).encode())
     for array in arrays:
         digest.update(repr(array.shape).encode())

@@ -189,14 +189,14 @@ class Grower:
 
     def _split(self, candidate: _Candidate) -> list[_Candidate]:
         """The two children of a node, or none where it stays a leaf."""
-        from treeproof._kernels.training import Node, best_split, partition
+        from treeproof._kernels.training import Node, Split, best_split, partition
 
         data, node, number = self.data, candidate.node, candidate.number
         scores = np.empty((2, data.target.shape[1]))
         split = None
         if self._may_split(candidate):
             to_beat = candidate.loss - MIN_GAIN * float(self.weight[node.arrivals["row"]].sum())
-            split = best_split(self._features(), data.reach, node, self.terms, to_beat, scores)
+            split = Split(*best_split(self._features(), data.reach, node, self.terms, to_beat, scores))
         if split is None or split.feature < 0:
             self.leaf_losses.append(candidate.loss)
             return []

@@ -93,7 +93,7 @@ def _mark(whole, left, right):
 
 @entry
 def boxed_model(model, space, reach, marks):
-    """(whether each open tree fits a word, what marked trees leave open on the coarse cells `reach`).
+    """(whether each open tree fits a word; the fields of a Boxed: what marked trees leave open on the coarse cells).
 
     Where some tree does not fit, its leaves and tests are not filled in.
     """
@@ -136,7 +136,7 @@ def boxed_model(model, space, reach, marks):
             _fill_leaves(trees[i], order[:count], listed.nodes, leads, model.value, marks, boxed)
             _fill_tests(trees[i], rank[:count], listed.splits, space, boxed)
             _fill_masks(trees[i], rank[:count], listed.ranges, reach, boxed)
-    return fits, boxed
+    return fits, (trees, leaves, value, pairs, masks, place, members, uses, tests, settled)
 
 
 @inner

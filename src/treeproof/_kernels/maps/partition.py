@@ -367,7 +367,7 @@ def _cut_on(work, space, boxed, levels, scratch, found, guide, stop):
 
 @entry
 def cut_box(space, boxed, box, points, limit, stop):
-    """Cuts a box (n_features,) into parts, at most `limit` of them visited; returns what it found, and how many it saw.
+    """Cuts a box (n_features,) into parts, at most `limit` of them visited; (the fields of a Found, how many it saw).
 
     With `points` (n, n_features) fine cells, parts that hold some come first, and those that hold none are left over.
     """
@@ -385,5 +385,5 @@ def cut_box(space, boxed, box, points, limit, stop):
         if work[0].n_rest == found.rest.shape[0]:
             found = Found(found.nodes, doubled(found.rest), doubled(found.rest_box))
     n_nodes, n_rest = work[0].n_nodes, work[0].n_rest
-    found = Found(found.nodes[:n_nodes].copy(), found.rest[:n_rest].copy(), found.rest_box[:n_rest].copy())
-    return found, work[0].visited
+    parts = (found.nodes[:n_nodes].copy(), found.rest[:n_rest].copy(), found.rest_box[:n_rest].copy())
+    return parts, work[0].visited

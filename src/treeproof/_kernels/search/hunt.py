@@ -103,13 +103,13 @@ def _note_feature(model, hunt, cells, aim, f, span, own, at):
             node = model.nodes[at]
             cell = np.int64(cells[node.feature])
             if node.feature == f:
-                cell, last = low, same_until(node, low)
+                cell, last = low, same_until(model, node, low)
                 if last < high:
                     rest = hunt.pending[n]
                     rest.node, rest.low, rest.high = at, last + 1, high
                     n += 1
                     high = last
-            at = np.int64(node.left if goes_left(node, cell) else node.right)
+            at = np.int64(node.left if goes_left(model, node, cell) else node.right)
         change = _lead(model, model.nodes[at].leaf, aim) - own
         if change != 0:
             hunt.gain[start + low] += change
@@ -130,7 +130,7 @@ def _note_tree(model, region, hunt, cells, aim, t):
             span = region.ranges[f]
             if span.own >= 0 and span.low < span.high:
                 _note_feature(model, hunt, cells, aim, f, span, own, at)
-        at = np.int64(node.left if goes_left(node, cells[f]) else node.right)
+        at = np.int64(node.left if goes_left(model, node, cells[f]) else node.right)
 
 
 @borrowing

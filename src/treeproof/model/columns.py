@@ -1,0 +1,173 @@
+"""The columns of the rows that a model takes, and rows in the user's own values.
+
+Engines work on doubles only. A category column whose values are text, or anything but numbers that the model compares
+itself, is coded: 0, 1, 2, … for its values in their order, one more for a value that the model never saw in training,
+NaN for a missing one. Where a model compares the numbers of a category column itself, rows hold these numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.numbers.doubles import FloatArray
+
+UNSEEN = "(never seen)"
+"""How a value that the model never saw in training is shown."""
+
+MOST_NAMED = 8
+"""The number of values that a message names."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the rows that a model takes; a nameless one is called by its position."""
+
+    name: str | int
+    kind: Literal["number", "category"]
+    values: tuple[Any, ...] = ()
+    """Those of a category that the model knows."""
+
+
+@dataclass(frozen=True)
+class Category:
+    """The values of a category column that a model knows, and how rows spell them."""
+
+    values: tuple[Any, ...]
+    coded: bool = True
+    """Whether rows hold codes; otherwise the values are numbers, and rows hold these."""
+    unseen: bool = False
+    """Whether the model takes values that it never saw in training."""
+    dtype: str = "object"
+    """Of the column in a data frame that the model takes: "object", "category", "bool" or another name of pandas."""
+
+    @property
+    def n_codes(self) -> int:
+        """The number of codes."""
+        return len(self.values) + self.unseen
+
+    @cached_property
+    def _codes(self) -> dict[Any, int]:
+        return {value: code for code, value in enumerate(self.values)}
+
+    def code_of(self, value: Any) -> float:
+        """What a row holds for a value: NaN for a missing one, -1 for one that the model does not take."""
+        if is_missing(value):
+            return math.nan
+        try:
+            code = self._codes.get(value)
+        except TypeError:  # something that has no hash is nothing that a model was trained on
+            code = None
+        if code is None:
+            return float(len(self.values)) if self.unseen and self.coded else -1.0
+        return float(code) if self.coded else float(value)
+
+    def value_of(self, number: float) -> Any:
+        """The value that a double of a row stands for; None for a missing one."""
+        if math.isnan(number):
+            return None
+        if not self.coded:
+            return number
+        return self.values[int(number)] if number < len(self.values) else UNSEEN
+
+    def known(self) -> FloatArray:
+        """What rows hold for the values that the model knows, in rising order."""
+        return np.arange(len(self.values), dtype=np.float64) if self.coded else np.sort(np.array(self.values, float))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or one of pandas' own kinds of missing."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas' NA, which is neither equal nor different; arrays
+        return type(value).__name__ == "NAType"
+
+
+def coded_column(column: Any, category: Category, name: str) -> FloatArray:
+    """The codes of one column of a table; InvalidInput names the first value that the model does not take."""
+    codes, values = _factorized(column)
+    numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
+    refused = np.flatnonzero(numbers == -1.0) if category.coded else np.zeros(0, np.int64)
+    if len(refused):
+        row = int(refused[0])
+        known = ", ".join(map(repr, category.values[:MOST_NAMED]))
+        more = f" and {len(category.values) - MOST_NAMED} more" if len(category.values) > MOST_NAMED else ""
+        raise InvalidInput(
+            f"row {row}, column {name}: the model does not know the value {values[codes[row]]!r}; "
+            f"it knows {known}{more}"
+        )
+    return numbers
+
+
+def _factorized(column: Any) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """(For each entry the number of its value, -1 for a missing one; the values)."""
+    categories = getattr(getattr(column, "cat", None), "categories", None)
+    if categories is not None and hasattr(column.cat, "codes"):
+        return np.asarray(column.cat.codes, dtype=np.intp), list(categories.tolist())
+    seen: dict[Any, int] = {}
+    given = column.tolist() if hasattr(column, "tolist") else list(column)
+    try:
+        codes = [-1 if is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
+    except TypeError as error:
+        raise InvalidInput(f"a column of categories holds something that is none: {error}") from None
+    return np.array(codes, dtype=np.intp), list(seen)
+
+
+def in_own_values(rows: FloatArray, categories: Sequence[tuple[int, Category]]) -> npt.NDArray[Any]:
+    """Rows (…, n_features) in the user's own values: the same array where nothing is coded, else one of objects."""
+    if not any(category.coded for _, category in categories):
+        return rows
+    own = rows.astype(object)
+    for f, category in categories:
+        if category.coded:
+            flat = [category.value_of(number) for number in rows[..., f].reshape(-1).tolist()]
+            column = np.empty(len(flat), dtype=object)
+            column[:] = flat
+            own[..., f] = column.reshape(rows.shape[:-1])
+    return own
+
+
+def as_frame(rows: FloatArray, names: Sequence[Any], categories: Sequence[tuple[int, Category]]) -> Any:
+    """The pandas data frame with these rows that a model takes: numbers as doubles, categories as they were."""
+    import pandas as pd
+
+    columns: dict[int, Any] = {f: rows[:, f] for f in range(rows.shape[1])}
+    for f, category in categories:
+        values = [category.value_of(number) for number in rows[:, f].tolist()]
+        if category.dtype == "category":
+            # A value never seen is one of the column's own categories, but none that the model knows.
+            own = list(category.values) + ([UNSEEN] if UNSEEN in values else [])
+            columns[f] = pd.Categorical(values, categories=own)
+        elif category.dtype == "bool" and None in values:
+            columns[f] = pd.array(values, dtype="boolean")
+        else:
+            columns[f] = pd.Series(values, dtype=category.dtype)
+    frame = pd.DataFrame(columns)
+    frame.columns = pd.Index(list(names))
+    return frame
+
+
+def as_doubles(column: Any, name: str) -> FloatArray:
+    """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
+    dtype = getattr(column, "dtype", None)
+    try:
+        if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
+            return np.asarray(column, dtype=np.float64)
+        given = column.tolist() if hasattr(column, "tolist") else list(column)
+        return np.array([math.nan if is_missing(value) else value for value in given], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        for row, value in enumerate(given):
+            if isinstance(value, str) or not (is_missing(value) or np.isreal(value)):
+                raise InvalidInput(
+                    f"row {row}, column {name}: {value!r} is not a number, and the model takes numbers there"
+                ) from None
+        raise
