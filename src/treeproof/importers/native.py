@@ -114,6 +114,7 @@ def _columns_content(ensemble: Ensemble) -> dict[str, Any]:
                 "coded": category.coded,
                 "unseen": category.unseen,
                 "dtype": category.dtype,
+                "missing": list(category.missing),
             }
             for f, category in ensemble.categories
         ]
@@ -194,7 +195,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
 def _categories(content: Any) -> dict[int, Category]:
     categories = {}
     for each in content:
-        fields_of(each, "a category", _CATEGORY)
+        fields_of(each, "a category", _CATEGORY, ("missing",))
         f = each["feature"]
         if type(f) is not int or f in categories:
             raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
@@ -208,6 +209,7 @@ def _categories(content: Any) -> dict[int, Category]:
             _flag(each["coded"], "coded"),
             _flag(each["unseen"], "unseen"),
             _text(each["dtype"], "dtype"),
+            tuple(_text(kind, "missing") for kind in each.get("missing", Category(()).missing)),
         )
     return categories
 

@@ -34,7 +34,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
-    from treeproof.importers import pipeline
+    from treeproof.importers import pipelines
 
     check_methods(model)
     if isinstance(model, FrozenEstimator):
@@ -50,7 +50,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
             raise InvalidInput(f"this {type(model).__name__} kept no model; fit it with refit=True")
         return from_model(model.best_estimator_, voting=voting)
     if isinstance(model, Pipeline):
-        return pipeline.import_pipeline(model, voting=voting)
+        return pipelines.import_pipeline(model, voting=voting)
     reader, can_vote = _reader_of(model)
     _check_classes(model)
     if voting is not None and not can_vote:

@@ -47,6 +47,13 @@ class Category:
     """Whether the model takes values that it never saw in training."""
     dtype: str = "object"
     """Of the column in a data frame that the model takes: "object", "category", "bool" or another name of pandas."""
+    missing: tuple[str, ...] = ("none", "nan", "na")
+    """The kinds of missing values that are one: None, NaN, pandas' NA. Another is like a value never seen in training."""
+
+    @property
+    def blank(self) -> float | None:
+        """What a table has for a missing value."""
+        return None if "none" in self.missing[:1] else math.nan
 
     @property
     def n_codes(self) -> int:
@@ -59,7 +66,7 @@ class Category:
 
     def code_of(self, value: Any) -> float:
         """What a row holds for a value: NaN for a missing one, -1 for one that the model does not take."""
-        if is_missing(value):
+        if self.is_missing(value):
             return math.nan
         try:
             code = self._codes.get(value)
@@ -68,6 +75,10 @@ class Category:
         if code is None:
             return float(len(self.values)) if self.unseen and self.coded else -1.0
         return float(code) if self.coded else float(value)
+
+    def is_missing(self, value: Any) -> bool:
+        """Whether a value of a table is a missing one."""
+        return _kind_of_missing(value) in self.missing
 
     def value_of(self, number: float) -> Any:
         """The value that a double of a row stands for; None for a missing one."""
@@ -84,17 +95,21 @@ class Category:
 
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or one of pandas' own kinds of missing."""
+    return _kind_of_missing(value) is not None
+
+
+def _kind_of_missing(value: Any) -> str | None:
     if value is None:
-        return True
+        return "none"
     try:
-        return bool(value != value)
+        return "nan" if bool(value != value) else None
     except (TypeError, ValueError):  # pandas' NA, which is neither equal nor different; arrays
-        return type(value).__name__ == "NAType"
+        return "na" if type(value).__name__ == "NAType" else None
 
 
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     """The codes of one column of a table; InvalidInput names the first value that the model does not take."""
-    codes, values = _factorized(column)
+    codes, values = _factorized(column, category)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
     refused = np.flatnonzero(numbers == -1.0) if category.coded else np.zeros(0, np.int64)
     if len(refused):
@@ -108,7 +123,7 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     return numbers
 
 
-def _factorized(column: Any) -> tuple[npt.NDArray[np.intp], list[Any]]:
+def _factorized(column: Any, category: Category) -> tuple[npt.NDArray[np.intp], list[Any]]:
     """(For each entry the number of its value, -1 for a missing one; the values)."""
     categories = getattr(getattr(column, "cat", None), "categories", None)
     if categories is not None and hasattr(column.cat, "codes"):
@@ -116,7 +131,7 @@ def _factorized(column: Any) -> tuple[npt.NDArray[np.intp], list[Any]]:
     seen: dict[Any, int] = {}
     given = column.tolist() if hasattr(column, "tolist") else list(column)
     try:
-        codes = [-1 if is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
+        codes = [-1 if category.is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
     except TypeError as error:
         raise InvalidInput(f"a column of categories holds something that is none: {error}") from None
     return np.array(codes, dtype=np.intp), list(seen)
@@ -129,11 +144,17 @@ def in_own_values(rows: FloatArray, categories: Sequence[tuple[int, Category]]) 
     own = rows.astype(object)
     for f, category in categories:
         if category.coded:
-            flat = [category.value_of(number) for number in rows[..., f].reshape(-1).tolist()]
+            flat = _given_values(category, rows[..., f])
             column = np.empty(len(flat), dtype=object)
             column[:] = flat
             own[..., f] = column.reshape(rows.shape[:-1])
     return own
+
+
+def _given_values(category: Category, numbers: FloatArray) -> list[Any]:
+    """The values that doubles of rows stand for, with the missing ones as the model takes them."""
+    flat = numbers.reshape(-1).tolist()
+    return [category.blank if math.isnan(number) else category.value_of(number) for number in flat]
 
 
 def as_frame(rows: FloatArray, names: Sequence[Any], categories: Sequence[tuple[int, Category]]) -> Any:
@@ -142,12 +163,12 @@ def as_frame(rows: FloatArray, names: Sequence[Any], categories: Sequence[tuple[
 
     columns: dict[int, Any] = {f: rows[:, f] for f in range(rows.shape[1])}
     for f, category in categories:
-        values = [category.value_of(number) for number in rows[:, f].tolist()]
+        values = _given_values(category, rows[:, f])
         if category.dtype == "category":
             # A value never seen is one of the column's own categories, but none that the model knows.
             own = list(category.values) + ([UNSEEN] if UNSEEN in values else [])
             columns[f] = pd.Categorical(values, categories=own)
-        elif category.dtype == "bool" and None in values:
+        elif category.dtype == "bool" and np.isnan(rows[:, f]).any():
             columns[f] = pd.array(values, dtype="boolean")
         else:
             columns[f] = pd.Series(values, dtype=category.dtype)

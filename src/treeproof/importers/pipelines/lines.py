@@ -1,0 +1,343 @@
+"""Columns of numbers: the doubles that go left at a test behind the steps, found with the steps' own `transform`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import UnsupportedModel
+from treeproof.importers.pipelines.intake import Bools, Indices, Intake, Tests
+from treeproof.importers.pipelines.plan import Leaf, Plan, Run
+from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_up, ordinal
+
+Ordinals = npt.NDArray[np.int64]
+
+CLOSE = 4096
+"""So many doubles to either side of a cut are looked at, unless fewer do because…"""
+
+PROBES, APART = 8, 2
+"""… so many values on the way are so many doubles apart from one another: rounding is never that far off."""
+
+ROWS = 2**20
+"""The number of rows in a call of `transform`."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A column of numbers: those that the pipeline takes, and cuts between which every step is monotone."""
+
+    low: float
+    high: float
+    cuts: FloatArray
+
+    @property
+    def starts(self) -> FloatArray:
+        """The lowest double of each stretch between two cuts."""
+        return np.concatenate(([self.low], next_up(self.cuts)))
+
+    @property
+    def ends(self) -> FloatArray:
+        """The highest double of each stretch."""
+        return np.concatenate((self.cuts, [self.high]))
+
+    def with_cuts(self, cuts: FloatArray) -> Line:
+        """The same numbers, in more stretches."""
+        inside = cuts[(cuts >= self.low) & (cuts < self.high)]
+        # -0.0 and 0.0 are one double here.
+        return Line(self.low, self.high, np.unique(np.concatenate((self.cuts, inside)) + 0.0))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Tests as sets of doubles: `cuts` are sorted by test, and the side changes at each of them."""
+
+    tests: Indices
+    starts_left: Bools
+    """Whether the lowest double goes left, for each of `tests`."""
+    owner: Indices
+    """The test of each cut."""
+    cuts: FloatArray
+
+
+class Lines:
+    """All columns of numbers of a pipeline; calls of `transform` serve all of them at once."""
+
+    def __init__(self, plan: Plan, intake: Intake, columns: Sequence[int]) -> None:
+        self._plan, self._intake = plan, intake
+        self.lines = {f: Line(-LARGEST, LARGEST, np.zeros(0)) for f in columns}
+        if not columns:
+            return
+        for number, leaf in enumerate(plan.leaves):
+            marks = {
+                slot: _marks(plan, leaf, column)
+                for column, slot in enumerate(leaf.given.slots)
+                if plan.slots[slot].origin in self.lines
+            }
+            self._split(marks, number)
+        self._split({slot: [0.0] for slot in plan.made.slots if plan.slots[slot].origin in self.lines}, None)
+        self._keep_accepted()
+
+    def _split(self, marks: Mapping[int, Sequence[float]], n_leaves: int | None) -> None:
+        """Cuts the lines where slots pass these marks."""
+        far = {}
+        for slot, own in marks.items():
+            f = self._plan.slots[slot].origin
+            if self._plan.slots[slot].kept:
+                self.lines[f] = self.lines[f].with_cuts(np.array(own))
+            else:
+                far[slot] = np.array(own)
+        if not far:
+            return
+        lines = {f: self.lines[f] for f in {self._plan.slots[slot].origin for slot in far}}
+        ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in lines.items()}, n_leaves)
+        problems = _Problems()
+        for slot, own in far.items():
+            f = self._plan.slots[slot].origin
+            low, high = np.split(_at(ends, slot)[: 2 * len(lines[f].starts)] <= own[:, None], 2, axis=1)
+            mark, stretch = np.nonzero(low != high)
+            problems.add(f, lines[f].starts[stretch], lines[f].ends[stretch], low[mark, stretch], slot, own[mark])
+        for f, cuts in problems.solve(
+            lambda doubles: self._run(doubles, n_leaves), lambda run, slot, rows, mark: _at(run, slot)[rows] <= mark
+        ).items():
+            self.lines[f] = self.lines[f].with_cuts(cuts)
+
+    def _keep_accepted(self) -> None:
+        """Narrows each line to the numbers that neither a step nor the model refuses."""
+        ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in self.lines.items()})
+        problems = _Problems()
+        for f, line in self.lines.items():
+            low, high = np.split(self._accepts(ends, f)[: 2 * len(line.starts)], 2)
+            some = np.flatnonzero(low != high)
+            problems.add(f, line.starts[some], line.ends[some], low[some], f, np.zeros(len(some)))
+        found = problems.solve(self._run, lambda run, f, rows, _: self._accepts(run, f)[rows])
+        for f, cuts in found.items():
+            line = self.lines[f].with_cuts(cuts)
+            inside = self._accepts(self._run({f: line.starts}), f)
+            self.lines[f] = _longest(line, inside)
+
+    def _accepts(self, run: Run, f: int) -> Bools:
+        """Which values of a column the whole pipeline takes."""
+        return ~refused_in(self._plan, self._intake, run, f)
+
+    def _run(self, doubles: Mapping[int, FloatArray], n_leaves: int | None = None) -> Run:
+        """A run on columns of different lengths: short ones are filled up."""
+        n = max(len(values) for values in doubles.values())
+        return self._plan.run({f: _filled(values, n) for f, values in doubles.items() if len(values)}, n_leaves)
+
+    def sides(self, tests: Tests) -> list[Sides]:
+        """The tests on columns of numbers, pulled back to the user's doubles."""
+        ends = self._run({f: _between(line) for f, line in self.lines.items()}) if self.lines else None
+        problems = _Problems()
+        found: list[tuple[int, Indices, Bools, Indices, FloatArray]] = []
+        for column, slot in enumerate(self._plan.made.slots):
+            f = self._plan.slots[slot].origin
+            own = tests.on(column)
+            if f not in self.lines or not len(own):
+                continue
+            assert ends is not None
+            line = self.lines[f]
+            doubles, _ = self._intake.doubles(column, _at(ends, slot)[: 2 * len(line.starts)])
+            left = tests.sides(column, own[:, None], doubles[None, :])
+            test, place = np.nonzero(left[:, 1:] != left[:, :-1])
+            # From the end of a stretch to the start of the next there is one step; within a stretch, many.
+            cuts = line.ends[np.minimum(place // 2, len(line.ends) - 1)].copy()
+            within = np.flatnonzero(place % 2 == 0)
+            stretch = place[within] // 2
+            problems.add(
+                f, line.starts[stretch], line.ends[stretch], left[test[within], place[within]], column, own[test[within]]
+            )
+            found.append((column, own, left[:, 0], test, cuts))
+            problems.expect(cuts, within)
+        problems.solve(self._run, lambda run, column, rows, test: self._sides(tests, run, column, rows, test))
+        return [self._closely(tests, *one) for one in found]
+
+    def _sides(self, tests: Tests, run: Run, column: int, rows: Any, test: Indices) -> Bools:
+        doubles, _ = self._intake.doubles(column, _at(run, self._plan.made.slots[column])[rows])
+        return tests.sides(column, test, doubles)
+
+    def _closely(
+        self, tests: Tests, column: int, own: Indices, first: Bools, test: Indices, cuts: FloatArray
+    ) -> Sides:
+        """The cuts of tests on a column, with those that rounding adds."""
+        slot = self._plan.slots[self._plan.made.slots[column]]
+        if slot.rounds and len(cuts):
+            test, cuts = _Wiggles(self, tests, column).look(own[test], test, cuts)
+        return Sides(own, first, own[test], cuts)
+
+    def after(self, column: int, values: FloatArray) -> FloatArray:
+        """What the model compares for values of the column of the user behind one of its own."""
+        slot = self._plan.made.slots[column]
+        made = [
+            _at(self._run({self._plan.slots[slot].origin: values[i : i + ROWS]}), slot) for i in range(0, len(values), ROWS)
+        ]
+        return self._intake.doubles(column, np.concatenate(made))[0]
+
+    def line_behind(self, column: int) -> Line:
+        """The line of the user's column behind one of the model's."""
+        return self.lines[self._plan.slots[self._plan.made.slots[column]].origin]
+
+    def steps_behind(self, column: int) -> str:
+        """The steps that round on the way to a column of the model."""
+        slot = self._plan.slots[self._plan.made.slots[column]]
+        names = []
+        while slot.leaf is not None:
+            names += [slot.leaf.name] if slot.leaf.kind.rounds else []
+            slot = self._plan.slots[slot.parent]
+        return ", ".join(reversed(names))
+
+
+def refused_in(plan: Plan, intake: Intake, run: Run, f: int) -> Bools:
+    """Which values of a column a step or the model refuses."""
+    refused = run.refused[f].copy()
+    for column, slot in enumerate(plan.made.slots):
+        values = run.values[slot]
+        if plan.slots[slot].origin == f and values is not None:
+            refused |= intake.doubles(column, values.astype(np.float64))[1]
+    return refused
+
+
+def _at(run: Run, slot: int) -> FloatArray:
+    values = run.values[slot]
+    assert values is not None
+    return values
+
+
+def _between(line: Line) -> FloatArray:
+    """The start and the end of each stretch, in rising order."""
+    return np.column_stack((line.starts, line.ends)).reshape(-1)
+
+
+def _filled(values: FloatArray, n: int) -> FloatArray:
+    return np.concatenate((values, np.full(n - len(values), values[-1])))
+
+
+def _marks(plan: Plan, leaf: Leaf, column: int) -> Sequence[float]:
+    """Where a step stops being monotone, and zero, beside which no step overflows if it does not everywhere."""
+    own = leaf.kind.cuts(leaf.step, column)
+    if own and plan.slots[leaf.given.slots[column]].rounds and (leaf.kind.encodes or hasattr(leaf.step, "missing_values")):
+        raise UnsupportedModel(
+            f"the pipeline's {leaf.name} looks for single numbers behind a step that rounds; do it before that step"
+        )
+    return [*own, 0.0]
+
+
+def _longest(line: Line, accepted: Bools) -> Line:
+    """The longest run of stretches that are all accepted."""
+    if not accepted.any():
+        raise UnsupportedModel("the pipeline takes no number in one of its columns")
+    change = np.flatnonzero(np.diff(np.concatenate(([False], accepted, [False])).astype(np.int8)))
+    first, last = change[::2], change[1::2] - 1
+    # As doubles, so that the longest line of all does not overflow.
+    lengths = ordinal(line.ends[last]).astype(float) - ordinal(line.starts[first]).astype(float)
+    best = int(np.argmax(lengths))
+    low, high = float(line.starts[first[best]]), float(line.ends[last[best]])
+    return Line(low, high, line.cuts[(line.cuts >= low) & (line.cuts < high)])
+
+
+class _Problems:
+    """Searches for the last double with the same answer as the lowest one, all at once."""
+
+    def __init__(self) -> None:
+        self._columns: dict[int, list[tuple[Any, ...]]] = {}
+        self._goals: list[tuple[FloatArray, Indices] | None] = []
+
+    def add(self, f: int, low: FloatArray, high: FloatArray, answer: Bools, key: int, about: npt.NDArray[Any]) -> None:
+        """Problems on the user's column f: `answer` at `low`, the other at `high`; `key` and `about` say what is asked."""
+        self._columns.setdefault(f, []).append((ordinal(low), ordinal(high), answer, key, about, len(self._goals)))
+        self._goals.append(None)
+
+    def expect(self, cuts: FloatArray, places: Indices) -> None:
+        """Where the solutions of what was added last are to be written."""
+        self._goals[-1] = (cuts, places)
+
+    def solve(
+        self, run: Callable[[dict[int, FloatArray]], Run], asks: Callable[[Run, int, Any, Any], Bools]
+    ) -> dict[int, FloatArray]:
+        """The solutions for each column."""
+        low = {f: np.concatenate([part[0] for part in parts]) for f, parts in self._columns.items()}
+        high = {f: np.concatenate([part[1] for part in parts]) for f, parts in self._columns.items()}
+        answer = {f: np.concatenate([part[2] for part in parts]) for f, parts in self._columns.items()}
+        while any((high[f] - 1 > low[f]).any() for f in low):
+            # The middle, without the overflow of low + high.
+            middle = {f: (low[f] & high[f]) + ((low[f] ^ high[f]) >> 1) for f in low if len(low[f])}
+            ran = run({f: from_ordinal(own) for f, own in middle.items()})
+            for f, own in middle.items():
+                same = np.concatenate(
+                    [asks(ran, part[3], rows, part[4]) for part, rows in _rows_of(self._columns[f])]
+                ) == answer[f]
+                low[f], high[f] = np.where(same, own, low[f]), np.where(same, high[f], own)
+        for f, parts in self._columns.items():
+            for part, rows in _rows_of(parts):
+                goal = self._goals[part[5]]
+                if goal is not None:
+                    goal[0][goal[1]] = from_ordinal(low[f][rows])
+        return {f: from_ordinal(own) for f, own in low.items()}
+
+
+def _rows_of(parts: list[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], slice]]:
+    """Each part, and the rows that are its own if all are laid out one after the other."""
+    ends = np.cumsum([len(part[0]) for part in parts]).tolist()
+    return [(part, slice(end - len(part[0]), end)) for part, end in zip(parts, ends, strict=True)]
+
+
+class _Wiggles:
+    """Looks at the doubles around cuts of tests on one column, where rounding may send some the other way."""
+
+    def __init__(self, lines: Lines, tests: Tests, column: int) -> None:
+        self._lines, self._tests, self._column = lines, tests, column
+        line = lines.line_behind(column)
+        self._low, self._high = int(ordinal(line.low)), int(ordinal(line.high))
+
+    def look(self, tests: Indices, owner: Indices, cuts: FloatArray) -> tuple[Indices, FloatArray]:
+        """(Owners, cuts) with all changes of side near the given cuts."""
+        at = ordinal(cuts)
+        below, above = self._reach(at, -1), self._reach(at, 1)
+        owners, found = [], []
+        for chunk in _chunks(below + above + 1):
+            sizes = (below + above + 1)[chunk]
+            which = np.repeat(np.arange(len(sizes)), sizes)
+            offset = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            places = (at - below)[chunk][which] + offset
+            doubles = self._lines.after(self._column, from_ordinal(places))
+            left = self._tests.sides(self._column, tests[chunk][which], doubles)
+            change = np.flatnonzero((left[1:] != left[:-1]) & (which[1:] == which[:-1]))
+            owners.append(owner[chunk][which[change]])
+            found.append(from_ordinal(places[change]))
+            self._refuse_far(np.bincount(which[change], minlength=len(sizes)), (below, above), chunk)
+        # Two cuts of one test may be so close that both see the same changes.
+        pairs = np.unique(np.column_stack((np.concatenate(owners), ordinal(np.concatenate(found)))), axis=0)
+        return pairs[:, 0], from_ordinal(pairs[:, 1])
+
+    def _reach(self, at: Ordinals, way: int) -> Ordinals:
+        """How many doubles below or above each cut to look at."""
+        reach = np.full(len(at), CLOSE)
+        for distance in (2**k for k in range(CLOSE.bit_length() - 2, 3, -1)):
+            steps = way * np.arange(PROBES + 1) * (distance // PROBES)
+            there = np.clip(at[:, None] + steps, self._low, self._high).reshape(-1)
+            made = self._lines.after(self._column, from_ordinal(there)).reshape(-1, PROBES + 1)
+            reach[(np.abs(np.diff(ordinal(made), axis=1)) >= APART).all(axis=1)] = distance
+        limit = at - self._low if way < 0 else self._high - at
+        return np.asarray(np.minimum(reach, limit))
+
+    def _refuse_far(self, n_changes: npt.NDArray[np.int64], reach: tuple[Ordinals, Ordinals], chunk: slice) -> None:
+        farthest = np.maximum(reach[0], reach[1])[chunk]
+        if ((n_changes > 1) & (farthest >= CLOSE)).any():
+            raise UnsupportedModel(
+                f"the pipeline's {self._lines.steps_behind(self._column)} rises so slowly that rounding makes it fall in "
+                "places, over more doubles than treeproof looks at; leave this step out"
+            )
+
+
+def _chunks(sizes: Ordinals) -> list[slice]:
+    """Slices of problems that need at most so many rows together, if none needs more by itself."""
+    chunks, start, total = [], 0, 0
+    for number, size in enumerate(sizes.tolist()):
+        if total and total + size > ROWS:
+            chunks.append(slice(start, number))
+            start, total = number, 0
+        total += size
+    return [*chunks, slice(start, len(sizes))]
