@@ -204,7 +204,7 @@ class _Folding:
             f = self._plan.slots[slot].origin
             double = self.listed[f].made[column][-1] if f in self.listed else self.missing[f][1][column]
             own = tests.on(column)
-            left[own] = tests.sides(column, own, np.full(len(own), double))
+            left[own] = tests.sides(own, np.full(len(own), double))
         return left
 
 

@@ -33,7 +33,7 @@ class Listed:
         found = []
         for column, doubles in self.made.items():
             own = tests.on(column)
-            left = tests.sides(column, own[:, None], doubles[None, :-1])
+            left = tests.sides(own[:, None], doubles[None, :-1])
             test, code = np.nonzero(left[:, 1:] != left[:, :-1])
             found.append(Sides(own, left[:, 0], own[test], self.rows[code]))
         return found

@@ -34,37 +34,27 @@ class Intake:
 
 
 class Tests:
-    """The distinct tests of a model, and which of them each node has."""
+    """The distinct tests of a model, and which of them each node has. They are sorted by column."""
 
     def __init__(self, model: Ensemble) -> None:
-        self._grid = model.grid
         inner = np.flatnonzero(model.feature >= 0)
-        n_more = np.diff(model.more_start)[inner]
-        column = model.feature[inner].astype(np.int64)
-        first = model.grid.cell_of_cut(column, model.threshold[inner]).astype(np.int64)
-        missing_left = model.nan_left[inner]
-        sets: dict[bytes, int] = {}
-        tables = []
-        # 0 for a test with one cut, else 1 + the number of its set of cells.
-        table = np.zeros(len(inner), dtype=np.int64)
-        for place in np.flatnonzero(n_more).tolist():
+        thresholds, threshold = np.unique(model.threshold[inner], return_inverse=True)
+        # A few tests have more than one cut; these are told apart by the cuts above the first.
+        further: dict[tuple[float, ...], int] = {(): 0}
+        more = np.zeros(len(inner), dtype=np.int64)
+        for place in np.flatnonzero(np.diff(model.more_start)[inner]).tolist():
             node = inner[place]
-            cuts = [model.threshold[node], *model.more[model.more_start[node] : model.more_start[node + 1]]]
-            cells = np.arange(model.grid.n_cells[column[place]])
-            lefts = np.searchsorted(model.grid.cells_of(int(column[place]), cuts), cells) % 2 == 0
-            number = sets.setdefault(bytes(lefts), len(sets))
-            if number == len(tables):
-                tables.append(lefts)
-            table[place] = number + 1
-        key = np.column_stack((column, first, table, missing_left))
-        order = np.lexsort(key.T[::-1])
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (key[order][1:] != key[order][:-1]).any(axis=1)
-        self.of_node = np.full(model.n_nodes, -1, dtype=np.int64)
-        self.of_node[inner[order]] = np.cumsum(new) - 1
-        self.column, self._first, self._table, missing = key[order][new].T
-        self._missing_left = missing.astype(bool)
-        self._tables = tables
+            own = tuple(model.more[model.more_start[node] : model.more_start[node + 1]].tolist())
+            more[place] = further.setdefault(own, len(further))
+        key = (model.feature[inner].astype(np.int64) * len(thresholds) + threshold) * len(further) + more
+        distinct, number = _numbered(key * 2 + model.nan_left[inner])
+        self.of_node = np.full(model.n_nodes, -1, dtype=np.int32)
+        self.of_node[inner] = number
+        key, self._missing_left = distinct // 2, distinct % 2 == 1
+        self._further = list(further)
+        self._more = key % len(further)
+        self._threshold = thresholds[key // len(further) % len(thresholds)] if len(key) else np.zeros(0)
+        self.column = key // len(further) // max(len(thresholds), 1)
         self._starts = np.searchsorted(self.column, np.arange(model.n_features + 1))
 
     def __len__(self) -> int:
@@ -74,14 +64,34 @@ class Tests:
         """The numbers of the tests on one column."""
         return np.arange(self._starts[column], self._starts[column + 1])
 
-    def sides(self, column: int, tests: Indices, doubles: FloatArray) -> Bools:
-        """Whether tests on a column send doubles left; both arrays are broadcast against each other."""
-        tests, cells = np.broadcast_arrays(tests, self._grid.cells_of(column, doubles))
-        left = cells <= self._first[tests]
-        by_set = self._table[tests] > 0
-        for number in np.unique(self._table[tests[by_set]]).tolist():
-            mine = self._table[tests] == number
-            left[mine] = self._tables[number - 1][cells[mine]]
-        missing = cells < 0
+    def threshold(self, tests: Indices) -> FloatArray:
+        """The first cut of each test."""
+        return np.asarray(self._threshold[tests])
+
+    def sides(self, tests: Indices, doubles: FloatArray) -> Bools:
+        """Whether tests send doubles left; both arrays are broadcast against each other."""
+        tests, doubles = np.broadcast_arrays(tests, doubles)
+        left = doubles <= self._threshold[tests]
+        more = self._more[tests]
+        for number in np.unique(more[more > 0]).tolist():
+            mine = more == number
+            # The side changes at each further cut.
+            left[mine] ^= np.searchsorted(self._further[number], doubles[mine]) % 2 == 1
+        missing = np.isnan(doubles)
         left[missing] = self._missing_left[tests[missing]]
         return np.asarray(left)
+
+
+def _numbered(keys: Indices) -> tuple[Indices, Indices]:
+    """(The distinct keys in rising order, the position of each key among them); keys are not negative."""
+    n = int(keys.max(initial=-1)) + 1
+    if n > 16 * len(keys) + 1024:
+        distinct, number = np.unique(keys, return_inverse=True)
+        return distinct, number
+    # Two passes instead of a sort.
+    there = np.zeros(n, dtype=bool)
+    there[keys] = True
+    distinct = np.flatnonzero(there)
+    position = np.empty(n, dtype=np.int32)
+    position[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, position[keys]

@@ -23,7 +23,13 @@ PROBES, APART = 8, 2
 """… so many values on the way are so many doubles apart from one another: rounding is never that far off."""
 
 ROWS = 2**20
-"""The number of rows in a call of `transform`."""
+"""The largest number of rows in a call of `transform`."""
+
+ROWS_AT_ONCE, MOST_PARTS = 2**14, 255
+"""A search asks about so many doubles at once, and about at most so many for one problem."""
+
+ANCHORS, REACHES = 65, (2**40, 2**24, 2**8)
+"""So many problems of a kind are solved before the others are guessed, to so many doubles to either side."""
 
 
 @dataclass(frozen=True)
@@ -94,30 +100,32 @@ class Lines:
             return
         lines = {f: self.lines[f] for f in {self._plan.slots[slot].origin for slot in far}}
         ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in lines.items()}, n_leaves)
-        problems = _Problems()
+        search = _Search(
+            lambda doubles: self._run(doubles, n_leaves), lambda run, slot, rows, mark: _at(run, slot)[rows] <= mark
+        )
         for slot, own in far.items():
             f = self._plan.slots[slot].origin
-            low, high = np.split(_at(ends, slot)[: 2 * len(lines[f].starts)] <= own[:, None], 2, axis=1)
+            line = lines[f]
+            low, high = np.split(_at(ends, slot)[: 2 * len(line.starts)] <= own[:, None], 2, axis=1)
             mark, stretch = np.nonzero(low != high)
-            problems.add(f, lines[f].starts[stretch], lines[f].ends[stretch], low[mark, stretch], slot, own[mark])
-        for f, cuts in problems.solve(
-            lambda doubles: self._run(doubles, n_leaves), lambda run, slot, rows, mark: _at(run, slot)[rows] <= mark
-        ).items():
+            search.add(_Part(f, line.starts[stretch], line.ends[stretch], low[mark, stretch], slot, own[mark]))
+        for slot, cuts in zip(far, search.solve(), strict=True):
+            f = self._plan.slots[slot].origin
             self.lines[f] = self.lines[f].with_cuts(cuts)
 
     def _keep_accepted(self) -> None:
         """Narrows each line to the numbers that neither a step nor the model refuses."""
         ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in self.lines.items()})
-        problems = _Problems()
+        search = _Search(self._run, lambda run, f, rows, _: self._accepts(run, f)[rows])
         for f, line in self.lines.items():
             low, high = np.split(self._accepts(ends, f)[: 2 * len(line.starts)], 2)
             some = np.flatnonzero(low != high)
-            problems.add(f, line.starts[some], line.ends[some], low[some], f, np.zeros(len(some)))
-        found = problems.solve(self._run, lambda run, f, rows, _: self._accepts(run, f)[rows])
-        for f, cuts in found.items():
-            line = self.lines[f].with_cuts(cuts)
-            inside = self._accepts(self._run({f: line.starts}), f)
-            self.lines[f] = _longest(line, inside)
+            search.add(_Part(f, line.starts[some], line.ends[some], low[some], f, np.zeros(len(some))))
+        for (f, line), cuts in zip(list(self.lines.items()), search.solve(), strict=True):
+            self.lines[f] = line.with_cuts(cuts)
+        starts = self._run({f: line.starts for f, line in self.lines.items()})
+        for f, line in self.lines.items():
+            self.lines[f] = _longest(line, self._accepts(starts, f)[: len(line.starts)])
 
     def _accepts(self, run: Run, f: int) -> Bools:
         """Which values of a column the whole pipeline takes."""
@@ -131,8 +139,9 @@ class Lines:
     def sides(self, tests: Tests) -> list[Sides]:
         """The tests on columns of numbers, pulled back to the user's doubles."""
         ends = self._run({f: _between(line) for f, line in self.lines.items()}) if self.lines else None
-        problems = _Problems()
+        search = _Search(self._run, lambda run, column, rows, test: self._sides(tests, run, column, rows, test))
         found: list[tuple[int, Indices, Bools, Indices, FloatArray]] = []
+        goals: list[tuple[FloatArray, Indices]] = []
         for column, slot in enumerate(self._plan.made.slots):
             f = self._plan.slots[slot].origin
             own = tests.on(column)
@@ -141,23 +150,25 @@ class Lines:
             assert ends is not None
             line = self.lines[f]
             doubles, _ = self._intake.doubles(column, _at(ends, slot)[: 2 * len(line.starts)])
-            left = tests.sides(column, own[:, None], doubles[None, :])
+            left = tests.sides(own[:, None], doubles[None, :])
             test, place = np.nonzero(left[:, 1:] != left[:, :-1])
             # From the end of a stretch to the start of the next there is one step; within a stretch, many.
             cuts = line.ends[np.minimum(place // 2, len(line.ends) - 1)].copy()
-            within = np.flatnonzero(place % 2 == 0)
-            stretch = place[within] // 2
-            problems.add(
-                f, line.starts[stretch], line.ends[stretch], left[test[within], place[within]], column, own[test[within]]
-            )
             found.append((column, own, left[:, 0], test, cuts))
-            problems.expect(cuts, within)
-        problems.solve(self._run, lambda run, column, rows, test: self._sides(tests, run, column, rows, test))
+            for stretch in np.unique(place[place % 2 == 0]).tolist():
+                within = np.flatnonzero(place == stretch)
+                goals.append((cuts, within))
+                start, end = (np.full(len(within), ends_[stretch // 2]) for ends_ in (line.starts, line.ends))
+                asked = own[test[within]]
+                answer = left[test[within], stretch]
+                search.add(_Part(f, start, end, answer, column, asked, tests.threshold(asked)))
+        for (cuts, within), solved in zip(goals, search.solve(), strict=True):
+            cuts[within] = solved
         return [self._closely(tests, *one) for one in found]
 
-    def _sides(self, tests: Tests, run: Run, column: int, rows: Any, test: Indices) -> Bools:
+    def _sides(self, tests: Tests, run: Run, column: int, rows: slice, test: Indices) -> Bools:
         doubles, _ = self._intake.doubles(column, _at(run, self._plan.made.slots[column])[rows])
-        return tests.sides(column, test, doubles)
+        return tests.sides(test, doubles)
 
     def _closely(
         self, tests: Tests, column: int, own: Indices, first: Bools, test: Indices, cuts: FloatArray
@@ -238,50 +249,116 @@ def _longest(line: Line, accepted: Bools) -> Line:
     return Line(low, high, line.cuts[(line.cuts >= low) & (line.cuts < high)])
 
 
-class _Problems:
-    """Searches for the last double with the same answer as the lowest one, all at once."""
+class _Search:
+    """Looks for the last double with the same answer as the lowest one, in many stretches of several lines at once.
 
-    def __init__(self) -> None:
-        self._columns: dict[int, list[tuple[Any, ...]]] = {}
-        self._goals: list[tuple[FloatArray, Indices] | None] = []
+    A problem asks about one `key` (a slot, a column), with a number of its own: a mark, a test.
+    """
 
-    def add(self, f: int, low: FloatArray, high: FloatArray, answer: Bools, key: int, about: npt.NDArray[Any]) -> None:
-        """Problems on the user's column f: `answer` at `low`, the other at `high`; `key` and `about` say what is asked."""
-        self._columns.setdefault(f, []).append((ordinal(low), ordinal(high), answer, key, about, len(self._goals)))
-        self._goals.append(None)
+    def __init__(
+        self, run: Callable[[dict[int, FloatArray]], Run], asks: Callable[[Run, int, slice, npt.NDArray[Any]], Bools]
+    ) -> None:
+        self._run, self._asks = run, asks
+        self._parts: list[_Part] = []
 
-    def expect(self, cuts: FloatArray, places: Indices) -> None:
-        """Where the solutions of what was added last are to be written."""
-        self._goals[-1] = (cuts, places)
+    def add(self, part: _Part) -> None:
+        """Adds problems that ask about the same key."""
+        self._parts.append(part)
 
-    def solve(
-        self, run: Callable[[dict[int, FloatArray]], Run], asks: Callable[[Run, int, Any, Any], Bools]
-    ) -> dict[int, FloatArray]:
-        """The solutions for each column."""
-        low = {f: np.concatenate([part[0] for part in parts]) for f, parts in self._columns.items()}
-        high = {f: np.concatenate([part[1] for part in parts]) for f, parts in self._columns.items()}
-        answer = {f: np.concatenate([part[2] for part in parts]) for f, parts in self._columns.items()}
-        while any((high[f] - 1 > low[f]).any() for f in low):
-            # The middle, without the overflow of low + high.
-            middle = {f: (low[f] & high[f]) + ((low[f] ^ high[f]) >> 1) for f in low if len(low[f])}
-            ran = run({f: from_ordinal(own) for f, own in middle.items()})
-            for f, own in middle.items():
-                same = np.concatenate(
-                    [asks(ran, part[3], rows, part[4]) for part, rows in _rows_of(self._columns[f])]
-                ) == answer[f]
-                low[f], high[f] = np.where(same, own, low[f]), np.where(same, high[f], own)
-        for f, parts in self._columns.items():
-            for part, rows in _rows_of(parts):
-                goal = self._goals[part[5]]
-                if goal is not None:
-                    goal[0][goal[1]] = from_ordinal(low[f][rows])
-        return {f: from_ordinal(own) for f, own in low.items()}
+    def solve(self) -> list[FloatArray]:
+        """The solutions of each part, in the order in which they were added."""
+        if not self._parts:
+            return []
+        sizes = [len(part.low) for part in self._parts]
+        self._part = np.repeat(np.arange(len(sizes)), sizes)
+        self._about = np.concatenate([part.about for part in self._parts])
+        self._low = np.concatenate([ordinal(part.low) for part in self._parts])
+        self._high = np.concatenate([ordinal(part.high) for part in self._parts])
+        self._answer = np.concatenate([part.answer for part in self._parts])
+        some = np.concatenate([self._anchors(number) for number in range(len(sizes))])
+        self._narrow(some)
+        self._guess(some)
+        self._narrow(np.arange(len(self._part)))
+        return np.split(from_ordinal(self._low), np.cumsum(sizes)[:-1])
+
+    def _anchors(self, number: int) -> Indices:
+        """A few problems of a part that are solved first, if the others can be guessed from them."""
+        mine = np.flatnonzero(self._part == number)
+        if self._parts[number].rising is None or len(mine) <= 4 * ANCHORS:
+            return mine[:0]
+        return np.unique(mine[np.linspace(0, len(mine) - 1, ANCHORS).astype(np.intp)])
+
+    def _guess(self, anchors: Indices) -> None:
+        """Narrows the other problems to where a line through the solutions of these has its own."""
+        for number in np.unique(self._part[anchors]).tolist():
+            known = anchors[self._part[anchors] == number]
+            mine = np.flatnonzero(self._part == number)
+            rising = self._parts[number].rising
+            assert rising is not None
+            guess = ordinal(np.interp(rising, rising[known - mine[0]], from_ordinal(self._low[known])))
+            for reach in REACHES:
+                for way in (-reach, reach):
+                    at = np.clip(guess + way, self._low[mine] + 1, self._high[mine] - 1)
+                    open_ = self._high[mine] - 1 > self._low[mine]
+                    self._settle(mine[open_], at[open_, None])
+
+    def _narrow(self, problems: Indices) -> None:
+        """Searches until the double after the solution has the other answer."""
+        while True:
+            # The distance from the lowest double to the highest is no signed number of 64 bits.
+            span = (self._high[problems].view(np.uint64) - self._low[problems].view(np.uint64)).astype(np.uint64)
+            problems, span = problems[span > 1], span[span > 1]
+            if not len(problems):
+                return
+            # The fewer problems, the more parts each is cut into.
+            n = max(1, min(MOST_PARTS, ROWS_AT_ONCE // len(problems)))
+            step = np.maximum(span // np.uint64(n + 1), 1).view(np.int64)
+            at = self._low[problems, None] + step[:, None] * np.arange(1, n + 1)
+            # Where there are fewer doubles than parts, the last one is asked about again.
+            within = np.arange(1, n + 1) < span[:, None].astype(np.float64)
+            at = np.where(within | (step[:, None] > 1), at, self._high[problems, None] - 1)
+            self._settle(problems, at)
+
+    def _settle(self, problems: Indices, at: Ordinals) -> None:
+        """Asks about doubles of each problem, in rising order (n_problems, n), and narrows it to the two that differ."""
+        same = self._ask(problems, at) == self._answer[problems, None]
+        n_same = np.where(same.all(axis=1), same.shape[1], np.argmin(same, axis=1))
+        ends = np.column_stack((self._low[problems], at, self._high[problems]))
+        rows = np.arange(len(problems))
+        self._low[problems], self._high[problems] = ends[rows, n_same], ends[rows, n_same + 1]
+
+    def _ask(self, problems: Indices, at: Ordinals) -> Bools:
+        part = self._part[problems]
+        doubles, about = from_ordinal(at), np.repeat(self._about[problems], at.shape[1])
+        inputs: dict[int, list[FloatArray]] = {}
+        rows = {}
+        for number in np.unique(part).tolist():
+            own = doubles[part == number].reshape(-1)
+            lists = inputs.setdefault(self._parts[number].f, [])
+            start = sum(map(len, lists))
+            rows[number] = slice(start, start + len(own))
+            lists.append(own)
+        ran = self._run({f: np.concatenate(lists) for f, lists in inputs.items()})
+        answers = np.empty(at.shape, dtype=bool)
+        for number, own_rows in rows.items():
+            mine = part == number
+            own_about = about.reshape(at.shape)[mine].reshape(-1)
+            answers[mine] = self._asks(ran, self._parts[number].key, own_rows, own_about).reshape(-1, at.shape[1])
+        return answers
 
 
-def _rows_of(parts: list[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], slice]]:
-    """Each part, and the rows that are its own if all are laid out one after the other."""
-    ends = np.cumsum([len(part[0]) for part in parts]).tolist()
-    return [(part, slice(end - len(part[0]), end)) for part, end in zip(parts, ends, strict=True)]
+@dataclass(frozen=True)
+class _Part:
+    """Problems on the user's column f that ask about one key: `answer` at `low`, the other one at `high`."""
+
+    f: int
+    low: FloatArray
+    high: FloatArray
+    answer: Bools
+    key: int
+    about: npt.NDArray[Any]
+    rising: FloatArray | None = None
+    """A rising number for each problem that its solution depends on, smoothly."""
 
 
 class _Wiggles:
@@ -303,7 +380,7 @@ class _Wiggles:
             offset = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
             places = (at - below)[chunk][which] + offset
             doubles = self._lines.after(self._column, from_ordinal(places))
-            left = self._tests.sides(self._column, tests[chunk][which], doubles)
+            left = self._tests.sides(tests[chunk][which], doubles)
             change = np.flatnonzero((left[1:] != left[:-1]) & (which[1:] == which[:-1]))
             owners.append(owner[chunk][which[change]])
             found.append(from_ordinal(places[change]))
