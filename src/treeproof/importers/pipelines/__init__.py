@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers._refusals import check_methods
-from treeproof.importers.pipelines.categories import Listed, listed_columns
+from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.fold import with_tests
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
 from treeproof.importers.pipelines.intake import Bools, Intake, Tests
-from treeproof.importers.pipelines.lines import Line, Lines, refused_in
-from treeproof.importers.pipelines.plan import Plan
+from treeproof.importers.pipelines.lines import Lines, refused_in
+from treeproof.importers.pipelines.plan import Plan, dense_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
 from treeproof.model.columns import Category
@@ -58,7 +58,12 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
             f"the pipeline's model takes categories itself, in its column {ensemble.feature_name(coded)}; "
             "import the model alone, or encode them in the pipeline"
         )
-    intake = Intake(ensemble, zeros_missing=plan.made.sparse and _is_xgboost(model))
+    intake = Intake(
+        ensemble,
+        blank_zeros=plan.made.sparse and _is_xgboost(model),
+        stored=tuple(plan.slots[slot].sparse for slot in plan.made.slots),
+        takes_infinite=_takes_infinite(ensemble, model, [plan.slots[slot].base for slot in plan.made.slots]),
+    )
     folded = _Folding(plan, intake, columns, frame=frame).ensemble(
         feature_names=None if names is None else tuple(str(name) for name in names),
         blanks_underscored=False,
@@ -101,6 +106,19 @@ def _is_xgboost(model: Any) -> bool:
         inside = (getattr(model, name, None) for name in ("best_estimator_", "estimator_", "estimator"))
         model = next((one for one in inside if one is not None), None)
     return False
+
+
+def _takes_infinite(ensemble: Ensemble, model: Any, row: Sequence[Any]) -> bool:
+    """Whether a model that compares doubles takes infinite ones; tried on the row with one in its first column."""
+    if not ((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all():
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.predict(np.array([[-np.inf, *row[1:]]], dtype=np.float64))
+        except (ValueError, TypeError):
+            return False
+    return True
 
 
 def _source(pipeline: Any, steps: Sequence[Any], model: Any, ensemble: Ensemble) -> Any:
@@ -216,23 +234,16 @@ def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake)
         warnings.simplefilter("ignore")
         for step in steps:
             given = step.transform(given)
-    if hasattr(given, "tocsr"):
-        matrix = given.tocsr()
-        if intake.zeros_missing and (matrix.data == 0).any():
-            raise UnsupportedModel(
-                "the pipeline gives XGBoost a sparse matrix in which some zeros are stored and others are left out, which it "
-                "takes as missing; make the matrix dense, with sparse_threshold=0 or sparse_output=False, and fit again"
-            )
-        given = matrix.toarray()
     run = plan.run({f: _column(folded, f, rows[:, f]) for f in range(folded.n_features)})
-    theirs = np.asarray(given, dtype=np.float64)
+    theirs = np.asarray(dense_of(given), dtype=np.float64)
     for column, slot in enumerate(plan.made.slots):
-        ours = np.asarray(run.values[slot], dtype=np.float64)
-        if not np.array_equal(ours, theirs[:, column], equal_nan=True):
-            row = int(np.flatnonzero((ours != theirs[:, column]) & ~(np.isnan(ours) & np.isnan(theirs[:, column])))[0])
+        made, _ = intake.doubles(column, np.asarray(run.values[slot], dtype=np.float64))
+        wanted, _ = intake.doubles(column, theirs[:, column])
+        differ = np.flatnonzero((made != wanted) & ~(np.isnan(made) & np.isnan(wanted)))
+        if len(differ):
             raise SoundnessError(
-                f"the pipeline's steps make {theirs[row, column]!r} of column {column} where treeproof expected "
-                f"{ours[row]!r}, so nothing is proved about it; please report this"
+                f"the pipeline's steps make {wanted[differ[0]]!r} of their column {column} where treeproof expected "
+                f"{made[differ[0]]!r}, so nothing is proved about it; please report this"
             )
 
 

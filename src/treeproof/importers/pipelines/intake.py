@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.doubles import LARGEST, FloatArray
 
 Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
@@ -19,13 +19,21 @@ class Intake:
     """The columns of a model behind steps."""
 
     model: Ensemble
-    zeros_missing: bool
-    """Whether a zero is no number for the model: XGBoost takes what a sparse matrix leaves out as missing."""
+    blank_zeros: bool
+    """Whether zeros that a sparse matrix leaves out are missing, as they are for XGBoost."""
+    stored: tuple[bool, ...]
+    """For each column, whether a negative zero stands for one that the matrix stores."""
+    takes_infinite: bool
+    """Whether the model takes infinite numbers; it then sends them where it sends the largest ones."""
 
     def doubles(self, column: int, values: FloatArray) -> tuple[FloatArray, Bools]:
         """What the model compares for each value of a column, and which values it refuses."""
-        model = self.model
-        given = np.where(values == 0, np.nan, values) if self.zeros_missing else values
+        model, given = self.model, values
+        if self.blank_zeros:
+            blank = (values == 0) & ~np.signbit(values) if self.stored[column] else values == 0
+            given = np.where(blank, np.nan, values)
+        if self.takes_infinite:
+            given = np.clip(given, -LARGEST, LARGEST)
         missing = np.isnan(given)
         refused = ~missing & ~((given >= model.value_low[column]) & (given <= model.value_high[column]))
         if not model.handles_missing or column in model.no_missing:

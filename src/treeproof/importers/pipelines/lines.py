@@ -28,6 +28,9 @@ ROWS = 2**20
 ROWS_AT_ONCE, MOST_PARTS = 2**14, 255
 """A search asks about so many doubles at once, and about at most so many for one problem."""
 
+NEAR_ZERO = (-1.0, 0.0, 1.0)
+"""What steps pass on is cut here: a stretch whose two ends are too large for a model may hold numbers that are not."""
+
 ANCHORS, REACHES = 65, (2**40, 2**24, 2**8)
 """So many problems of a kind are solved before the others are guessed, to so many doubles to either side."""
 
@@ -84,7 +87,7 @@ class Lines:
                 if plan.slots[slot].origin in self.lines
             }
             self._split(marks, number)
-        self._split({slot: [0.0] for slot in plan.made.slots if plan.slots[slot].origin in self.lines}, None)
+        self._split({slot: NEAR_ZERO for slot in plan.made.slots if plan.slots[slot].origin in self.lines}, None)
         self._keep_accepted()
 
     def _split(self, marks: Mapping[int, Sequence[float]], n_leaves: int | None) -> None:
@@ -125,11 +128,18 @@ class Lines:
             self.lines[f] = line.with_cuts(cuts)
         starts = self._run({f: line.starts for f, line in self.lines.items()})
         for f, line in self.lines.items():
-            self.lines[f] = _longest(line, self._accepts(starts, f)[: len(line.starts)])
+            n = len(line.starts)
+            self.lines[f] = _longest(line, self._accepts(starts, f)[:n], self._is_missing(starts, f)[:n])
 
     def _accepts(self, run: Run, f: int) -> Bools:
         """Which values of a column the whole pipeline takes."""
         return ~refused_in(self._plan, self._intake, run, f)
+
+    def _is_missing(self, run: Run, f: int) -> Bools:
+        """Where steps make numbers of a column missing that are not, as logarithms do."""
+        slots = [slot for slot in self._plan.made.slots if self._plan.slots[slot].origin == f]
+        missing = [np.isnan(_at(run, slot)) for slot in slots]
+        return np.asarray(np.any(missing, axis=0)) if slots else np.zeros(len(run.refused[f]), dtype=bool)
 
     def _run(self, doubles: Mapping[int, FloatArray], n_leaves: int | None = None) -> Run:
         """A run on columns of different lengths: short ones are filled up."""
@@ -227,25 +237,25 @@ def _filled(values: FloatArray, n: int) -> FloatArray:
 
 
 def _marks(plan: Plan, leaf: Leaf, column: int) -> Sequence[float]:
-    """Where a step stops being monotone, and zero, beside which no step overflows if it does not everywhere."""
+    """Where a step stops being monotone, and some places where it does not overflow."""
     own = leaf.kind.cuts(leaf.step, column)
     if own and plan.slots[leaf.given.slots[column]].rounds and (leaf.kind.encodes or hasattr(leaf.step, "missing_values")):
         raise UnsupportedModel(
             f"the pipeline's {leaf.name} looks for single numbers behind a step that rounds; do it before that step"
         )
-    return [*own, 0.0]
+    return [*own, *NEAR_ZERO]
 
 
-def _longest(line: Line, accepted: Bools) -> Line:
-    """The longest run of stretches that are all accepted."""
+def _longest(line: Line, accepted: Bools, missing: Bools) -> Line:
+    """The longest run of stretches that are all accepted; where numbers go missing they do not count."""
     if not accepted.any():
         raise UnsupportedModel("the pipeline takes no number in one of its columns")
-    change = np.flatnonzero(np.diff(np.concatenate(([False], accepted, [False])).astype(np.int8)))
-    first, last = change[::2], change[1::2] - 1
     # As doubles, so that the longest line of all does not overflow.
-    lengths = ordinal(line.ends[last]).astype(float) - ordinal(line.starts[first]).astype(float)
-    best = int(np.argmax(lengths))
-    low, high = float(line.starts[first[best]]), float(line.ends[last[best]])
+    lengths = ordinal(line.ends).astype(float) - ordinal(line.starts).astype(float) + 1.0
+    change = np.flatnonzero(np.diff(np.concatenate(([False], accepted, [False])).astype(np.int8)))
+    totals = [np.where(missing, 0.0, lengths)[first:end].sum() for first, end in zip(change[::2], change[1::2], strict=True)]
+    best = len(totals) - 1 - int(np.argmax(totals[::-1]))  # of two, the one with larger numbers
+    low, high = float(line.starts[change[2 * best]]), float(line.ends[change[2 * best + 1] - 1])
     return Line(low, high, line.cuts[(line.cuts >= low) & (line.cuts < high)])
 
 
@@ -397,8 +407,8 @@ class _Wiggles:
             there = np.clip(at[:, None] + steps, self._low, self._high).reshape(-1)
             made = self._lines.after(self._column, from_ordinal(there)).reshape(-1, PROBES + 1)
             reach[(np.abs(np.diff(ordinal(made), axis=1)) >= APART).all(axis=1)] = distance
-        limit = at - self._low if way < 0 else self._high - at
-        return np.asarray(np.minimum(reach, limit))
+        ends = np.clip(at + way * reach, self._low, self._high)
+        return np.asarray(np.abs(ends - at))
 
     def _refuse_far(self, n_changes: npt.NDArray[np.int64], reach: tuple[Ordinals, Ordinals], chunk: slice) -> None:
         farthest = np.maximum(reach[0], reach[1])[chunk]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -53,6 +54,8 @@ class Slot:
     """A value that the steps before it make."""
     coded: bool = False
     """Whether it holds values of a category, and no numbers."""
+    sparse: bool = False
+    """Whether it comes from a sparse matrix; a zero that such a matrix stores is negative here."""
 
 
 @dataclass
@@ -86,9 +89,21 @@ class Leaf:
             refused |= np.abs(values) > last_double_rounding_to(np.finfo(np.float32).max)
         if getattr(self.step, "method", None) == "box-cox":
             refused |= values <= 0
+        if getattr(self.step, "standardize", False):
+            refused |= self._overflows(column, np.where(refused, self.bases[column], values))
         if "unseen" not in takes and self.kind.encodes:
             refused |= ~np.isnan(values) & ~np.isin(values, self._known(column))
         return refused
+
+    def _overflows(self, column: int, values: Values) -> npt.NDArray[np.bool_]:
+        """Where PowerTransformer's own scaler refuses the powers, which are infinite."""
+        plain = copy(self.step)
+        plain.standardize = False
+        rows = np.tile(np.array(self.bases, dtype=np.float64), (len(values), 1))
+        rows[:, column] = values
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.isinf(np.asarray(plain.transform(rows), dtype=np.float64)[:, column])
 
     def _known(self, column: int) -> Sequence[Any] | None:
         return categories_of(self.step, column) if self.kind.encodes else None
@@ -206,6 +221,7 @@ class Plan:
         for number, column in zip(leaf.made, columns, strict=True):
             self.slots[number].dtype = column.dtype
             self.slots[number].base = column.tolist()[0]
+            self.slots[number].sparse = hasattr(out, "tocsr")
         leaf.takes = self._find_taken(leaf)
         if hasattr(out, "iloc"):
             return Matrix(leaf.made, None)
@@ -274,7 +290,12 @@ class Plan:
         if given.sparse:
             from scipy.sparse import csr_matrix
 
-            return csr_matrix(matrix)
+            stored = matrix != 0
+            for column, slot in enumerate(given.slots):
+                if self.slots[slot].sparse:
+                    stored[:, column] |= np.signbit(matrix[:, column])
+            rows, places = np.nonzero(stored)
+            return csr_matrix((matrix[stored] + 0.0, (rows, places)), shape=matrix.shape)
         return matrix
 
     def run(self, inputs: Mapping[int, Values], n_leaves: int | None = None) -> Run:
@@ -323,9 +344,19 @@ def _columns(matrix: Any) -> Iterator[Values]:
         for number in range(matrix.shape[1]):
             yield matrix.iloc[:, number].to_numpy()
         return
-    dense = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+    dense = np.asarray(dense_of(matrix))
     for number in range(dense.shape[1]):
         yield dense[:, number]
+
+
+def dense_of(matrix: Any) -> Any:
+    """A matrix as it is, or a sparse one as an array in which the zeros that it stores are negative."""
+    if not hasattr(matrix, "tocsr"):
+        return matrix
+    rows = matrix.tocsr().copy()
+    if rows.data.dtype.kind == "f":
+        rows.data[rows.data == 0] = -0.0
+    return rows.toarray()
 
 
 def _as(values: Values, dtype: np.dtype[Any]) -> Values:
