@@ -161,12 +161,10 @@ class _Folding:
         run = self._plan.run({f: np.array([np.nan]) for f in lines})
         missing = {}
         for f in lines:
-            made = {}
-            for number, slot in enumerate(self._plan.made.slots):
-                if self._plan.slots[slot].origin == f:
-                    values = run.values[slot]
-                    assert values is not None
-                    made[number] = float(self._intake.doubles(number, values)[0][0])
+            made = {
+                number: float(self._intake.doubles(number, np.asarray(run.values[slot]))[0][0])
+                for number, slot in self._plan.made_of[f]
+            }
             missing[f] = (not refused_in(self._plan, self._intake, run, f)[0], made)
         return missing
 
@@ -197,7 +195,7 @@ class _Folding:
             handles_missing=any(takes_missing),
             no_missing=tuple(f for f in range(n) if not takes_missing[f]) if any(takes_missing) else (),
             categories=categories,
-            takes_frames=self._frame and (bool(categories) or self._by_name()),
+            takes_frames=self._frame and (bool(categories) or self._plan.by_name),
             refused_types=refused if any(refused) else (),
             **changes,
         )
@@ -210,10 +208,6 @@ class _Folding:
             return self.listed[f].category
         column = self._columns[f]
         return Category(column.values, coded=False, unseen=True, dtype="float64") if column.is_category else None
-
-    def _by_name(self) -> bool:
-        """Whether a step chooses columns by their names, so that an array will not do."""
-        return any(len(leaf.given.slots) != len(self._columns) for leaf in self._plan.leaves)
 
     def _missing_left(self, tests: Tests) -> Bools:
         """Where each test sends a missing value."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from treeproof.errors import UnsupportedModel
 from treeproof.importers.pipelines.intake import Bools, Indices, Intake, Tests
 from treeproof.importers.pipelines.plan import Leaf, Plan, Run
+from treeproof.importers.pipelines.steps import around
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_up, ordinal
 
 Ordinals = npt.NDArray[np.int64]
@@ -28,8 +29,9 @@ ROWS = 2**20
 ROWS_AT_ONCE, MOST_PARTS = 2**14, 255
 """A search asks about so many doubles at once, and about at most so many for one problem."""
 
-NEAR_ZERO = (-1.0, 0.0, 1.0)
-"""What steps pass on is cut here: a stretch whose two ends are too large for a model may hold numbers that are not."""
+NEAR_ZERO = (-1.0, *around(0.0), 1.0)
+"""What steps pass on is cut here: a stretch whose two ends are too large for a model may hold numbers that are not,
+and zero itself is missing for XGBoost if a sparse matrix leaves it out."""
 
 ANCHORS, REACHES = 65, (2**40, 2**24, 2**8)
 """So many problems of a kind are solved before the others are guessed, to so many doubles to either side."""
@@ -137,9 +139,10 @@ class Lines:
 
     def _is_missing(self, run: Run, f: int) -> Bools:
         """Where steps make numbers of a column missing that are not, as logarithms do."""
-        slots = [slot for slot in self._plan.made.slots if self._plan.slots[slot].origin == f]
-        missing = [np.isnan(_at(run, slot)) for slot in slots]
-        return np.asarray(np.any(missing, axis=0)) if slots else np.zeros(len(run.refused[f]), dtype=bool)
+        missing = np.zeros(len(run.refused[f]), dtype=bool)
+        for _, slot in self._plan.made_of[f]:
+            missing |= np.isnan(_at(run, slot))
+        return missing
 
     def _run(self, doubles: Mapping[int, FloatArray], n_leaves: int | None = None) -> Run:
         """A run on columns of different lengths: short ones are filled up."""
@@ -214,10 +217,8 @@ class Lines:
 def refused_in(plan: Plan, intake: Intake, run: Run, f: int) -> Bools:
     """Which values of a column a step or the model refuses."""
     refused = run.refused[f].copy()
-    for column, slot in enumerate(plan.made.slots):
-        values = run.values[slot]
-        if plan.slots[slot].origin == f and values is not None:
-            refused |= intake.doubles(column, values.astype(np.float64))[1]
+    for column, slot in plan.made_of[f]:
+        refused |= intake.doubles(column, _at(run, slot).astype(np.float64))[1]
     return refused
 
 
@@ -252,8 +253,9 @@ def _longest(line: Line, accepted: Bools, missing: Bools) -> Line:
         raise UnsupportedModel("the pipeline takes no number in one of its columns")
     # As doubles, so that the longest line of all does not overflow.
     lengths = ordinal(line.ends).astype(float) - ordinal(line.starts).astype(float) + 1.0
+    lengths[missing] = 0.0
     change = np.flatnonzero(np.diff(np.concatenate(([False], accepted, [False])).astype(np.int8)))
-    totals = [np.where(missing, 0.0, lengths)[first:end].sum() for first, end in zip(change[::2], change[1::2], strict=True)]
+    totals = [lengths[first:end].sum() for first, end in zip(change[::2], change[1::2], strict=True)]
     best = len(totals) - 1 - int(np.argmax(totals[::-1]))  # of two, the one with larger numbers
     low, high = float(line.starts[change[2 * best]]), float(line.ends[change[2 * best + 1] - 1])
     return Line(low, high, line.cuts[(line.cuts >= low) & (line.cuts < high)])
