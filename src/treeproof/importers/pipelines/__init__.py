@@ -162,7 +162,7 @@ class _Folding:
         missing = {}
         for f in lines:
             made = {
-                number: float(self._intake.doubles(number, np.asarray(run.values[slot]))[0][0])
+                number: float(self._intake.compared(number, np.asarray(run.values[slot]))[0])
                 for number, slot in self._plan.made_of[f]
             }
             missing[f] = (not refused_in(self._plan, self._intake, run, f)[0], made)
@@ -231,8 +231,8 @@ def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake)
     run = plan.run({f: _column(folded, f, rows[:, f]) for f in range(folded.n_features)})
     theirs = np.asarray(dense_of(given), dtype=np.float64)
     for column, slot in enumerate(plan.made.slots):
-        made, _ = intake.doubles(column, np.asarray(run.values[slot], dtype=np.float64))
-        wanted, _ = intake.doubles(column, theirs[:, column])
+        made = intake.compared(column, np.asarray(run.values[slot], dtype=np.float64))
+        wanted = intake.compared(column, theirs[:, column])
         differ = np.flatnonzero((made != wanted) & ~(np.isnan(made) & np.isnan(wanted)))
         if len(differ):
             raise SoundnessError(

@@ -254,7 +254,7 @@ class Plan:
         ):
             if self._tries(leaf, probes):
                 taken: Sequence[int] = every
-            elif leaf.kind.by_column:
+            elif leaf.kind.by_column and sort in ("nan", "none", "unseen"):
                 alone = [[*leaf.bases[:column], probes[column], *leaf.bases[column + 1 :]] for column in every]
                 taken = [column for column in every if self._tries(leaf, alone[column])]
             else:
