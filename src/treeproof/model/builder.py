@@ -68,8 +68,10 @@ class EnsembleBuilder:
         self._base = self._check_base(base)
         self._names = _check_names(feature_names, self._n_features)
         self._handles_missing = bool(handles_missing)
-        self._range = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
         self._no_missing = self._check_features(no_missing, "must not be missing")
+        self._check_features(list(categories or {}), "is a category")
+        ends = (-value_limit, value_limit) if value_range is None else value_range
+        self._range = self._check_range(ends, list(categories or {}))
         self._categories = self._check_categories(categories or {})
         self._takes_frames = bool(takes_frames)
         self._origin = origin
@@ -159,7 +161,9 @@ class EnsembleBuilder:
             source=self._source,
         )
 
-    def _check_range(self, given: tuple[npt.ArrayLike, npt.ArrayLike]) -> npt.NDArray[np.float64]:
+    def _check_range(
+        self, given: tuple[npt.ArrayLike, npt.ArrayLike], categories: list[int]
+    ) -> npt.NDArray[np.float64]:
         ends = []
         for end in given:
             values = _as_numbers(end, np.float64, "the value range", ndim=None)
@@ -167,8 +171,11 @@ class EnsembleBuilder:
                 raise InvalidInput(f"each end of the value range must be 1 or {self._n_features} finite numbers")
             ends.append(np.broadcast_to(values, self._n_features))
         low, high = np.array(ends)
-        if not (low < high).all():
-            f = int(np.argmin(low < high))
+        # A category may have but one value.
+        several = low < high
+        several[categories] = True
+        if not several.all():
+            f = int(np.argmin(several))
             raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
         return np.array([low, high])
 
@@ -179,7 +186,6 @@ class EnsembleBuilder:
         return tuple(sorted({int(f) for f in given}))
 
     def _check_categories(self, given: Mapping[int, Category]) -> tuple[tuple[int, Category], ...]:
-        self._check_features(list(given), "is a category")
         for f, category in given.items():
             if len(set(category.values)) != len(category.values):
                 raise InvalidInput(f"feature {f} has a value twice: {category.values!r}")

@@ -48,7 +48,7 @@ class Category:
     dtype: str = "object"
     """Of the column in a data frame that the model takes: "object", "category", "bool" or another name of pandas."""
     missing: tuple[str, ...] = ("none", "nan", "na")
-    """The kinds of missing values that are one: None, NaN, pandas' NA. Another is like a value never seen in training."""
+    """Which of None, NaN and pandas' NA are a missing value; another of them is like a value never seen in training."""
 
     @property
     def blank(self) -> float | None:

@@ -305,8 +305,8 @@ class Ensemble:
         for f, (dtype, refused) in enumerate(zip(dtypes, self.refused_types, strict=False)):
             if str(dtype).lower() in refused:
                 raise InvalidInput(
-                    f"column {self.feature_name(f)} is of type {dtype}, and the steps before the model would compute with "
-                    "that; pass doubles, X.astype(float), to the pipeline and to treeproof"
+                    f"column {self.feature_name(f)} is of type {dtype}, and the steps before the model would compute "
+                    "with that; pass doubles, X.astype(float), to the pipeline and to treeproof"
                 )
 
     def _coded(self, X: Any) -> Any:

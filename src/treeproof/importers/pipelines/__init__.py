@@ -1,9 +1,9 @@
 """Pipelines: steps that make each column from one column, folded into the tests of the model behind them.
 
-Each number that the steps pass on depends on one column of the user. Where that is a category, every value goes through the
-steps' own `transform`, and each test of the model becomes the set of values that it sends left. Where it is a number, a step
-is monotone but for a few places that are known, so each test becomes a few cuts, found by bisection over doubles. No tree is
-changed otherwise: there are as many nodes as in the library's model.
+Each number that the steps pass on depends on one column of the user. Where that is a category, every value goes
+through the steps' own `transform`, and each test of the model becomes the set of values that it sends left. Where it is
+a number, a step is monotone but for a few places that are known, so each test becomes a few cuts, found by bisection
+over doubles. No tree is changed otherwise: there are as many nodes as in the library's model.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ class _Folding:
     def __init__(self, plan: Plan, intake: Intake, columns: Sequence[Given], *, frame: bool) -> None:
         self._plan, self._intake, self._columns = plan, intake, columns
         self._frame = frame
-        listed = {f: column for f, column in enumerate(columns) if column.coded or (column.is_category and not column.unseen)}
+        listed = {
+            f: column for f, column in enumerate(columns) if column.coded or (column.is_category and not column.unseen)
+        }
         self.listed = listed_columns(plan, intake, listed, frame=frame)
         lines = [f for f in range(len(columns)) if f not in listed]
         self._lines = Lines(plan, intake, lines)

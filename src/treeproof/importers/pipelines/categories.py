@@ -104,6 +104,6 @@ def _spellings(taken: Any, made: FloatArray, unseen: bool) -> tuple[str, ...]:
         if unseen and same(0, 1):
             return ("none",)
         raise UnsupportedModel(
-            "the pipeline tells None from NaN in a column of categories; use one of them for what is missing, and fit again"
+            "the pipeline tells None from NaN in a column of categories; use one of them for what is missing and fit"
         )
     return tuple(name for name, takes in (("nan", nan), ("none", none)) if takes)

@@ -37,9 +37,7 @@ def columns_given(plan: Plan, n: int, *, frame: bool) -> list[Given]:
                 dtypes[plan.slots[slot].origin].update(leaf.kind.dtypes)
             if plan.slots[slot].kept:
                 reached[plan.slots[slot].origin].append((leaf, column))
-    every = [
-        _given(plan, f, own, tuple(sorted(dtypes[f])), frame=frame) for f, own in enumerate(reached)
-    ]
+    every = [_given(plan, f, own, tuple(sorted(dtypes[f])), frame=frame) for f, own in enumerate(reached)]
     # Beside text, a column that nothing looks at may hold text as well.
     takes_text = frame or any(column.coded for column in every)
     used = {plan.slots[slot].origin for leaf in plan.leaves for slot in leaf.given.slots}

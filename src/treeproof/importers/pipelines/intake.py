@@ -1,8 +1,9 @@
-"""What a model makes of the columns that steps give it: the double it compares, and the side on which a test sends it."""
+"""What a model makes of the columns that steps give it: the double it compares, and the side where a test sends it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +92,7 @@ class Tests:
         return np.asarray(left)
 
 
-def _numbered(keys: Indices) -> tuple[Indices, Indices]:
+def _numbered(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """(The distinct keys in rising order, the position of each key among them); keys are not negative."""
     n = int(keys.max(initial=-1)) + 1
     if n > 16 * len(keys) + 1024:

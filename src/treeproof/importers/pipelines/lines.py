@@ -95,13 +95,13 @@ class Lines:
 
     def _split(self, marks: Mapping[int, Sequence[float]], n_leaves: int | None) -> None:
         """Cuts the lines where slots pass these marks."""
-        far = {}
+        far: dict[int, FloatArray] = {}
         for slot, own in marks.items():
             f = self._plan.slots[slot].origin
             if self._plan.slots[slot].kept:
-                self.lines[f] = self.lines[f].with_cuts(np.array(own))
+                self.lines[f] = self.lines[f].with_cuts(np.array(own, dtype=np.float64))
             else:
-                far[slot] = np.array(own)
+                far[slot] = np.array(own, dtype=np.float64)
         if not far:
             return
         lines = {f: self.lines[f] for f in {self._plan.slots[slot].origin for slot in far}}
@@ -111,12 +111,12 @@ class Lines:
             lambda run, slot, rows: _at(run, slot)[rows],
             lambda values, marks: values <= marks,
         )
-        for slot, own in far.items():
+        for slot, values in far.items():
             f = self._plan.slots[slot].origin
             line = lines[f]
-            low, high = np.split(_at(ends, slot)[: 2 * len(line.starts)] <= own[:, None], 2, axis=1)
+            low, high = np.split(_at(ends, slot)[: 2 * len(line.starts)] <= values[:, None], 2, axis=1)
             mark, stretch = np.nonzero(low != high)
-            search.add(_Part(f, line.starts[stretch], line.ends[stretch], low[mark, stretch], slot, own[mark]))
+            search.add(_Part(f, line.starts[stretch], line.ends[stretch], low[mark, stretch], slot, values[mark]))
         for slot, cuts in zip(far, search.solve(), strict=True):
             f = self._plan.slots[slot].origin
             self.lines[f] = self.lines[f].with_cuts(cuts)
@@ -185,9 +185,7 @@ class Lines:
     def _compared(self, run: Run, column: int, rows: slice) -> FloatArray:
         return self._intake.compared(column, _at(run, self._plan.made.slots[column])[rows])
 
-    def _closely(
-        self, tests: Tests, column: int, own: Indices, first: Bools, test: Indices, cuts: FloatArray
-    ) -> Sides:
+    def _closely(self, tests: Tests, column: int, own: Indices, first: Bools, test: Indices, cuts: FloatArray) -> Sides:
         """The cuts of tests on a column, with those that rounding adds."""
         slot = self._plan.slots[self._plan.made.slots[column]]
         if slot.rounds and len(cuts):
@@ -198,7 +196,8 @@ class Lines:
         """What the model compares for values of the column of the user behind one of its own."""
         slot = self._plan.made.slots[column]
         made = [
-            _at(self._run({self._plan.slots[slot].origin: values[i : i + ROWS]}), slot) for i in range(0, len(values), ROWS)
+            _at(self._run({self._plan.slots[slot].origin: values[i : i + ROWS]}), slot)
+            for i in range(0, len(values), ROWS)
         ]
         return self._intake.compared(column, np.concatenate(made))
 
@@ -229,7 +228,7 @@ def refused_in(plan: Plan, intake: Intake, run: Run, f: int) -> Bools:
     refused = run.refused[f].copy()
     for column, slot in plan.made_of[f]:
         refused |= intake.refuses(column, intake.compared(column, _at(run, slot).astype(np.float64)))
-    return refused
+    return np.asarray(refused)
 
 
 def _at(run: Run, slot: int) -> FloatArray:
@@ -250,7 +249,11 @@ def _filled(values: FloatArray, n: int) -> FloatArray:
 def _marks(plan: Plan, leaf: Leaf, column: int) -> Sequence[float]:
     """Where a step stops being monotone, and some places where it does not overflow."""
     own = leaf.kind.cuts(leaf.step, column)
-    if own and plan.slots[leaf.given.slots[column]].rounds and (leaf.kind.encodes or hasattr(leaf.step, "missing_values")):
+    if (
+        own
+        and plan.slots[leaf.given.slots[column]].rounds
+        and (leaf.kind.encodes or hasattr(leaf.step, "missing_values"))
+    ):
         raise UnsupportedModel(
             f"the pipeline's {leaf.name} looks for single numbers behind a step that rounds; do it before that step"
         )
@@ -312,7 +315,7 @@ class _Search:
         part = self._parts[number]
         if part.rising is None or len(part.low) <= 4 * ANCHORS:
             return np.zeros(0, dtype=np.intp)
-        return self._first[number] + np.unique(np.linspace(0, len(part.low) - 1, ANCHORS).astype(np.intp))
+        return np.asarray(self._first[number] + np.unique(np.linspace(0, len(part.low) - 1, ANCHORS).astype(np.intp)))
 
     def _guess(self, anchors: Indices) -> None:
         """Narrows the other problems to where a line through the solutions of these has its own."""
@@ -346,7 +349,7 @@ class _Search:
             self._settle(problems, at)
 
     def _settle(self, problems: Indices, at: Ordinals) -> None:
-        """Asks about doubles of each problem, in rising order (n_problems, n), and narrows it to the two that differ."""
+        """Asks about rising doubles of each problem, (n_problems, n), and narrows it to the two that differ."""
         same = self._ask(problems, at) == self._answer[problems, None]
         n_same = np.where(same.all(axis=1), same.shape[1], np.argmin(same, axis=1))
         ends = np.column_stack((self._low[problems], at, self._high[problems]))
@@ -373,7 +376,7 @@ class _Search:
         values = np.empty(len(doubles))
         for number, place, own in zip(numbers.tolist(), places, rows, strict=True):
             values[place] = self._reads(ran, self._parts[number].key, own)
-        return self._judges(values, np.repeat(self._about[problems], n)).reshape(at.shape)
+        return np.asarray(self._judges(values, np.repeat(self._about[problems], n)).reshape(at.shape))
 
 
 @dataclass(frozen=True)
@@ -433,8 +436,8 @@ class _Wiggles:
         farthest = np.maximum(reach[0], reach[1])[chunk]
         if ((n_changes > 1) & (farthest >= CLOSE)).any():
             raise UnsupportedModel(
-                f"the pipeline's {self._lines.steps_behind(self._column)} rises so slowly that rounding makes it fall in "
-                "places, over more doubles than treeproof looks at; leave this step out"
+                f"the pipeline's {self._lines.steps_behind(self._column)} rises so slowly that rounding makes it fall "
+                "in places, over more doubles than treeproof looks at; leave this step out"
             )
 
 

@@ -93,7 +93,7 @@ class Leaf:
         if getattr(self.step, "standardize", False):
             refused |= self._overflows(column, np.where(refused, self.bases[column], values))
         if "unseen" not in takes and self.kind.encodes:
-            refused |= ~np.isnan(values) & ~np.isin(values, self._known(column))
+            refused |= ~np.isnan(values) & ~np.isin(values, categories_of(self.step, column))
         return refused
 
     def _overflows(self, column: int, values: Values) -> npt.NDArray[np.bool_]:
@@ -194,12 +194,14 @@ class Plan:
         dtypes = [self.slots[slot].dtype for slot in slots]
         dtypes += [part.dtype for part in parts if part.dtype is not None]
         dtype = np.result_type(*dtypes) if dtypes else np.dtype(float)
-        return Matrix(slots, np.dtype(float) if sparse and dtype == object else dtype, sparse)
+        return Matrix(slots, np.dtype(float) if sparse and dtype.kind == "O" else dtype, sparse)
 
     def _through_leaf(self, step: Any, given: Matrix) -> Matrix:
         kind = kind_of(step)
         leaf = Leaf(step, kind, given, kind.sources(step))
-        n_values = len(leaf.sources) - (0 if getattr(step, "indicator_", None) is None else len(step.indicator_.features_))
+        n_values = len(leaf.sources) - (
+            0 if getattr(step, "indicator_", None) is None else len(step.indicator_.features_)
+        )
         for number, source in enumerate(leaf.sources):
             parent = given.slots[source]
             before = self.slots[parent]
@@ -229,10 +231,9 @@ class Plan:
                 f"the pipeline's {leaf.name} makes {out.shape[1]} columns, and not {len(leaf.made)} as it should; "
                 "fit it again with this version of scikit-learn"
             )
-        columns = list(_columns(out))
-        for number, column in zip(leaf.made, columns, strict=True):
-            self.slots[number].dtype = column.dtype
-            self.slots[number].base = column.tolist()[0]
+        for number, made in zip(leaf.made, _columns(out), strict=True):
+            self.slots[number].dtype = made.dtype
+            self.slots[number].base = made.tolist()[0]
             self.slots[number].sparse = hasattr(out, "tocsr")
         leaf.takes = self._find_taken(leaf)
         if hasattr(out, "iloc"):
@@ -324,16 +325,17 @@ class Plan:
             if all(values is None for values in given):
                 continue
             columns = []
-            for column, values in enumerate(given):
-                if values is None:
-                    values = np.full(n, leaf.bases[column], dtype=self.slots[leaf.given.slots[column]].dtype)
+            for column, (slot, own) in enumerate(zip(leaf.given.slots, given, strict=True)):
+                base = leaf.bases[column]
+                if own is None:
+                    own = np.full(n, base, dtype=self.slots[slot].dtype)
                 else:
-                    refused = run.refused[self.slots[leaf.given.slots[column]].origin]
-                    refused |= leaf.refuses(column, values)
+                    refused = run.refused[self.slots[slot].origin]
+                    refused |= leaf.refuses(column, own)
                     if refused.any():
-                        values = values.copy()
-                        values[refused] = leaf.bases[column]
-                columns.append(values)
+                        own = own.copy()
+                        own[refused] = base
+                columns.append(own)
             made = _columns(self._call(leaf, columns, n))
             for number, source, values in zip(leaf.made, leaf.sources, made, strict=True):
                 if given[source] is not None:

@@ -108,8 +108,8 @@ def _bin_cuts(step: Any, column: int) -> Cuts:
     return [float(middle) for middle in edges[:-1] / 2 + edges[1:] / 2]
 
 
-# NumPy's functions of one number that can be pulled back: where they stop being monotone, and whether they may fall where
-# they should rise. IEEE 754 asks for the nearest double of some; the others are off by some units in the last place.
+# NumPy's functions of one number that can be pulled back: where they stop being monotone, and whether they may fall
+# where they should rise. IEEE 754 asks for the nearest double of some; the others may be off in the last places.
 _LOGARITHM = (around(0.0), True)
 _EXACT: tuple[Cuts, bool] = ([], False)
 _FUNCTIONS: dict[str, tuple[Cuts, bool]] = {
@@ -153,7 +153,9 @@ def _check_function(step: Any) -> None:
     if step.func is not None:
         _function(step)
         if step.kw_args:
-            raise UnsupportedModel(f"the pipeline has a FunctionTransformer with kw_args={step.kw_args!r}; leave them out")
+            raise UnsupportedModel(
+                f"the pipeline has a FunctionTransformer with kw_args={step.kw_args!r}; leave them out"
+            )
 
 
 def _check_union(step: Any) -> None:
@@ -196,7 +198,7 @@ _FEW_BITS = ("float16", "float32", "int8", "int16", "uint8", "uint16", "bool", "
 
 # Where scikit-learn has each class, and what is known about it.
 KINDS: dict[str, tuple[str, Kind]] = {
-    **{name: ("preprocessing", _SCALER) for name in _SCALERS},
+    **dict.fromkeys(_SCALERS, ("preprocessing", _SCALER)),
     "Binarizer": ("preprocessing", Kind(_one_to_one)),
     "KBinsDiscretizer": ("preprocessing", Kind(_of_bins, _bin_cuts, dtypes=())),
     "OneHotEncoder": ("preprocessing", Kind(_of_one_hot, _category_cuts, encodes=True, by_column=True, dtypes=())),
@@ -206,9 +208,8 @@ KINDS: dict[str, tuple[str, Kind]] = {
     "TargetEncoder": ("preprocessing", Kind(_of_target, _category_cuts, encodes=True, by_column=True, dtypes=())),
     "SimpleImputer": ("impute", Kind(_of_imputer, _stand_in_cuts, keeps=True)),
     "MissingIndicator": ("impute", Kind(_of_indicator, _stand_in_cuts, by_column=True)),
-    **{
-        name: ("feature_selection", _SELECTOR)
-        for name in (
+    **dict.fromkeys(
+        (
             "GenericUnivariateSelect",
             "RFE",
             "RFECV",
@@ -220,8 +221,9 @@ KINDS: dict[str, tuple[str, Kind]] = {
             "SelectPercentile",
             "SequentialFeatureSelector",
             "VarianceThreshold",
-        )
-    },
+        ),
+        ("feature_selection", _SELECTOR),
+    ),
 }
 
 _IDENTITY = Kind(_one_to_one, keeps=True, dtypes=())
@@ -241,7 +243,7 @@ def kind_of(step: Any) -> Kind:
     module, kind = KINDS.get(name, ("", None))
     if kind is None or type(step) is not getattr(importlib.import_module(f"sklearn.{module}"), name, None):
         raise UnsupportedModel(
-            f"the pipeline has a {name} before the model, and treeproof knows only steps that make each column from one "
+            f"the pipeline has a {name} before the model; treeproof takes only steps that make each column from one "
             f"column: {', '.join(sorted([*KINDS, 'ColumnTransformer', 'FeatureUnion', 'FunctionTransformer']))}; "
             "do it before the pipeline, and import the rest"
         )
