@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.importers import as_ensemble
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -68,6 +69,7 @@ def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacke
     intervals = attacker.intervals.bind(ensemble, (0.0, 0.0))
     costs = attacker.costs.bind(ensemble, 1)
     units = attacker.scale.bind(ensemble, 1.0)
+    categories = dict(ensemble.categories)
     spent = Fraction(0)
     for f in _differing(near, attacked):
         a, b = float(near[f]), float(attacked[f])
@@ -75,6 +77,9 @@ def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacke
             return False
         moved = Fraction(b) - Fraction(a)
         low, high = intervals[f]
+        category = categories.get(f)
+        if category is not None and ((low, high) != (-math.inf, math.inf) or not _is_known(category, b)):
+            return False  # a category becomes anything that the model knows, or stays what it is
         if attacker.power is not None:
             if (low, high) == (0.0, 0.0):
                 return False
@@ -88,6 +93,13 @@ def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacke
     return attacker.budget is None or spent <= attacker.budget
 
 
+def _is_known(category: Category, number: float) -> bool:
+    """Whether a double of a row is one that stands for a value of the category that the model knows."""
+    if category.coded:
+        return number.is_integer() and 0 <= number < len(category.values)
+    return number in category.values
+
+
 def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
     """The label of one row by a plain walk, adding scores in the library's order and precision."""
     rule = ensemble.rule
@@ -97,7 +109,9 @@ def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
         node = root
         while ensemble.feature[node] >= 0:
             value = float(x[ensemble.feature[node]])
-            left = bool(ensemble.nan_left[node]) if math.isnan(value) else value <= ensemble.threshold[node]
+            cuts = [ensemble.threshold[node], *ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]]
+            # The side changes at every cut.
+            left = bool(ensemble.nan_left[node]) if math.isnan(value) else sum(value > cut for cut in cuts) % 2 == 0
             node = int(ensemble.left[node] if left else ensemble.right[node])
         leaf = ensemble.leaf_scores[ensemble.leaf[node]]
         scores = [number(score + part) for score, part in zip(scores, leaf, strict=True)]
