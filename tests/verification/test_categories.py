@@ -109,7 +109,9 @@ def test_witnesses_name_values_that_the_model_knows() -> None:
     seen = set()
     for _ in range(20):
         model = random_model(random)
-        rows = np.array([[random.randrange(6), 0.5, random.choice(NUMBERS.values), 0.5] for _ in range(10)], dtype=float)
+        rows = np.array(
+            [[random.randrange(6), 0.5, random.choice(NUMBERS.values), 0.5] for _ in range(10)], dtype=float
+        )
         result = tp.verify(model, rows, model.predict(rows), tp.Attacker.l0(2))
         for i in np.flatnonzero(result.has_witness).tolist():
             moved = result.witness(i).moved  # type: ignore[union-attr]

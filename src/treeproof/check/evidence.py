@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import Category
@@ -26,14 +27,20 @@ def is_witness(model: Any, attacker: Attacker, epsilon: Any, witness: Witness) -
     """
     ensemble = as_ensemble(model)
     return is_within_reach(ensemble, attacker, epsilon, witness) and (
-        predict_row(ensemble, witness.neighbour) != predict_row(ensemble, witness.attacked)
+        predict_row(ensemble, _doubles(ensemble, witness.neighbour))
+        != predict_row(ensemble, _doubles(ensemble, witness.attacked))
     )
+
+
+def _doubles(ensemble: Ensemble, row: npt.NDArray[Any]) -> FloatArray:
+    """A row as the model sees it: doubles, with codes for categories."""
+    return ensemble.check_rows(row[None])[0] if np.asarray(row).dtype == object else np.asarray(row, dtype=np.float64)
 
 
 def is_within_reach(ensemble: Ensemble, attacker: Attacker, epsilon: Any, witness: Witness) -> bool:
     """Whether the neighbour is in N(x) and the attack in A(neighbour), whatever their labels."""
     threat = attacker.bind(ensemble)
-    rows = [np.asarray(row, dtype=np.float64) for row in (witness.x, witness.neighbour, witness.attacked)]
+    rows = [_doubles(ensemble, row) for row in (witness.x, witness.neighbour, witness.attacked)]
     if not all(row.shape == (ensemble.n_features,) and _is_accepted(ensemble, threat, row) for row in rows):
         return False
     x, near, attacked = rows
