@@ -348,6 +348,11 @@ class Local:
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
 
+            if len(question.model.more):
+                # Where tests have many cuts, climbing takes long, and a hunt at no price does not.
+                free = asked._replace(prices=asked.prices._replace(cost=np.zeros_like(asked.prices.cost), limited=True))
+                priced = room_for(question.model, free.prices)
+                self._hunt(question, free, found, priced, _left(found, watch, until), 1, FEW_CLASSES)
             rows = _left(found, watch, until)
             if len(rows):
                 race_rows(question, asked, found, room, rows, self.patience)
