@@ -145,6 +145,66 @@ def test_the_frame_of_a_sweep_has_a_column_per_neighbourhood() -> None:
     assert frame["moved"][0].startswith("0 0.45 → ")
 
 
+# --- classes ---------------------------------------------------------------------------------------------------------
+
+
+def two_classes(**options: Any) -> Verification:
+    """The same four rows, of which the last two are labelled "bad" and rightly so for the last."""
+    rows = [[0.45, 0.1], [0.3, NAN], [NAN, -0.0], [0.9, 1e-300]]
+    labels, model = ["good", "good", "bad", "bad"], stump(("good", "bad"))
+    return tp.verify(model, rows, labels, tp.Attacker.linf(0.1), **({"epsilons": [0.15, 0.5]} | options))
+
+
+def test_measures_by_class_are_those_of_the_rows_of_each_class() -> None:
+    found = two_classes()
+    assert list(found.by_class) == ["bad", "good"]
+    for label, one in found.by_class.items():
+        rows = found.y == label
+        assert one.rows == len(one) == rows.sum() == 2 and one.open_rows == 0
+        assert one.accuracy == found.correct[rows].mean()
+        assert one.robustness == Bounds.of(found.robustness_outcomes[rows])
+        assert one.resilience_by_epsilon == tuple(Bounds.of(each[rows]) for each in found.resilience_by_epsilon)
+        assert one.resilience == one.resilience_by_epsilon[0]
+    good, bad = found.by_class["good"], found.by_class["bad"]
+    assert (good.accuracy, float(good.robustness), float(good.resilience)) == (1.0, 0.5, 0.0)
+    assert (bad.accuracy, float(bad.robustness), float(bad.resilience)) == (0.5, 0.5, 0.5)
+    assert repr(good) == "Measures(2 rows, accuracy 1.000, robustness 0.500, resilience 0.000, 0.000)"
+
+
+def test_open_rows_are_counted_for_each_class() -> None:
+    found = two_classes(max_seconds=0)
+    # A wrong label is not robust, whether or not it is stable.
+    assert {label: one.open_rows for label, one in found.by_class.items()} == {"bad": 1, "good": 2}
+    assert found.measures.open_rows == 3 and "2 rows, accuracy 0.500, robustness 0.000 to 0.500" in repr(found)
+
+
+def test_one_line_and_notebooks_speak_of_each_class() -> None:
+    found = two_classes(epsilons=None)
+    bad, good = "bad: 2 rows, accuracy 0.500, robustness 0.500", "good: 2 rows, accuracy 1.000, robustness 0.500"
+    assert repr(found) == f"Verification(4 rows, accuracy 0.750, robustness 0.500; {bad}; {good})"
+    assert '<th scope="row">bad</th><td>2</td><td>50.0 %</td><td>50.0 %</td><td>0</td>' in found._repr_html_()
+    assert "true class" not in result()._repr_html_(), "there is but one"
+
+
+def test_one_line_does_not_list_a_hundred_classes() -> None:
+    builder = EnsembleBuilder(n_features=1, classes=list(range(100)))
+    builder.add_tree(feature=[-1], threshold=[0], left=[-1], right=[-1], scores=[[1] + [0] * 99])
+    shown = repr(tp.verify(builder.build(), [[0.0]] * 100, list(range(100)), tp.Attacker.linf(0.1)))
+    assert shown.endswith("; 4: 1 rows, accuracy 0.000, robustness 0.000; and 95 more classes)")
+
+
+def test_the_file_has_the_measures_of_each_class() -> None:
+    content = json.loads(two_classes().to_json())
+    assert content["by_class"][0] == {
+        "class": "bad",
+        "rows": 2,
+        "accuracy": 0.5,
+        "robustness": [0.5, 0.5],
+        "resilience": [[0.5, 0.5], [0.0, 0.0]],
+        "open_rows": 0,
+    }
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 RESULTS: dict[str, Callable[[], Verification]] = {
@@ -218,7 +278,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
-    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 2"),
+    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 3"),
     ({"extra": 1}, "unknown or missing fields: extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
@@ -271,7 +331,11 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"interrupted": 0}, "interrupted has the wrong type: 0"),
     ({"boxes": 1.5}, "boxes has the wrong type: 1.5"),
     ({"model": None}, "model has the wrong type: None"),
+    ({"by_class": []}, "by_class is not what the rows add up to"),
+    ({"stability": [0, 0, 0, 0]}, "by_class is not what the rows add up to"),
 ]
+MEASURES = ("by_class",)
+"""What files of versions 1 and 2 do not have."""
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES)
@@ -282,9 +346,15 @@ def test_files_that_contradict_themselves_are_refused(change: dict[str, Any], me
     assert "\n" not in str(caught.value)
 
 
+def test_files_of_version_2_are_still_read() -> None:
+    found = result()
+    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
+    assert repr(Verification.from_json(json.dumps(old | {"version": 2}))) == repr(found)
+
+
 def test_files_of_version_1_are_still_read() -> None:
     found = result()
-    content = json.loads(found.to_json())
+    content = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
     assert content.pop("refuted") == ["stability", 0, None, None]
     old = content | {"version": 1, "has_witness": [True, True, False, False]}
     again = Verification.from_json(json.dumps(old))
@@ -386,7 +456,8 @@ def test_labels_take_no_more_memory_than_allowed() -> None:
         text = json.dumps(content | labels | change)
         with pytest.raises(tp.InvalidInput, match="max_bytes is 1,500,000, but y takes"):
             Verification.from_json(text, max_bytes=1_500_000)
-    assert Verification.from_json(json.dumps(content | labels | {"label_dtype": "<U9"})).y.dtype == "<U9"
+    old = {name: value for name, value in (content | labels).items() if name not in MEASURES}
+    assert Verification.from_json(json.dumps(old | {"label_dtype": "<U9", "version": 2})).y.dtype == "<U9"
 
 
 def test_rows_are_not_wider_than_memory_where_there_are_none() -> None:

@@ -81,6 +81,10 @@ def assert_same_measures(summary: tp.TableSummary, result: tp.Verification) -> N
     assert (summary.accuracy, summary.robustness) == (result.accuracy, result.robustness)
     assert list(summary.resilience_by_epsilon) == list(result.resilience_at.values())
     assert summary.resilience == result.resilience
+    assert {label: dict(one.counts) for label, one in summary.by_class.items()} == {
+        label: dict(one.counts) for label, one in result.by_class.items()
+    }
+    assert len(summary.by_class) == 2 and repr(summary).endswith(repr(result).partition("; ")[2])
 
 
 # --- the same verdicts -----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,9 +18,10 @@ from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
+from treeproof.results.measures import Measures, classes_in_words, count
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, short
-from treeproof.results.verification_file import content_of, fields_of
+from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
 from treeproof.visible import visible
 
@@ -133,6 +134,20 @@ class Verification:
             if isinstance(epsilon, (int, float))
         }
 
+    @property
+    def measures(self) -> Measures:
+        """The measures over all rows, with the counts that they come from."""
+        return self._measures(slice(None))
+
+    @cached_property
+    def by_class(self) -> dict[Any, Measures]:
+        """The measures over the rows of each class, by their true label, for the classes that have rows."""
+        return {label: self._measures(np.asarray(self.y == label)) for label in _distinct(self.y)}
+
+    def _measures(self, which: slice | npt.NDArray[np.bool_]) -> Measures:
+        outcomes = self.robustness_outcomes[which], self.rows.resilience[:, which]
+        return Measures(count(self.correct[which], *outcomes), self.epsilons)
+
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
         """One verdict per row."""
@@ -211,7 +226,10 @@ class Verification:
             where = str(as_path(source))
             text = read_text(as_path(source), max_bytes)
         try:
-            return cls(**fields_of(text, max_bytes))
+            content = content_in(text)
+            result = cls(**fields_of(content, max_bytes))
+            check_measures(result, content)
+            return result
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             if isinstance(error, InvalidInput) and error.argument == "max_bytes":
                 raise
@@ -223,7 +241,7 @@ class Verification:
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
         if self.interrupted:
             parts.append("interrupted")
-        return f"Verification({', '.join(parts)})"
+        return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the measures, and the first counterexamples."""
@@ -236,6 +254,7 @@ class Verification:
         parts = [
             f"<p><b>Verification</b> of {escape(of_what)}</p>",
             table(["measure", "share of rows", ""], measures),
+            *self._classes_in_html(),
         ]
         rows = np.flatnonzero(self.has_witness & self.correct)
         if len(rows):
@@ -246,6 +265,12 @@ class Verification:
             parts.append(table(["row", "label", "attack", "label after"], [self._witness_in_cells(i) for i in first]))
         return "".join(parts)
 
+    def _classes_in_html(self) -> list[str]:
+        """The measures of each class, where there are several."""
+        if len(self.by_class) < 2:
+            return []
+        return [table(*class_table(self.by_class, self.names_of_epsilons))]
+
     def _witness_in_cells(self, row: int) -> tuple[object, ...]:
         witness = self.witness(row)
         assert witness is not None
@@ -255,6 +280,25 @@ class Verification:
             witness.in_words(),
             witness.attacked_label,
         )
+
+
+def class_table(by_class: Mapping[Any, Measures], names: Sequence[str]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The measures of each class as a table to read: its head and its lines. `names` are those of neighbourhoods."""
+    head = ["true class", "rows", "accuracy", "robustness", *(f"resilience, {name}" for name in names), "undecided"]
+    lines = []
+    for label, one in by_class.items():
+        shares = [_in_words(bounds)[0] for bounds in (one.robustness, *one.resilience_by_epsilon)]
+        lines.append((str(label), f"{one.rows:,}", percent(one.accuracy), *shares, f"{one.open_rows:,}"))
+    return head, lines
+
+
+def _distinct(labels: npt.NDArray[Any]) -> list[Any]:
+    """The labels that occur, in order if they have one."""
+    found = list(dict.fromkeys(labels.tolist()))
+    try:
+        return sorted(found)
+    except TypeError:
+        return found
 
 
 def names_of(epsilons: Sequence[Any], given: Sequence[str] | None) -> list[str]:

@@ -112,8 +112,8 @@ def verify_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = pathlib.Path(folder, "rows.csv")
     ...     _ = rows.write_text("x,label\n0.1,0\n0.9,1\n0.45,0\n")
-    ...     verify_table(tree, rows, tp.Attacker.linf(0.2), out=rows.with_name("verdicts"))
-    TableSummary(3 rows, accuracy 1.000, robustness 0.667)
+    ...     verify_table(tree, rows, tp.Attacker.linf(0.2), out=rows.with_name("verdicts")).by_class
+    {0: Measures(2 rows, accuracy 1.000, robustness 0.500), 1: Measures(1 rows, accuracy 1.000, robustness 1.000)}
     """
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     check_jobs(n_jobs)
@@ -144,7 +144,19 @@ def verify_table(
         bind_epsilon(one, matched.ensemble)
     parts = Parts.open(out, _as_json(question, files), resume)
     interrupted = _Work(matched.ensemble, question, files, parts, limits).run(n_jobs, progress)
-    return TableSummary(parts.folder, dict(parts.counts), given, parts.seconds, parts.complete, interrupted)
+    return _summary(question, parts, interrupted)
+
+
+def _summary(question: _Question, parts: Parts, interrupted: bool) -> TableSummary:
+    return TableSummary(
+        counts=dict(parts.counts),
+        epsilons=question.epsilons,
+        out=parts.folder,
+        classes=tuple(question.ensemble.classes.tolist()),
+        seconds=parts.seconds,
+        complete=parts.complete,
+        interrupted=interrupted,
+    )
 
 
 def _listed(names: Any) -> tuple[str, ...]:
@@ -164,6 +176,7 @@ def _as_json(question: _Question, files: RowFiles) -> dict[str, Any]:
     """What must be the same for parts to belong together; messages call it by these names."""
     return {
         "model": question.ensemble.fingerprint.hex(),
+        "set of classes": [str(label) for label in question.ensemble.classes.tolist()],
         "attacker": json.loads(question.attacker.to_json()),
         "epsilon": [epsilon_to_json(one) for one in question.epsilons],
         "set of files": files.sources,
@@ -248,7 +261,8 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     if task.limits.is_over() and result.rows.is_open.any():
         return None
     content = _content(question, task.chunk, result)
-    return _Part(task.chunk.place, content, counts_of(result), result.rows if question.has_source else None)
+    counts = counts_of(result, question.ensemble.classes.tolist())
+    return _Part(task.chunk.place, content, counts, result.rows if question.has_source else None)
 
 
 def _content(question: _Question, chunk: Chunk, result: Verification) -> bytes:

@@ -24,6 +24,7 @@ from tests.support.results import changed, tiled
 from treeproof.importers import EnsembleBuilder
 from treeproof.present.report import curves, words
 from treeproof.present.report.instances import KINDS, choose, kinds_of
+from treeproof.results.markup import percent
 
 X, y = load_iris(return_X_y=True)
 FOREST = RandomForestClassifier(7, max_depth=3, random_state=0).fit(X, y)
@@ -66,6 +67,15 @@ def text_of(page: str) -> str:
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
+
+
+def test_measures_of_each_class_are_in_a_table(result: tp.Verification, page: str) -> None:
+    for label, one in result.by_class.items():
+        shares = (one.accuracy, float(one.robustness), float(one.resilience or 0))
+        cells = "".join(f"<td>{percent(share)}</td>" for share in shares)
+        assert f'<th scope="row">{label}</th><td>50</td>{cells}<td>0</td>' in page
+    one_class = tp.verify(FOREST, X[:9], y[:9], ATTACKER)
+    assert "By true class" in page and "By true class" not in tp.report_html(FOREST, one_class, max_seconds=0)
 
 
 def test_the_page_loads_nothing(page: str) -> None:

@@ -18,11 +18,11 @@ from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
 from treeproof.results.markup import escape, number, table
 from treeproof.results.verdicts import Bounds
-from treeproof.results.verification import Verification
+from treeproof.results.verification import Verification, class_table
 from treeproof.verification.witnesses import moved_features
 from treeproof.visible import visible
 
-SHOWN_FEATURES, MAX_FEATURES, MAX_REACHES = 12, 200, 500
+SHOWN_FEATURES, MAX_FEATURES, MAX_REACHES, MAX_CLASSES = 12, 200, 500, 100
 MAX_CHARACTERS = 100_000
 """The most that is shown of the attacker's file."""
 
@@ -39,6 +39,7 @@ def page(content: Content) -> str:
         attacker=escape(words.attacker_in_words(content.attacker, content.threat)),
         interrupted=_interrupted(result),
         measures="".join(_measures(result)),
+        classes=_classes(result),
         claims=_claims(result),
         robustness_curve=_curve("Robustness", content.robustness, "robust"),
         resilience_curve=_curve("Resilience", content.resilience, "resilient"),
@@ -137,6 +138,18 @@ def _card(kind: str, name: str, bounds: Bounds, n: int, meaning: str, proof: str
     return (
         f'<article class="card {kind}"><h3>{escape(name)}</h3><p class="value">{escape(words.share(bounds))}</p>{bar}'
         f'<p>{count} of {n:,} {escape(meaning)}</p><p class="proof">{escape(proof)}</p></article>'
+    )
+
+
+def _classes(result: Verification) -> str:
+    """The measures of each class, where there are several: a model can be safe for one and not for another."""
+    if len(result.by_class) < 2:
+        return ""
+    head, lines = class_table(result.by_class, result.names_of_epsilons)
+    rest = f"<p>… and {len(lines) - MAX_CLASSES:,} more classes.</p>" if len(lines) > MAX_CLASSES else ""
+    return (
+        '<h3 id="h-classes">By true class</h3><div class="scroll" tabindex="0" role="region" '
+        f'aria-labelledby="h-classes">{table(head, lines[:MAX_CLASSES])}</div>{rest}'
     )
 
 
