@@ -119,11 +119,16 @@ def test_without_a_neighbourhood_there_is_no_resilience() -> None:
 
 
 def test_a_result_in_one_line() -> None:
-    assert repr(result()) == ("Verification(4 rows, accuracy 0.750, robustness 0.500, resilience 0.250 at ε = 0.15)")
-    assert repr(result(max_seconds=0)) == (
-        "Verification(4 rows, accuracy 0.750, robustness 0.000 to 0.750, resilience 0.000 to 0.750 at ε = 0.15)"
+    missing = "missing cells in 2 rows stay missing"
+    assert repr(result()) == (
+        f"Verification(4 rows, accuracy 0.750, robustness 0.500, resilience 0.250 at ε = 0.15, {missing})"
     )
-    assert repr(dataclasses.replace(result(epsilons=None), interrupted=True)).endswith("robustness 0.500, interrupted)")
+    assert repr(result(max_seconds=0)) == (
+        "Verification(4 rows, accuracy 0.750, robustness 0.000 to 0.750, resilience 0.000 to 0.750 at ε = 0.15, "
+        f"{missing})"
+    )
+    interrupted = dataclasses.replace(result(epsilons=None), interrupted=True)
+    assert repr(interrupted).endswith(f"robustness 0.500, {missing}, interrupted)")
 
 
 def test_the_frame_has_one_line_per_row() -> None:
@@ -168,7 +173,9 @@ def test_measures_by_class_are_those_of_the_rows_of_each_class() -> None:
     good, bad = found.by_class["good"], found.by_class["bad"]
     assert (good.accuracy, float(good.robustness), float(good.resilience)) == (1.0, 0.5, 0.0)
     assert (bad.accuracy, float(bad.robustness), float(bad.resilience)) == (0.5, 0.5, 0.5)
-    assert repr(good) == "Measures(2 rows, accuracy 1.000, robustness 0.500, resilience 0.000, 0.000)"
+    assert repr(good) == (
+        "Measures(2 rows, accuracy 1.000, robustness 0.500, resilience 0.000, 0.000, 1 with missing cells)"
+    )
 
 
 def test_open_rows_are_counted_for_each_class() -> None:
@@ -180,8 +187,10 @@ def test_open_rows_are_counted_for_each_class() -> None:
 
 def test_one_line_and_notebooks_speak_of_each_class() -> None:
     found = two_classes(epsilons=None)
-    bad, good = "bad: 2 rows, accuracy 0.500, robustness 0.500", "good: 2 rows, accuracy 1.000, robustness 0.500"
-    assert repr(found) == f"Verification(4 rows, accuracy 0.750, robustness 0.500; {bad}; {good})"
+    missing = "missing cells in 2 rows stay missing"
+    bad = "bad: 2 rows, accuracy 0.500, robustness 0.500, 1 with missing cells"
+    good = "good: 2 rows, accuracy 1.000, robustness 0.500, 1 with missing cells"
+    assert repr(found) == f"Verification(4 rows, accuracy 0.750, robustness 0.500, {missing}; {bad}; {good})"
     assert '<th scope="row">bad</th><td>2</td><td>50.0 %</td><td>50.0 %</td><td>0</td>' in found._repr_html_()
     assert "true class" not in result()._repr_html_(), "there is but one"
 
@@ -202,7 +211,45 @@ def test_the_file_has_the_measures_of_each_class() -> None:
         "robustness": [0.5, 0.5],
         "resilience": [[0.5, 0.5], [0.0, 0.0]],
         "open_rows": 0,
+        "rows_with_missing": 1,
     }
+
+
+# --- missing values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attacker", "rows"),
+    [
+        (tp.Attacker.linf(0.1), [1, 2]),
+        (tp.Attacker.linf(0.1, features=["age"]), [2]),
+        (tp.Attacker({"income": (0, 1)}), [1]),
+        (tp.Attacker((0.0, 0.0)), []),
+        (tp.Attacker.lp(2, 0.1, features=["income"]), [1]),
+        (tp.Attacker.lp(2, 0.0), []),
+        (tp.Attacker((-0.1, 0.1), costs={"age": 3}, budget=2), [1]),
+        (tp.Attacker((-0.1, 0.1), budget=0), []),
+    ],
+    ids=repr,
+)
+def test_rows_are_counted_whose_missing_cells_the_attacker_could_touch(attacker: tp.Attacker, rows: list[int]) -> None:
+    X = [[0.45, 0.1], [0.3, NAN], [NAN, -0.0], [0.9, 1e-300]]
+    found = tp.verify(stump(), X, [0, 1, 0, 1], attacker)
+    assert np.flatnonzero(found.has_missing).tolist() == rows and found.rows_with_missing == len(rows)
+    assert [verdict.has_missing for verdict in found.verdicts] == found.has_missing.tolist()
+    alone = tp.Verifier(stump(), attacker).verdicts(X)
+    assert [verdict.has_missing for verdict in alone] == found.has_missing.tolist()
+    assert ("missing" in repr(found)) == ("neither fills nor blanks" in found._repr_html_()) == bool(rows)
+    again = Verification.from_json(found.to_json())
+    assert again.rows_with_missing == len(rows) == json.loads(found.to_json())["rows_with_missing"]
+    assert sum(one.rows_with_missing for one in again.by_class.values()) == len(rows)
+
+
+def test_a_file_that_does_not_say_what_can_be_moved_counts_every_missing_cell() -> None:
+    found = tp.verify(stump(), [[0.45, 0.1], [0.3, NAN]], [0, 0], tp.Attacker.linf(0.1, features=["age"]))
+    assert found.rows_with_missing == 0
+    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
+    assert Verification.from_json(json.dumps(old | {"version": 2})).rows_with_missing == 1
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
@@ -331,10 +378,15 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"interrupted": 0}, "interrupted has the wrong type: 0"),
     ({"boxes": 1.5}, "boxes has the wrong type: 1.5"),
     ({"model": None}, "model has the wrong type: None"),
+    ({"movable": [0, 2]}, r"movable must list columns from 0 to 1 in order, got \[0, 2\]"),
+    ({"movable": [1, 0]}, "movable must list columns"),
+    ({"movable": [True]}, "movable must not contain True"),
+    ({"rows_with_missing": 0}, "rows_with_missing is not what the rows add up to"),
+    ({"movable": []}, "rows_with_missing is not what the rows add up to"),
     ({"by_class": []}, "by_class is not what the rows add up to"),
     ({"stability": [0, 0, 0, 0]}, "by_class is not what the rows add up to"),
 ]
-MEASURES = ("by_class",)
+MEASURES = ("by_class", "movable", "rows_with_missing")
 """What files of versions 1 and 2 do not have."""
 
 

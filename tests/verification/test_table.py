@@ -87,6 +87,17 @@ def assert_same_measures(summary: tp.TableSummary, result: tp.Verification) -> N
     assert len(summary.by_class) == 2 and repr(summary).endswith(repr(result).partition("; ")[2])
 
 
+def test_rows_with_missing_cells_are_counted(folder: Path) -> None:
+    holed = FRAME.assign(c2=FRAME.c2.mask(FRAME.index % 10 == 0))
+    holed.to_parquet("holed.parquet", row_group_size=40)
+    model = HistGradientBoostingClassifier(max_iter=3).fit(holed[NAMES], holed.y)
+    for features, rows in ((["c2"], 23), (["c1"], 0)):
+        attacker = tp.Attacker.linf(0.2, features=features)
+        summary = ask("holed.parquet", model=model, attacker=attacker, out=features[0])
+        assert summary.rows_with_missing == rows == sum(one.rows_with_missing for one in summary.by_class.values())
+        assert ("missing cells in 23 rows stay missing" in repr(summary)) == (rows > 0)
+
+
 # --- the same verdicts -----------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,9 @@ from treeproof.visible import visible
 MAX_CLASSES = 5
 """The most classes that one line speaks of."""
 
+MISSING_STAYS = "missing cells stay missing: the attacker neither fills nor blanks them"
+"""What every answer assumes."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measures:
@@ -43,6 +46,11 @@ class Measures:
     def open_rows(self) -> int:
         """The number of rows whose robustness or resilience was not decided in time."""
         return self.counts.get("open", 0)
+
+    @property
+    def rows_with_missing(self) -> int:
+        """The number of rows with missing values in columns that the attacker can move; these values stay missing."""
+        return self.counts.get("missing", 0)
 
     @property
     def accuracy(self) -> float:
@@ -76,6 +84,7 @@ class Measures:
             "robustness": [self.robustness.lower, self.robustness.upper],
             "resilience": [[one.lower, one.upper] for one in self.resilience_by_epsilon],
             "open_rows": self.open_rows,
+            "rows_with_missing": self.rows_with_missing,
         }
 
     def in_words(self) -> str:
@@ -83,21 +92,37 @@ class Measures:
         parts = [f"{self.rows} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         if self.epsilons:
             parts.append(f"resilience {', '.join(map(short, self.resilience_by_epsilon))}")
-        return ", ".join(parts + [f"{self.open_rows} open"] * (self.open_rows > 0))
+        parts += [f"{self.open_rows} open"] * (self.open_rows > 0)
+        return ", ".join(parts + [f"{self.rows_with_missing} with missing cells"] * (self.rows_with_missing > 0))
 
     def __repr__(self) -> str:
         return f"Measures({self.in_words()})"
 
 
+def missing_in_short(rows: int) -> str:
+    """What is assumed about so many rows, in a few words."""
+    return f"missing cells in {rows} rows stay missing"
+
+
+def missing_in_words(rows: int, of: int, assumed: str = MISSING_STAYS) -> str:
+    """How many rows have missing values where it matters, and what was assumed about them."""
+    have = "row has" if rows == 1 else "rows have"
+    return f"{rows:,} of {of:,} {have} missing cells in columns that the attacker may touch; {assumed}"
+
+
 def count(
-    correct: npt.NDArray[np.bool_], robustness: npt.NDArray[np.int8], resilience: npt.NDArray[np.int8]
+    correct: npt.NDArray[np.bool_],
+    has_missing: npt.NDArray[np.bool_],
+    robustness: npt.NDArray[np.int8],
+    resilience: npt.NDArray[np.int8],
 ) -> dict[str, int]:
-    """What is counted of some rows, from the outcomes of each; the counts of several sets of rows add up.
+    """What is counted of some rows, from what is known of each; the counts of several sets of rows add up.
 
     `resilience` is (n_epsilons, n_rows).
     """
     undecided = (robustness == Outcome.UNKNOWN) | (resilience == Outcome.UNKNOWN).any(axis=0)
-    found = {"rows": len(correct), "correct": int(correct.sum()), "open": int(undecided.sum())}
+    kinds = {"correct": correct, "open": undecided, "missing": has_missing}
+    found = {"rows": len(correct), **{kind: int(np.count_nonzero(each)) for kind, each in kinds.items()}}
     outcomes = {"robustness": robustness, **{f"resilience {k}": one for k, one in enumerate(resilience)}}
     for what, each in outcomes.items():
         for outcome in (Outcome.PROVED, Outcome.REFUTED):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treeproof.results.measures import Measures, classes_in_words
+from treeproof.results.measures import Measures, classes_in_words, missing_in_short
 from treeproof.results.verdicts import short
 from treeproof.results.verification import Verification, names_of
 from treeproof.visible import visible
@@ -52,6 +52,7 @@ class TableSummary(Measures):
         parts = [f"{self.rows} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, bounds in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(bounds)} at {visible(name)}")
+        parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted + ["not complete"] * (not self.complete)
         return f"TableSummary({', '.join(parts)}{classes_in_words(self.by_class)})"
 

@@ -18,7 +18,7 @@ from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
-from treeproof.results.measures import Measures, classes_in_words, count
+from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
@@ -56,6 +56,8 @@ class Verification:
     """Differs between models that predict differently."""
     epsilon_names: tuple[str, ...] | None = None
     """Names for the neighbourhoods, if their numbers alone say too little."""
+    movable: tuple[int, ...] | None = None
+    """The columns that the attacker can move, by position; None, as in files that do not say, stands for all."""
     index: Any = None
     """The index of the data frame that was verified, if any; files do not keep it."""
 
@@ -102,6 +104,17 @@ class Verification:
         """Which rows the model labels correctly."""
         return np.asarray(self.predicted == self.y)
 
+    @cached_property
+    def has_missing(self) -> npt.NDArray[np.bool_]:
+        """Which rows have missing values in columns that the attacker can move; these values stay missing."""
+        which = slice(None) if self.movable is None else list(self.movable)
+        return np.asarray(np.isnan(self.X[:, which]).any(axis=1))
+
+    @property
+    def rows_with_missing(self) -> int:
+        """The number of such rows. What is proved of them assumes that nobody fills a missing value."""
+        return self.measures.rows_with_missing
+
     @property
     def robustness_outcomes(self) -> npt.NDArray[np.int8]:
         """The Outcome of robustness for each row: robust means stable and correct."""
@@ -146,12 +159,13 @@ class Verification:
 
     def _measures(self, which: slice | npt.NDArray[np.bool_]) -> Measures:
         outcomes = self.robustness_outcomes[which], self.rows.resilience[:, which]
-        return Measures(count(self.correct[which], *outcomes), self.epsilons)
+        return Measures(count(self.correct[which], self.has_missing[which], *outcomes), self.epsilons)
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
         """One verdict per row."""
-        return tuple(self.rows.verdict(i, bool(self.correct[i]), self.witness(i)) for i in range(len(self)))
+        known = zip(self.correct.tolist(), self.has_missing.tolist(), strict=True)
+        return tuple(self.rows.verdict(i, *both, self.witness(i)) for i, both in enumerate(known))
 
     def witness(self, row: int) -> Witness | None:
         """The counterexample of one row, if there is one."""
@@ -239,8 +253,8 @@ class Verification:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
-        if self.interrupted:
-            parts.append("interrupted")
+        parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
+        parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
 
     def _repr_html_(self) -> str:
@@ -256,6 +270,8 @@ class Verification:
             table(["measure", "share of rows", ""], measures),
             *self._classes_in_html(),
         ]
+        if self.rows_with_missing:
+            parts.append(f"<p>{escape(missing_in_words(self.rows_with_missing, len(self)))}.</p>")
         rows = np.flatnonzero(self.has_witness & self.correct)
         if len(rows):
             first = rows[:MAX_WITNESSES].tolist()

@@ -44,9 +44,9 @@ _FIELDS = {
     *_SCALARS,
     *_LABELS,
     *_ROWS,
-    "by_class",
+    *("movable", "rows_with_missing", "by_class"),
 }
-_FIELDS_OF_2 = _FIELDS - {"by_class"}
+_FIELDS_OF_2 = _FIELDS - {"movable", "rows_with_missing", "by_class"}
 _FIELDS_OF = {1: _FIELDS_OF_2 - {"refuted"} | {"has_witness"}, 2: _FIELDS_OF_2, VERSION: _FIELDS}
 
 
@@ -65,6 +65,7 @@ def content_of(result: Any) -> dict[str, Any]:
         "seconds": result.seconds,
         "interrupted": result.interrupted,
         "boxes": rows.boxes,
+        "movable": None if result.movable is None else list(result.movable),
         "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
         "label_dtype": np.result_type(*labels.values()).str,
@@ -80,7 +81,7 @@ def content_of(result: Any) -> dict[str, Any]:
 def measures_of(result: Any) -> dict[str, Any]:
     """What a file says about all rows, for programs that do not want to count them."""
     by_class = [{"class": _plain_label(label), **one.to_json()} for label, one in result.by_class.items()]
-    return {"by_class": by_class}
+    return {"rows_with_missing": result.rows_with_missing, "by_class": by_class}
 
 
 def check_measures(result: Any, content: dict[str, Any]) -> None:
@@ -130,8 +131,18 @@ def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
         "epsilon_names": called,
         "feature_names": None if names is None else tuple(names),
         **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
+        "movable": _movable_from_json(content.get("movable"), width),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
+
+
+def _movable_from_json(values: Any, width: int) -> tuple[int, ...] | None:
+    if values is None:
+        return None
+    found = _list(values, "movable", (int,))
+    if found != sorted(set(found)) or not all(0 <= f < width for f in found):
+        raise InvalidInput(f"movable must list columns from 0 to {width - 1} in order, got {found[:20]}")
+    return tuple(found)
 
 
 def _table_from_json(content: dict[str, Any], n: int, width: int, n_epsilons: int) -> RowTable:

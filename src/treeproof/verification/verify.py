@@ -188,6 +188,7 @@ def _result(
         model=ensemble.origin,
         attacker=asked.attacker,
         fingerprint=ensemble.fingerprint.hex(),
+        movable=tuple(np.flatnonzero(asked.threat.movable).tolist()),
         index=asked.index,
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
@@ -67,6 +67,16 @@ def text_of(page: str) -> str:
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_was_assumed_about_missing_values(page: str) -> None:
+    holed = X.copy()
+    holed[:7, 2] = np.nan
+    model = HistGradientBoostingClassifier(max_iter=2).fit(holed, y)
+    for attacker, said in ((ATTACKER, True), (tp.Attacker.linf(0.2, features=[0]), False)):
+        found = tp.report_html(model, tp.verify(model, holed, y, attacker), max_seconds=0)
+        assert ("7 of 150 rows have missing cells in columns that the attacker may touch; missing" in found) == said
+    assert "missing cells in columns" not in page
 
 
 def test_measures_of_each_class_are_in_a_table(result: tp.Verification, page: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from treeproof.cli.stopping import postponed
 from treeproof.errors import InvalidInput
 from treeproof.files import file_stamp, write_whole
 from treeproof.results.csv_text import as_csv
+from treeproof.results.measures import MISSING_STAYS, missing_in_words
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
@@ -155,8 +157,11 @@ class _Answers:
         ensemble = self.matched.ensemble
         with table.counted_here():
             X = ensemble.check_rows(table.numbers(self.matched.columns))
-        proved, predicted = self.guarded.is_proved(X), ensemble.predict(X)
-        self.counts.update(rows=len(X), answered=int(proved.sum()))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=f".*{MISSING_STAYS}")  # said with the counts
+            proved, predicted = self.guarded.is_proved(X), ensemble.predict(X)
+        missing = int(self.guarded.has_missing(X).sum())
+        self.counts.update(rows=len(X), answered=int(proved.sum()), missing=missing)
         if self.label in table.columns:
             right = predicted == table.labels(self.label, ensemble)
             self.counts.update(labelled=len(X), right=int(right.sum()), right_answers=int(right[proved].sum()))
@@ -170,6 +175,9 @@ class _Answers:
         """Prints how many rows have an answer, and how many answers are right if there are labels."""
         n, answered = self.counts["rows"], self.counts["answered"]
         screen.say(f"answered   {answered} of {n} rows, {answered / n:.1%}; the others are {ABSTAIN!r}")
+        if self.counts["missing"]:
+            assumed = MISSING_STAYS if self.guarded.mode == "online" else "a map has no answer for them"
+            screen.say(f"missing    {missing_in_words(self.counts['missing'], n, assumed)}")
         if self.counts["labelled"] == n:
             screen.say(f"accuracy   {self.counts['right'] / n:.3f} without the guard")
             if answered:

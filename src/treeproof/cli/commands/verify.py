@@ -28,7 +28,7 @@ from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
 from treeproof.results.markup import number
-from treeproof.results.measures import Measures
+from treeproof.results.measures import Measures, missing_in_words
 from treeproof.results.table_summary import FORMATS
 from treeproof.results.verdicts import Bounds, short
 from treeproof.verification.witnesses import moved_features
@@ -265,6 +265,9 @@ def _show_measures(found: Found, seconds: float) -> None:
         lines.append(_line(f"resilient, {name}", bounds, n, "… and so does everything near it"))
     screen.say()
     screen.table(f"{n} rows, {seconds:.2f} s", ("", "share", "rows", ""), lines)
+    if all_rows.rows_with_missing:
+        screen.say(f"missing    {missing_in_words(all_rows.rows_with_missing, n)}")
+        screen.say()
     if len(found.by_class) > 1:
         head = ("true class", "rows", "accurate", "robust", *(f"resilient, {name}" for name in found.epsilons), "open")
         screen.table("by true class", head, [_class_line(*one) for one in list(found.by_class.items())[:CLASSES]])

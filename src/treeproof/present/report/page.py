@@ -17,6 +17,7 @@ from treeproof.present.report.curves import Curve
 from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
 from treeproof.results.markup import escape, number, table
+from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
 from treeproof.results.verification import Verification, class_table
 from treeproof.verification.witnesses import moved_features
@@ -38,6 +39,7 @@ def page(content: Content) -> str:
         summary=escape(words.summary(result)),
         attacker=escape(words.attacker_in_words(content.attacker, content.threat)),
         interrupted=_interrupted(result),
+        missing=_missing(result),
         measures="".join(_measures(result)),
         classes=_classes(result),
         claims=_claims(result),
@@ -109,6 +111,13 @@ def _interrupted(result: Verification) -> str:
     return '<p class="warning">The verification was interrupted; rows not decided by then are undecided.</p>'
 
 
+def _missing(result: Verification) -> str:
+    """What was assumed about missing values, where there are any that the attacker could touch."""
+    if not result.rows_with_missing:
+        return ""
+    return f'<p class="warning">{escape(missing_in_words(result.rows_with_missing, len(result)))}.</p>'
+
+
 def _measures(result: Verification) -> list[str]:
     cards = [
         _card("accuracy", "Accuracy", Bounds(result.accuracy, result.accuracy), len(result),
@@ -163,8 +172,9 @@ def _claims(result: Verification) -> str:
         "their moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
         "<b>Undecided</b> means that time ran out. Undecided rows count as neither: measures are then given as a range "
         "that certainly contains the true value.",
-        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more, or "
-        "about what happens to the data before it reaches the model.",
+        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more (also "
+        "not about those who fill missing cells or blank others), or about what happens to the data before it reaches "
+        "the model.",
     ]
     return "".join(f"<li>{item}</li>" for item in items)
 
