@@ -150,6 +150,16 @@ def test_the_frame_of_a_sweep_has_a_column_per_neighbourhood() -> None:
     assert frame["moved"][0].startswith("0 0.45 → ")
 
 
+def test_neighbourhoods_are_named_by_their_columns() -> None:
+    found = result(epsilons=[{"age": 0.2}, {1: 1500.0, 0: 0.5}, (0.0, 0.25)])
+    names = ["age 0.2", "income 1,500, age 0.5", "income 0.25"]
+    assert found.names_of_epsilons == [f"ε = {name}" for name in names]
+    assert [f"resilience at {name}" for name in names] == found.to_frame().columns[4:7].tolist()
+    # A column of a table must not replace another.
+    same = result(epsilons=[(0.0, 0.25), {"income": 0.25}])
+    assert same.names_of_epsilons == ["ε1 per feature", "ε2 per feature"]
+
+
 # --- classes ---------------------------------------------------------------------------------------------------------
 
 
@@ -480,7 +490,7 @@ def test_sources_that_are_not_result_files_are_refused(tmp_path: Path) -> None:
 def test_notebooks_show_measures_and_first_witnesses() -> None:
     shown = result(epsilons=[0.15, {"age": 0.2}])._repr_html_()
     assert "<td>75.0 %</td><td>exact</td>" in shown and "resilience, ε = 0.15" in shown
-    assert "resilience, ε per feature" in shown and "age 0.45 → 0.500001" in shown
+    assert "resilience, ε = age 0.2" in shown and "age 0.45 → 0.500001" in shown
     many = changed(result(), has_witness=np.ones(4, dtype=bool))
     # A row that is labelled wrongly needs no attack.
     assert many._repr_html_().count("<tr>") == 4 + 1 + int(many.correct.sum())

@@ -87,6 +87,16 @@ def assert_same_measures(summary: tp.TableSummary, result: tp.Verification) -> N
     assert len(summary.by_class) == 2 and repr(summary).endswith(repr(result).partition("; ")[2])
 
 
+def test_semicolons_and_decimal_commas(folder: Path) -> None:
+    FRAME.to_csv("german.csv", index=False, sep=";", decimal=",")
+    summary = ask("german.csv", separator=";", decimal=",")
+    assert_same_measures(summary, whole())
+    with pytest.raises(tp.InvalidInput, match="holds results for a different separator or decimal"):
+        ask("german.csv", decimal=",", resume=True)
+    with pytest.raises(tp.InvalidInput, match="seems to have semicolons; say so with separator=';'"):
+        ask("german.csv", out="other")
+
+
 def test_rows_with_missing_cells_are_counted(folder: Path) -> None:
     holed = FRAME.assign(c2=FRAME.c2.mask(FRAME.index % 10 == 0))
     holed.to_parquet("holed.parquet", row_group_size=40)
@@ -363,7 +373,11 @@ def test_files_must_have_the_same_columns(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("c2", "x", "bad.csv, row 150, column 'c2': 'x' is not a number.*drop="),
+        (
+            "c2",
+            "x",
+            "bad.csv, row 150, column 'c2': 'x' is not a number; give the numbers that the model was trained on",
+        ),
         ("y", "ugly", "bad.csv, row 150, column 'y': the model does not know the label 'ugly'"),
         ("y", "", "bad.csv, row 150, column 'y': the label is missing"),
         ("c2", "1e300", "bad.csv, counted from row 150: row 0, column 'c2': .* outside the range"),

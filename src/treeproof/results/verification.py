@@ -16,6 +16,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.attacker_words import quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
@@ -27,6 +28,9 @@ from treeproof.visible import visible
 
 MAX_WITNESSES, MAX_CHARACTERS = 5, 120
 """What a notebook shows at most: counterexamples, and characters of the attacker."""
+
+MAX_SIZES = 4
+"""The most columns that the name of a neighbourhood names."""
 
 _WORDS = np.array([str(outcome) for outcome in Outcome], dtype=object)
 """The word for each outcome."""
@@ -212,8 +216,8 @@ class Verification:
 
     @property
     def names_of_epsilons(self) -> list[str]:
-        """Short names of the neighbourhoods: those given, the number, or the position of one that has many."""
-        return names_of(self.epsilons, self.epsilon_names)
+        """Short names of the neighbourhoods: those given, the number, or columns and numbers."""
+        return names_of(self.epsilons, self.epsilon_names, self.feature_names)
 
     def _moved(self, row: int) -> str:
         """The moves of the row's witness in words: `income 3.0 → 2.5`."""
@@ -317,15 +321,35 @@ def _distinct(labels: npt.NDArray[Any]) -> list[Any]:
         return found
 
 
-def names_of(epsilons: Sequence[Any], given: Sequence[str] | None) -> list[str]:
-    """Short names of neighbourhoods: those given, the number, or the position of one that has many."""
+def names_of(
+    epsilons: Sequence[Any], given: Sequence[str] | None, feature_names: Sequence[str] | None = None
+) -> list[str]:
+    """Short names of neighbourhoods: those given, the number, columns and numbers, or the position if these are many.
+
+    >>> names_of((0.1, {"age": 2.0, 3: 500.0}), None), names_of(((0.0,) * 9, (1.0,) * 9), None)
+    (['ε = 0.1', 'ε = age 2, feature 3 500'], ['ε1 per feature', 'ε2 per feature'])
+    """
     if given is not None:
         return [f"ε = {name}" for name in given]
-    many = [k for k, epsilon in enumerate(epsilons) if not isinstance(epsilon, (int, float))]
-    return [
-        f"ε = {epsilon}" if k not in many else "ε per feature" if len(many) == 1 else f"ε{k + 1} per feature"
-        for k, epsilon in enumerate(epsilons)
-    ]
+    names = [f"ε = {_size(epsilon, feature_names)}" for epsilon in epsilons]
+    unclear = [k for k, name in enumerate(names) if name == "ε = " or names.count(name) > 1]
+    for k in unclear:
+        names[k] = "ε per feature" if len(unclear) == 1 else f"ε{k + 1} per feature"
+    return names
+
+
+def _size(epsilon: Any, feature_names: Sequence[str] | None) -> str:
+    """A neighbourhood in a few words, or nothing if it takes more."""
+    if isinstance(epsilon, (int, float)):
+        return str(epsilon)
+    pairs = epsilon.items() if isinstance(epsilon, dict) else enumerate(epsilon)
+    sizes = [(f, size) for f, size in pairs if size]
+    if len(sizes) > MAX_SIZES:
+        return ""
+    names = {} if feature_names is None else dict(enumerate(feature_names))
+    return ", ".join(
+        f"{f if isinstance(f, str) else names.get(f, f'feature {f}')} {quantity(size)}" for f, size in sizes
+    )
 
 
 def _in_words(bounds: Bounds) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from treeproof.cli import screen
 from treeproof.cli.gates import Found, Gates
 from treeproof.cli.options import (
     AttackerChoice,
+    Neighbourhood,
     Source,
     attacker_options,
     chunk_rows_option,
@@ -22,20 +23,26 @@ from treeproof.cli.options import (
     neighbourhoods,
     raw_csv_option,
     say_assumed,
+    say_attacker,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
+from treeproof.results.attacker_words import sizes_in_words
 from treeproof.results.markup import number
 from treeproof.results.measures import Measures, missing_in_words
 from treeproof.results.table_summary import FORMATS
 from treeproof.results.verdicts import Bounds, short
+from treeproof.threat.epsilon import bind_epsilon
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble, Verification
     from treeproof.tables.table import Matched
+
+ENDINGS = {"--json": (".json",), "--csv": (".csv",), "--report": (".html", ".htm")}
+"""What the names of files that are written end in."""
 
 WITNESSES, CLASSES = 3, 20
 """How many counterexamples and classes are printed."""
@@ -76,6 +83,8 @@ def verify(
     data: str,
     label: str,
     drop: str,
+    separator: str | None,
+    decimal: str,
     max_bytes: int,
     epsilon: str | None,
     timeout: float | None,
@@ -110,8 +119,8 @@ def verify(
         raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
     choice = AttackerChoice(**attack)
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
-    outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files})
-    source = Source(data, label, drop, max_bytes)
+    outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files}, ENDINGS)
+    source = Source(data, label, drop, separator, decimal, max_bytes)
     limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
     if out is not None:
@@ -130,7 +139,7 @@ def verify(
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
-    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice)
+    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, around)
     checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
@@ -176,7 +185,8 @@ def _verify_in_parts(
     reference = choice.reference(source, matched.ensemble, None)
     attacker = choice.attacker(matched.ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble)
-    _say_question(matched, f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}", attacker, choice)
+    data = f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}"
+    _say_question(matched, data, attacker, choice, around)
     summary = tp.verify_table(
         matched.ensemble,
         files.names,
@@ -186,6 +196,8 @@ def _verify_in_parts(
         drop=source.dropped,
         epsilons=[one.value for one in around] or None,
         max_bytes=source.max_bytes,
+        separator=source.separator,
+        decimal=source.decimal,
         **{**how, "chunk_rows": files.chunk_rows},
     )
     summary = replace(summary, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
@@ -207,11 +219,18 @@ def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _say_question(matched: Matched, data: str, attacker: Attacker, choice: AttackerChoice) -> None:
-    screen.say(f"model      {matched.ensemble}")
+def _say_question(
+    matched: Matched, data: str, attacker: Attacker, choice: AttackerChoice, around: list[Neighbourhood]
+) -> None:
+    ensemble = matched.ensemble
+    screen.say(f"model      {ensemble}")
     screen.say(f"data       {data}")
     say_assumed(matched)
-    screen.say(f"attacker   {_relative(choice) if choice.relative else screen.cut(attacker)}")
+    say_attacker(attacker, ensemble, choice)
+    names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
+    for one in around:
+        sizes = sizes_in_words(bind_epsilon(one.value, ensemble), names)
+        screen.say(f"near       ε = {one.text}{' of the range' * choice.relative}: {sizes}")
     screen.announce_compilation()
 
 
@@ -228,13 +247,6 @@ def _earlier(file: Path, max_bytes: int) -> Verification | None:
         f"resume     {known} of {len(earlier)} rows taken over from {file}, not checked (treeproof check does that)"
     )
     return earlier
-
-
-def _relative(choice: AttackerChoice) -> str:
-    what = f"--delta {choice.delta}" if choice.delta is not None else str(choice.attacker_file)
-    side = ", downwards only" if choice.one_sided else ""
-    few = f", {choice.budget} at a time" if choice.budget is not None else ""
-    return f"{what} of each feature's range{side}{few}"
 
 
 def show(result: Verification) -> None:
@@ -288,7 +300,7 @@ def _line(name: str, bounds: Bounds, n: int, meaning: str) -> tuple[str, str, in
 
 
 def _weakest(result: Verification, most: int = 5) -> list[tuple[str, int, str, str]]:
-    names = screen.feature_names(result)
+    names = screen.feature_names(result.feature_names, result.X.shape[1])
     return [
         (names[one.feature], one.count, number(one.median), number(one.largest))
         for one in moved_features(result, result.correct)[:most]

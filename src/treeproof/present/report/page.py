@@ -16,10 +16,13 @@ from treeproof.present.report.content import Content
 from treeproof.present.report.curves import Curve
 from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
+from treeproof.results.attacker_words import attacker_in_words
 from treeproof.results.markup import escape, number, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
 from treeproof.results.verification import Verification, class_table
+from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.threat import Threat
 from treeproof.verification.witnesses import moved_features
 from treeproof.visible import visible
 
@@ -37,7 +40,7 @@ def page(content: Content) -> str:
         script=_resource("script.js"),
         data=_as_json(_data(content)),
         summary=escape(words.summary(result)),
-        attacker=escape(words.attacker_in_words(content.attacker, content.threat)),
+        attacker=escape(attacker_in_words(content.attacker, content.threat, content.names)),
         interrupted=_interrupted(result),
         missing=_missing(result),
         measures="".join(_measures(result)),
@@ -312,17 +315,24 @@ def _record(content: Content) -> str:
 
 
 def _reach(content: Content) -> str:
-    """The attacker, feature by feature."""
-    threat = content.threat
-    touched = np.flatnonzero((threat.low != 0) | (threat.high != 0))
+    """The attacker and the neighbourhoods, feature by feature."""
+    threat, result = content.threat, content.result
+    around = [bind_epsilon(one, content.ensemble) for one in result.epsilons]
+    some = np.flatnonzero((threat.low != 0) | (threat.high != 0) | np.any([one > 0 for one in around], axis=0))
     rows = [
-        (content.names[f], number(float(threat.low[f])), number(float(threat.high[f])), _cost(content, f))
-        for f in islice(touched.tolist(), MAX_REACHES)
+        (
+            content.names[f],
+            number(float(threat.low[f])),
+            number(float(threat.high[f])),
+            _cost(threat, f),
+            *(number(float(one[f])) for one in around),
+        )
+        for f in islice(some.tolist(), MAX_REACHES)
     ]
     if not rows:
         return "<p>No feature can be touched.</p>"
-    rest = f"<p>… and {len(touched) - len(rows):,} more.</p>" if len(rows) < len(touched) else ""
-    return table(["feature", "lowest move", "highest move", "cost"], rows) + rest
+    rest = f"<p>… and {len(some) - len(rows):,} more.</p>" if len(rows) < len(some) else ""
+    return table(["feature", "lowest move", "highest move", "cost", *result.names_of_epsilons], rows) + rest
 
 
 def _attacker_file(content: Content) -> str:
@@ -330,5 +340,8 @@ def _attacker_file(content: Content) -> str:
     return text if len(text) <= MAX_CHARACTERS else f"too long to show: {len(text):,} characters"
 
 
-def _cost(content: Content, f: int) -> str:
-    return "distance" if content.threat.power is not None else str(content.threat.cost[f])
+def _cost(threat: Threat, f: int) -> str:
+    """What moving a feature costs."""
+    if threat.power is not None:
+        return "distance"
+    return f"{threat.cost[f]}{', above the budget' * bool(threat.cost[f] > threat.budget)}"
