@@ -156,7 +156,7 @@ def test_a_neighbourhood_by_name(
     truth = expected(folder, attacker, epsilon=epsilon)
     written = tp.Verification.from_json(tmp_path / "r.json")
     np.testing.assert_array_equal(written.resilience_by_epsilon[0], truth.resilience_by_epsilon[0])
-    assert "resilient, ε = mean radius=0.02,worst area=0.1" in out
+    assert "resilient, ε = mean radius 0.02, worst area 0.1" in out
 
 
 def test_a_gate_for_ci(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

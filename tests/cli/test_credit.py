@@ -98,7 +98,7 @@ def test_features_by_name_and_by_position(feature: str, folder: Path, capsys: py
         expected = truth(AMOUNT, epsilon={"amount": 50.0})
         np.testing.assert_array_equal(found.stability, expected.stability)
         np.testing.assert_array_equal(found.resilience_by_epsilon, expected.resilience_by_epsilon)
-        assert "may move amount by up to 2,000 either way" in out and f"resilient, ε = {feature}=50" in out
+        assert "may move amount by up to 2,000 either way" in out and "resilient, ε = amount 50 " in out
         said = (
             "columns    by position: the model does not name its features; the first is 'duration', the last 'foreign'"
         )
@@ -130,7 +130,7 @@ def test_fractions_are_said_in_the_units_of_each_column(folder: Path, capsys: py
     out, _ = verify(capsys, "rows.csv", "--delta", "amount=0.5,foreign=0.25", "--relative", "--epsilon", "amount=0.125")
     assert f"attacker   may move amount by up to {wide / 2:,.6g} and foreign by up to 0.25 either way" in out
     assert "(--delta amount=0.5,foreign=0.25 of each feature's range)" in out
-    assert f"near       ε = amount=0.125 of the range: amount by up to {wide / 8:,.6g}\n" in out
+    assert f"near       ε = amount 0.125 of the range: amount by up to {wide / 8:,.6g}\n" in out
     out, _ = verify(capsys, "rows.csv", "--delta", "1", "--epsilon", "0.5")
     assert "near       ε = 0.5: any feature by up to 0.5\n" in out
 
@@ -246,6 +246,16 @@ HINTS: list[tuple[str, list[str], str]] = [
         "no column 'label'; .*; name one of them with --label",
     ),
     (
+        "a column that the model needs",
+        [*ASK, "--delta", "1", "--drop", "rate"],
+        "rows.csv: the model was trained with 'rate', which can be neither the label nor dropped$",
+    ),
+    (
+        "another spelling",
+        ["verify", "named.json", "capital.csv", "--label", "risk", "--delta", "1"],
+        "capital.csv has no column 'rate', which the model was trained with; it has 'duration', 'amount', 'Rate', ",
+    ),
+    (
         "text that the model needs",
         ["verify", "named.json", "text.csv", "--label", "risk", "--delta", "1"],
         "text.csv, row 3, column 'rate': 'low' is not a number; give the numbers that the model was trained on$",
@@ -309,6 +319,7 @@ def test_messages_lead_somewhere(
     rows = pd.read_csv("rows.csv")
     rows.assign(rate=rows.rate.astype(object).where(rows.index != 3, "low")).to_csv("text.csv", index=False)
     rows.assign(rate=rows.rate.mask(rows.index == 5)).to_csv("holed.csv", index=False)
+    rows.rename(columns={"rate": "Rate"}).to_csv("capital.csv", index=False)
     content = json.loads(Path("named.json").read_text())
     Path("trained.json").write_text(json.dumps(content | {"handles_missing": False}))
     code, _, err = run(capsys, *arguments)

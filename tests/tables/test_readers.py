@@ -77,6 +77,15 @@ def test_labels_are_those_of_the_model_however_they_are_written(tmp_path: Path) 
         table.labels("y", model())
 
 
+def test_labels_that_are_true_or_false(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b,y\n0,0,True\n0,0,False\n")
+    table = read_table(tmp_path / "d.csv")
+    assert table.labels("y", model()).tolist() == [1, 0]
+    assert table.labels("y", model(labels=Y == 1)).tolist() == [True, False]
+    with pytest.raises(tp.InvalidInput, match="does not know the label 'True'; it predicts 2, 3"):
+        table.labels("y", model(labels=Y + 2))
+
+
 def test_a_row_without_a_label(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a,b,y\n0,0,1\n0,0,\n")
     with pytest.raises(tp.InvalidInput, match=r"row 1, column 'y': the label is missing"):

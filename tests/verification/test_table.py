@@ -330,7 +330,7 @@ def test_results_are_not_written_over(folder: Path) -> None:
         ({"rows": 5}, "expected a path, got 5"),
         ({"label": "z"}, "0.parquet has no column 'z'; it has 'c3', 'y'"),
         ({"drop": ["z"]}, "0.parquet has no column 'z'"),
-        ({"drop": ["c1"]}, "0.parquet has no column 'c1', which the model was trained with"),
+        ({"drop": ["c1"]}, "0.parquet: the model was trained with 'c1', which can be neither the label nor dropped"),
         ({"chunk_rows": 0}, "chunk_rows must be a whole number of at least 1, got 0"),
         ({"chunk_rows": None}, "chunk_rows must be a whole number of at least 1, got None"),
         ({"format": "xls"}, "format must be one of 'parquet', 'csv', got 'xls'"),

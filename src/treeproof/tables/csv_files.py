@@ -130,7 +130,7 @@ def open_csv(file: Path, max_bytes: int, style: CsvStyle = PLAIN) -> Iterator[Cs
         with open(file, newline="", encoding="utf-8-sig") as text:
             yield CsvFile(file, text, max_bytes, style)
     except UnicodeDecodeError:
-        raise InvalidInput(f"{file} is not a text file in UTF-8") from None
+        raise InvalidInput(f"{file} is not a text file in UTF-8; save it as one") from None
     except csv.Error as error:
         raise InvalidInput(f"{file} is not a CSV file: {error}") from None
 

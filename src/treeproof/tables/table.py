@@ -132,8 +132,14 @@ class Table:
     def _by_name(self, ensemble: Ensemble, free: list[str]) -> list[str]:
         spelled = {ensemble.own_spelling(name): name for name in free} | {name: name for name in free}
         for name in ensemble.feature_names or ():
+            if name in self.columns and name not in spelled:
+                raise InvalidInput(
+                    f"{self.source}: the model was trained with {name!r}, which can be neither the label nor dropped"
+                )
             if name not in spelled:
-                raise InvalidInput(f"{self.source} has no column {name!r}, which the model was trained with")
+                raise InvalidInput(
+                    f"{self.source} has no column {name!r}, which the model was trained with; it has {listed(free)}"
+                )
         return [spelled[name] for name in ensemble.feature_names or ()]
 
     def labels(self, column: str, ensemble: Ensemble | None = None) -> npt.NDArray[Any]:
@@ -149,6 +155,9 @@ class Table:
         known: dict[Any, Any] = {}
         for label in ensemble.classes.tolist():
             known |= {label: label, _as_written(label): label}
+        for truth, number in (("True", 1), ("False", 0)):
+            if truth not in known and number in known:
+                known[truth] = known[number]
         out = []
         for row, value in enumerate(values.tolist()):
             label = known[value] if value in known else known.get(_as_written(value))
