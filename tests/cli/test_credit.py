@@ -251,6 +251,16 @@ HINTS: list[tuple[str, list[str], str]] = [
         "rows.csv: the model was trained with 'rate', which can be neither the label nor dropped$",
     ),
     (
+        "too few columns",
+        ["verify", "nameless.json", "rows.csv", "--label", "risk", "--delta", "1", "--drop", "rate"],
+        "rows.csv has 4 columns besides 'rate', 'risk', but the model takes 5; give the columns that it was",
+    ),
+    (
+        "too many columns",
+        ["verify", "nameless.json", "rows.csv", "--delta", "1"],
+        "has 6 feature columns, but the model takes 5; name the label with --label and columns .* with --drop$",
+    ),
+    (
         "another spelling",
         ["verify", "named.json", "capital.csv", "--label", "risk", "--delta", "1"],
         "capital.csv has no column 'rate', which the model was trained with; it has 'duration', 'amount', 'Rate', ",

@@ -111,7 +111,13 @@ class Table:
         free = self._all_but(leave_out)
         known = ensemble.feature_names is not None and self.named and not self._numbers_only(ensemble, free)
         columns = self._by_name(ensemble, free) if known else free
-        if len(columns) != ensemble.n_features:
+        if len(columns) < ensemble.n_features:
+            besides = f" besides {listed(list(leave_out))}" if leave_out else ""
+            raise InvalidInput(
+                f"{self.source} has {len(columns)} columns{besides}, but the model takes {ensemble.n_features}; "
+                "give the columns that it was trained with"
+            )
+        if len(columns) > ensemble.n_features:
             raise InvalidInput(
                 f"{self.source} has {len(columns)} feature columns, but the model takes {ensemble.n_features}",
                 argument="drop",
