@@ -37,13 +37,16 @@ class Table:
 
     @property
     def text(self) -> list[str]:
+        """The columns that hold text."""
         return [name for name in self.X if self.X[name].dtype == object]
 
     @property
     def numbers(self) -> list[str]:
+        """The others."""
         return [name for name in self.X if self.X[name].dtype != object]
 
     def with_categories(self) -> pd.DataFrame:
+        """What most libraries take: text as pandas' categories."""
         return self.X.astype(dict.fromkeys(self.text, "category"))
 
     def with_texts(self) -> pd.DataFrame:

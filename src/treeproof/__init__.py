@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
+    from treeproof.results.measures import Measures
     from treeproof.results.table_summary import TableSummary
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
@@ -43,6 +44,7 @@ _HOMES = {
     "Ensemble": "model.ensemble",
     "GuardedClassifier": "guard",
     "InvalidInput": "errors",
+    "Measures": "results.measures",
     "Outcome": "results.verdicts",
     "ResilienceCurve": "verification.radii",
     "RobustForestClassifier": "training",
@@ -83,6 +85,7 @@ __all__ = [
     "Ensemble",
     "GuardedClassifier",
     "InvalidInput",
+    "Measures",
     "Outcome",
     "ResilienceCurve",
     "RobustForestClassifier",

@@ -128,6 +128,8 @@ class Verdict:
     """None if no neighbourhood was asked for."""
     witness: Witness | None
     """The counterexample to stability if there is one, else to resilience, in the smallest neighbourhood refuted."""
+    has_missing: bool = False
+    """Whether a value that the attacker could move is missing: it is taken to stay missing."""
 
 
 def short(bounds: Bounds) -> str:

@@ -55,6 +55,16 @@ class Threat:
         return np.asarray((self.low > 0) | (self.high < 0))
 
     @cached_property
+    def movable(self) -> npt.NDArray[np.bool_]:
+        """Features that the attacker can move at all: there is somewhere to go, and the budget pays for it."""
+        affordable = True if self.power is not None else self.cost <= self.budget
+        return np.asarray(((self.low != 0) | (self.high != 0)) & affordable)
+
+    def has_missing(self, X: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which rows have missing values in features that the attacker can move."""
+        return np.asarray(np.isnan(X[:, self.movable]).any(axis=1))
+
+    @cached_property
     def limit(self) -> Fraction:
         """What the prices of one attack may add up to: whole numbers, or powers of distances."""
         return Fraction(self.budget) if self.power is None else Fraction(self.radius) ** self.power

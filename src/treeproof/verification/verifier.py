@@ -91,9 +91,8 @@ class Verifier:
         table = decide_rows(ensemble, asked)
         replay_witnesses(ensemble, table)
         witnesses = self._witnesses(table)
-        return tuple(
-            table.verdict(row, correct, witnesses.get(row)) for row, correct in enumerate((predicted == right).tolist())
-        )
+        known = zip((predicted == right).tolist(), self._threat.has_missing(rows).tolist(), strict=True)
+        return tuple(table.verdict(row, *both, witnesses.get(row)) for row, both in enumerate(known))
 
     def _witnesses(self, table: RowTable) -> dict[int, Witness]:
         """The counterexamples, by the numbers of their rows."""

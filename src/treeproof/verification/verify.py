@@ -189,6 +189,7 @@ def _result(
         attacker=asked.attacker,
         fingerprint=ensemble.fingerprint.hex(),
         categories=ensemble.categories,
+        movable=tuple(np.flatnonzero(asked.threat.movable).tolist()),
         index=asked.index,
     )
 
