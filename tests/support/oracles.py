@@ -150,7 +150,10 @@ def _scores(ensemble: Ensemble, x: Sequence[float]) -> list[Any]:
 def _leaf_node(ensemble: Ensemble, node: int, x: Sequence[float]) -> int:
     while ensemble.feature[node] >= 0:
         value = x[ensemble.feature[node]]
-        goes_left = ensemble.nan_left[node] if math.isnan(value) else value <= ensemble.threshold[node]
+        # The cells of a test go left and right by turns.
+        goes_left = (
+            ensemble.nan_left[node] if math.isnan(value) else sum(e < value for e in cuts(ensemble, node)) % 2 == 0
+        )
         node = int(ensemble.left[node] if goes_left else ensemble.right[node])
     return node
 
@@ -179,10 +182,16 @@ def _exp(x: float) -> float:
 # --- cells -------------------------------------------------------------------------------------------------------
 
 
+def cuts(ensemble: Ensemble, node: int) -> list[float]:
+    """Where the side of a test changes, sorted."""
+    more = ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]
+    return [float(ensemble.threshold[node]), *more.tolist()]
+
+
 @lru_cache(maxsize=1000)
 def thresholds(ensemble: Ensemble, f: int) -> tuple[float, ...]:
-    """The distinct thresholds of feature f, sorted."""
-    return tuple(sorted({float(e) for g, e in zip(ensemble.feature, ensemble.threshold, strict=True) if g == f}))
+    """The distinct cuts of feature f, sorted."""
+    return tuple(sorted({e for node in np.flatnonzero(ensemble.feature == f) for e in cuts(ensemble, node)}))
 
 
 def taken(ensemble: Ensemble, f: int) -> Span:
@@ -193,10 +202,10 @@ def taken(ensemble: Ensemble, f: int) -> Span:
 @lru_cache(maxsize=1000)
 def cells_of(ensemble: Ensemble, f: int) -> tuple[Span, ...]:
     """The doubles between consecutive thresholds, (lo, hi]; an outer cell may hold no double that the model takes."""
-    cuts = thresholds(ensemble, f)
-    firsts = [-math.inf, *(math.nextafter(e, math.inf) for e in cuts)]
+    ends = thresholds(ensemble, f)
+    firsts = [-math.inf, *(math.nextafter(e, math.inf) for e in ends)]
     return tuple(
-        Span(first, last).meet(taken(ensemble, f)) for first, last in zip(firsts, [*cuts, math.inf], strict=True)
+        Span(first, last).meet(taken(ensemble, f)) for first, last in zip(firsts, [*ends, math.inf], strict=True)
     )
 
 

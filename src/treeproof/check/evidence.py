@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from typing import Any
 
@@ -43,7 +44,10 @@ def is_within_reach(ensemble: Ensemble, attacker: Attacker, epsilon: Any, witnes
 def _is_accepted(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
     """Whether the model accepts every value and the domain contains it."""
     missing = np.isnan(row)
-    if missing.any() and not ensemble.handles_missing:
+    if missing.any() and (not ensemble.handles_missing or missing[list(ensemble.no_missing)].any()):
+        return False
+    codes = row[[f for f, category in ensemble.categories if category.coded]]
+    if (codes != np.floor(codes))[~np.isnan(codes)].any():
         return False
     return bool((missing | ((threat.domain_low <= row) & (row <= threat.domain_high))).all())
 
@@ -88,6 +92,17 @@ def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacke
     return attacker.budget is None or spent <= attacker.budget
 
 
+def cuts_of(ensemble: Ensemble, node: int) -> list[float]:
+    """The doubles after which the side of a test changes, in rising order."""
+    more = ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]
+    return [float(ensemble.threshold[node]), *more.tolist()]
+
+
+def goes_left(cuts: list[float], value: float) -> bool:
+    """Whether a test with these cuts sends a number to the left: up to the first it does, then by turns."""
+    return bisect_left(cuts, value) % 2 == 0
+
+
 def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
     """The label of one row by a plain walk, adding scores in the library's order and precision."""
     rule = ensemble.rule
@@ -97,7 +112,7 @@ def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
         node = root
         while ensemble.feature[node] >= 0:
             value = float(x[ensemble.feature[node]])
-            left = bool(ensemble.nan_left[node]) if math.isnan(value) else value <= ensemble.threshold[node]
+            left = bool(ensemble.nan_left[node]) if math.isnan(value) else goes_left(cuts_of(ensemble, node), value)
             node = int(ensemble.left[node] if left else ensemble.right[node])
         leaf = ensemble.leaf_scores[ensemble.leaf[node]]
         scores = [number(score + part) for score, part in zip(scores, leaf, strict=True)]
