@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
     from treeproof.symbolic import Analysis, SymbolicAttack, analyze
-    from treeproof.threat.attacker import Attacker
+    from treeproof.threat.attacker import ANY, Attacker
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
@@ -36,6 +36,7 @@ __version__ = "0.1.0"
 # Every public name and the module it lives in; imported on first use, so that `import treeproof` costs nothing.
 _HOMES = {
     "Analysis": "symbolic",
+    "ANY": "threat.attacker",
     "Attacker": "threat.attacker",
     "Bounds": "results.verdicts",
     "CheapestAttacks": "verification.cheapest",
@@ -75,6 +76,7 @@ _MODULES = {"check": "check", "plots": "present.plots"}
 
 __all__ = [
     "Analysis",
+    "ANY",
     "Attacker",
     "Bounds",
     "CheapestAttacks",

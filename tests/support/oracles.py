@@ -150,12 +150,16 @@ def _scores(ensemble: Ensemble, x: Sequence[float]) -> list[Any]:
 def _leaf_node(ensemble: Ensemble, node: int, x: Sequence[float]) -> int:
     while ensemble.feature[node] >= 0:
         value = x[ensemble.feature[node]]
-        # The cells of a test go left and right by turns.
-        goes_left = (
-            ensemble.nan_left[node] if math.isnan(value) else sum(e < value for e in cuts(ensemble, node)) % 2 == 0
-        )
+        below = sum(cut < value for cut in cuts_of_test(ensemble, node))
+        goes_left = ensemble.nan_left[node] if math.isnan(value) else below % 2 == 0
         node = int(ensemble.left[node] if goes_left else ensemble.right[node])
     return node
+
+
+def cuts_of_test(ensemble: Ensemble, node: int) -> list[float]:
+    """Where the side changes that a test sends a number to: left up to the first cut, right up to the second, …"""
+    more = ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]
+    return [float(ensemble.threshold[node]), *more.tolist()]
 
 
 def _decide(ensemble: Ensemble, scores: list[Any]) -> int:
@@ -182,16 +186,11 @@ def _exp(x: float) -> float:
 # --- cells -------------------------------------------------------------------------------------------------------
 
 
-def cuts(ensemble: Ensemble, node: int) -> list[float]:
-    """Where the side of a test changes, sorted."""
-    more = ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]
-    return [float(ensemble.threshold[node]), *more.tolist()]
-
-
 @lru_cache(maxsize=1000)
 def thresholds(ensemble: Ensemble, f: int) -> tuple[float, ...]:
-    """The distinct cuts of feature f, sorted."""
-    return tuple(sorted({e for node in np.flatnonzero(ensemble.feature == f) for e in cuts(ensemble, node)}))
+    """The distinct thresholds of feature f, sorted."""
+    nodes = np.flatnonzero(ensemble.feature == f).tolist()
+    return tuple(sorted({cut for node in nodes for cut in cuts_of_test(ensemble, node)}))
 
 
 def taken(ensemble: Ensemble, f: int) -> Span:
@@ -202,10 +201,10 @@ def taken(ensemble: Ensemble, f: int) -> Span:
 @lru_cache(maxsize=1000)
 def cells_of(ensemble: Ensemble, f: int) -> tuple[Span, ...]:
     """The doubles between consecutive thresholds, (lo, hi]; an outer cell may hold no double that the model takes."""
-    ends = thresholds(ensemble, f)
-    firsts = [-math.inf, *(math.nextafter(e, math.inf) for e in ends)]
+    cuts = thresholds(ensemble, f)
+    firsts = [-math.inf, *(math.nextafter(e, math.inf) for e in cuts)]
     return tuple(
-        Span(first, last).meet(taken(ensemble, f)) for first, last in zip(firsts, [*ends, math.inf], strict=True)
+        Span(first, last).meet(taken(ensemble, f)) for first, last in zip(firsts, [*cuts, math.inf], strict=True)
     )
 
 

@@ -14,8 +14,8 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, write_whole
 from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers.registry import Voting, as_ensemble
-from treeproof.model.builder import EnsembleBuilder, check_text
-from treeproof.model.columns import Category
+from treeproof.model.builder import MAX_FEATURES, EnsembleBuilder, check_text
+from treeproof.model.columns import categories_from_json, categories_to_json
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -42,7 +42,6 @@ _TOP = (
 _OPTIONAL = ("blanks_underscored", "no_missing", "categories", "takes_frames")
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
-_CATEGORY = ("feature", "values", "coded", "unseen", "dtype")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
 
 
@@ -107,26 +106,10 @@ def _columns_content(ensemble: Ensemble) -> dict[str, Any]:
     if ensemble.no_missing:
         content["no_missing"] = list(ensemble.no_missing)
     if ensemble.categories:
-        content["categories"] = [
-            {
-                "feature": f,
-                "values": [_plain_value(value, f) for value in category.values],
-                "coded": category.coded,
-                "unseen": category.unseen,
-                "dtype": category.dtype,
-            }
-            for f, category in ensemble.categories
-        ]
+        content["categories"] = categories_to_json(ensemble.categories)
     if ensemble.takes_frames:
         content["takes_frames"] = True
     return content
-
-
-def _plain_value(value: Any, feature: int) -> Any:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, (str, bool, int, float)):
-        raise InvalidInput(f"feature {feature} has the category {value!r}, a {type(value).__name__}, which JSON lacks")
-    return plain
 
 
 def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
@@ -170,7 +153,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         handles_missing=_flag(content["handles_missing"], "handles_missing"),
         value_range=(numbers_of(content["value_low"], "value_low"), numbers_of(content["value_high"], "value_high")),
         no_missing=numbers_of(content.get("no_missing", []), "no_missing"),
-        categories=_categories(content.get("categories", [])),
+        categories=dict(categories_from_json(content.get("categories", []), MAX_FEATURES)),
         takes_frames=_flag(content.get("takes_frames", False), "takes_frames"),
         origin=_text(content["origin"], "origin"),
     )
@@ -189,27 +172,6 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         )
     spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
     return replace(builder.build(), blanks_underscored=spelling)
-
-
-def _categories(content: Any) -> dict[int, Category]:
-    categories = {}
-    for each in content:
-        fields_of(each, "a category", _CATEGORY)
-        f = each["feature"]
-        if type(f) is not int or f in categories:
-            raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
-        for value in each["values"]:
-            if not isinstance(value, (str, bool, int, float)):
-                raise InvalidInput(
-                    f"feature {f} has the category {value!r}; values are text, numbers or true and false"
-                )
-        categories[f] = Category(
-            tuple(each["values"]),
-            _flag(each["coded"], "coded"),
-            _flag(each["unseen"], "unseen"),
-            _text(each["dtype"], "dtype"),
-        )
-    return categories
 
 
 def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:

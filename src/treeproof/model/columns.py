@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +82,54 @@ class Category:
         return np.arange(len(self.values), dtype=np.float64) if self.coded else np.sort(np.array(self.values, float))
 
 
+Categories: TypeAlias = Sequence[tuple[int, Category]]
+"""The features that are categories."""
+
+_FIELDS = ("feature", "values", "coded", "unseen", "dtype")
+
+
+def categories_to_json(categories: Categories) -> list[dict[str, Any]]:
+    """Categories as files hold them; InvalidInput if JSON lacks the type of a value."""
+    return [
+        dict(
+            zip(
+                _FIELDS,
+                (f, [_plain(value, f) for value in each.values], each.coded, each.unseen, each.dtype),
+                strict=True,
+            )
+        )
+        for f, each in categories
+    ]
+
+
+def _plain(value: Any, feature: int) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (str, bool, int, float)):
+        raise InvalidInput(f"feature {feature} has the category {value!r}, a {type(value).__name__}, which JSON lacks")
+    return plain
+
+
+def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Category], ...]:
+    """The inverse of `categories_to_json`, or InvalidInput."""
+    found: dict[int, Category] = {}
+    if not isinstance(content, list):
+        raise InvalidInput(f"categories must be a list, got {type(content).__name__}")
+    for each in content:
+        if not isinstance(each, dict) or set(each) != set(_FIELDS) or not isinstance(each["values"], list):
+            raise InvalidInput(f"a category must be an object with {', '.join(_FIELDS)}")
+        f, values = each["feature"], each["values"]
+        if type(f) is not int or not 0 <= f < n_features or f in found:
+            raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
+        if not all(isinstance(value, (str, bool, int, float)) for value in values):
+            raise InvalidInput(f"feature {f} has a category that is neither text nor a number nor true nor false")
+        if type(each["coded"]) is not bool or type(each["unseen"]) is not bool or not isinstance(each["dtype"], str):
+            raise InvalidInput(f"the category of feature {f} has a field of the wrong type")
+        if not each["coded"] and any(isinstance(value, (str, bool)) for value in values):
+            raise InvalidInput(f"feature {f} has no codes, so its categories must be numbers")
+        found[f] = Category(tuple(values), each["coded"], each["unseen"], each["dtype"])
+    return tuple(sorted(found.items()))
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or one of pandas' own kinds of missing."""
     if value is None:
@@ -122,7 +170,7 @@ def _factorized(column: Any) -> tuple[npt.NDArray[np.intp], list[Any]]:
     return np.array(codes, dtype=np.intp), list(seen)
 
 
-def in_own_values(rows: FloatArray, categories: Sequence[tuple[int, Category]]) -> npt.NDArray[Any]:
+def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:
     """Rows (…, n_features) in the user's own values: the same array where nothing is coded, else one of objects."""
     if not any(category.coded for _, category in categories):
         return rows
@@ -136,7 +184,7 @@ def in_own_values(rows: FloatArray, categories: Sequence[tuple[int, Category]]) 
     return own
 
 
-def as_frame(rows: FloatArray, names: Sequence[Any], categories: Sequence[tuple[int, Category]]) -> Any:
+def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> Any:
     """The pandas data frame with these rows that a model takes: numbers as doubles, categories as they were."""
     import pandas as pd
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
+from treeproof.model.columns import Categories, as_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
@@ -55,6 +56,8 @@ class Verification:
     """Differs between models that predict differently."""
     epsilon_names: tuple[str, ...] | None = None
     """Names for the neighbourhoods, if their numbers alone say too little."""
+    categories: Categories = ()
+    """The features that are categories; rows hold their codes."""
     index: Any = None
     """The index of the data frame that was verified, if any; files do not keep it."""
 
@@ -142,14 +145,22 @@ class Verification:
         """The counterexample of one row, if there is one."""
         if not self.has_witness[row]:
             return None
+        rows = np.stack((self.X[row], self.neighbour[row], self.attacked[row]))
+        x, neighbour, attacked = in_own_values(rows, self.categories)
         return Witness(
-            self.X[row],
-            self.neighbour[row],
-            self.attacked[row],
+            x,
+            neighbour,
+            attacked,
             self.neighbour_label[row],
             self.attacked_label[row],
             self.feature_names,
         )
+
+    def attacked_frame(self) -> Any:
+        """The rows after the attack, of those that have a counterexample, as a data frame that the model takes."""
+        frame = as_frame(self.attacked[self.has_witness], self.feature_names or range(self.X.shape[1]), self.categories)
+        frame.index = np.flatnonzero(self.has_witness) if self.index is None else self.index[self.has_witness]
+        return frame
 
     def to_frame(self) -> Any:
         """A pandas data frame with one line per row, indexed like the frame that was verified."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes, parse_json
+from treeproof.model.columns import categories_from_json, categories_to_json
 from treeproof.model.per_feature import PerFeature, as_number, as_size
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
@@ -47,6 +48,9 @@ _FIELDS = {
 }
 
 
+_OPTIONAL = {"categories"}
+
+
 def content_of(result: Any) -> dict[str, Any]:
     """A Verification as the content of its JSON file; a missing value is null, and so is an infinite ε."""
     labels = {name: getattr(result, name) for name in _LABELS}
@@ -59,6 +63,7 @@ def content_of(result: Any) -> dict[str, Any]:
         "attacker": None if result.attacker is None else json.loads(result.attacker.to_json()),
         "n_features": rows.X.shape[1],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
+        **({"categories": categories_to_json(result.categories)} if result.categories else {}),
         "seconds": result.seconds,
         "interrupted": result.interrupted,
         "boxes": rows.boxes,
@@ -82,8 +87,8 @@ def fields_of(text: str, max_bytes: int) -> dict[str, Any]:
     if type(version) is not int or not 1 <= version <= VERSION:
         raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
     fields = _FIELDS if version > 1 else _FIELDS - {"refuted"} | {"has_witness"}
-    if content.keys() != fields:
-        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+    if content.keys() - _OPTIONAL != fields:
+        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() - _OPTIONAL ^ fields))}")
     for name, kinds in _SCALARS.items():
         if type(content[name]) not in kinds:
             raise InvalidInput(f"{name} has the wrong type: {content[name]!r}")
@@ -107,6 +112,7 @@ def fields_of(text: str, max_bytes: int) -> dict[str, Any]:
         "epsilons": epsilons,
         "epsilon_names": called,
         "feature_names": None if names is None else tuple(names),
+        "categories": categories_from_json(content.get("categories", []), width),
         **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }

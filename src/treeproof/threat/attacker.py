@@ -14,13 +14,15 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, read_text, write_whole
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
-from treeproof.numbers.doubles import next_up
+from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.threat.threat import Threat
 
 MAX_POWER = 64
 MAX_COST = 2**40
 MAX_TOTAL = 2**52
 """Of the costs of all features: below it, sums of costs are exact as doubles, and so is half of 1 less."""
+ANY = (-math.inf, math.inf)
+"""What an attacker may do to a column that he can change to anything: any number, any value that the model knows."""
 FORMAT = "treeproof-attacker"
 VERSION = 1
 
@@ -169,6 +171,7 @@ class Attacker:
             with np.errstate(over="ignore", under="ignore"):
                 size = np.where((unit != 1) & (reach[:, 1] > 0), next_up(reach[:, 1] * unit), reach[:, 1])
             reach = np.stack((-size, size), axis=1)
+        self._leave_categories(ensemble, reach)
         # An untouchable feature costs nothing, so that it never counts against a budget.
         untouchable = (reach == 0).all(axis=1)
         cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
@@ -194,7 +197,21 @@ class Attacker:
             power=self.power,
             radius=self.radius,
             unit=unit,
+            ends=tuple((f, category.known()) for f, category in ensemble.categories if (reach[f] != 0).any()),
         )
+
+    def _leave_categories(self, ensemble: Ensemble, reach: FloatArray) -> None:
+        """Makes categories untouchable in `reach`, unless they may become anything; refuses numbers given for one."""
+        named = [] if self.intervals.keys is None else [ensemble.feature_index(key) for key in self.intervals.keys]
+        for f, _ in ensemble.categories:
+            if self.power is None and tuple(reach[f]) == ANY:
+                continue
+            if f in named and (reach[f] != 0).any():
+                raise InvalidInput(
+                    f"column {ensemble.feature_name(f)} is a category, and nothing is a distance there; tp.ANY lets "
+                    "the attacker change it to any value that the model knows"
+                )
+            reach[f] = 0.0
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The attacker as JSON text, also written to `path` if given; an infinite end is null."""

@@ -82,8 +82,20 @@ class Local:
         self._depth = int(ensemble.depths.max())
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
-        self._limited = bool(too_poor or threat.away.any())
+        self._blocked = self._blocked_cells()
+        self._limited = bool(too_poor or threat.away.any() or len(self._blocked))
         self._lowest, self._highest = ensemble.grid.cell_ends
+
+    def _blocked_cells(self) -> npt.NDArray[np.bool_]:
+        """Which cells no move can end in though others on both sides of them can be reached; empty if there is none."""
+        grid = self.ensemble.grid
+        blocked = np.zeros(self._start[-1], dtype=np.bool_)
+        for f, ends in self.threat.ends:
+            cells = grid.cells_of(f, ends)
+            own = blocked[self._start[f] : self._start[f + 1]]
+            own[cells.min() : cells.max() + 1] = True
+            own[cells] = False
+        return blocked if blocked.any() else blocked[:0]
 
     def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
         """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself.
@@ -296,6 +308,7 @@ class Local:
         prices = Prices(
             self._start,
             threat.cost.astype(np.float64),
+            self._blocked,
             threat.power or 0,
             threat.unit,
             low,
@@ -483,6 +496,10 @@ class Local:
             fits = (add_up(z, threat.low) <= w) & (w <= add_down(z, threat.high)) & (low <= z) & (z <= high)
             for row, f in np.argwhere(known & ~inside & ~fits):
                 self._exact_move(row, f, low, high, first, last, z, w)
+            for f, _ in threat.ends:
+                moved = known[:, f] & ~inside[:, f]
+                end = threat.end_between(f, first[:, f], last[:, f], first[:, f] > high[:, f])
+                w[moved, f] = end[moved]
         return z, w
 
     def _exact_move(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
+from treeproof.model.columns import in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
@@ -101,8 +102,9 @@ class Verifier:
             return {}
         ensemble, near, attacked = self.ensemble, table.neighbour[found], table.attacked[found]
         labels = zip(ensemble.predict(near), ensemble.predict(attacked), strict=True)
+        rows = in_own_values(np.stack((table.X[found], near, attacked), axis=1), ensemble.categories)
         return {
-            int(row): Witness(table.X[row], near[i], attacked[i], *both, ensemble.feature_names)
+            int(row): Witness(rows[i, 0], rows[i, 1], rows[i, 2], *both, ensemble.feature_names)
             for i, (row, both) in enumerate(zip(found, labels, strict=True))
         }
 

@@ -188,6 +188,7 @@ def _result(
         model=ensemble.origin,
         attacker=asked.attacker,
         fingerprint=ensemble.fingerprint.hex(),
+        categories=ensemble.categories,
         index=asked.index,
     )
 

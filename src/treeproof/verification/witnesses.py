@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verdicts import differ
 from treeproof.results.verification import Verification
 
 
@@ -52,10 +53,10 @@ class _Pairs:
         """Undoes the attack on feature f, or the step in it and any attack on it, wherever the label still changes."""
         # A step alone is not undone under an attack, which need not reach as far from x itself.
         ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
-        there = _differ(ends[0][:, f], ends[1][:, f])
+        there = differ(ends[0][:, f], ends[1][:, f])
         if attack and there.any():
             # The only move is needed: without it nothing happens.
-            there[there] = _differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > 1
+            there[there] = differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > 1
         tried = np.flatnonzero(there)
         if not len(tried):
             return False
@@ -91,15 +92,10 @@ def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = No
     near, far = result.neighbour[counted], result.attacked[counted]
     found = []
     for f in range(result.X.shape[1]):
-        moves = (far[:, f] - near[:, f])[_differ(near[:, f], far[:, f])]
+        moves = (far[:, f] - near[:, f])[differ(near[:, f], far[:, f])]
         if len(moves):
             far_moved = np.abs(moves)
             found.append(
                 MovedFeature(f, len(moves), int((moves > 0).sum()), float(np.median(far_moved)), float(far_moved.max()))
             )
     return sorted(found, key=lambda moved: -moved.count)
-
-
-def _differ(a: FloatArray, b: FloatArray) -> npt.NDArray[np.bool_]:
-    """Where two values differ; two missing ones do not."""
-    return np.asarray((a != b) & ~(np.isnan(a) & np.isnan(b)))

@@ -19,6 +19,7 @@ import numpy as np
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.bits import highest_bit
 from treeproof._kernels.jit import borrowing, inner, tiny
+from treeproof._kernels.model import LAST_CELL
 from treeproof._kernels.search.race import fill_masks, leaves_of_test
 from treeproof._kernels.search.region import least_price
 from treeproof._kernels.search.stop import is_over
@@ -155,7 +156,7 @@ def _count_pairs(race, spans, pairs, places):
 
 
 @borrowing
-def _fill_layout(watch, part, draft, layout, places):
+def _fill_layout(watch, part, draft, layout, places, runs):
     """Fills pieces and entries: a test ends a piece, and leaves on one side of it allow the pieces there."""
     if is_over(watch):
         return
@@ -171,11 +172,12 @@ def _fill_layout(watch, part, draft, layout, places):
         place = places[k]
         pair = layout.pairs[place.pair]
         layout.pieces[pair.piece + place.piece].last = place.segment
-        leaf, n_left, n_right = leaves_of_test(part, draft, k)
-        for j in range(leaf, leaf + n_left):
+        left, n_left, right, n_right = leaves_of_test(part, draft, k)
+        # Of a test with several cuts, leaves may also be on that side further on.
+        for j in range(left, left + n_left if runs[k].after == LAST_CELL else left):
             entry = layout.entries[pair.entry + draft.rank[j]]
             entry.high = min(entry.high, place.piece)
-        for j in range(leaf + n_left, leaf + n_left + n_right):
+        for j in range(right, right + n_right if runs[k].before < 0 else right):
             entry = layout.entries[pair.entry + draft.rank[j]]
             entry.low = max(entry.low, place.piece + 1)
 
@@ -210,7 +212,7 @@ def _layout(watch, race, part, draft):
         np.empty(n_segments + 1, np.int64),
         np.empty((highest_bit(np.uint64(most)) + 1, most), np.int64),
     )
-    _fill_layout(watch, part, draft, layout, places)
+    _fill_layout(watch, part, draft, layout, places, race.runs)
     return layout
 
 

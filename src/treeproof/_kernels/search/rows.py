@@ -48,7 +48,7 @@ def room_for(model, prices):
     )
     piece = region._replace(ranges=region.ranges.copy())
     return Room(
-        region, piece, part, draft_for(n_nodes, n_cells), np.empty(n_classes, np.int64), np.empty(n_classes, np.int32),
+        region, piece, part, draft_for(model, n_cells), np.empty(n_classes, np.int64), np.empty(n_classes, np.int32),
         np.zeros(1, SEARCH),
     )  # fmt: skip
 
