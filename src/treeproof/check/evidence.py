@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from typing import Any
 
@@ -51,7 +52,7 @@ def is_within_reach(ensemble: Ensemble, attacker: Attacker, epsilon: Any, witnes
 def _is_accepted(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
     """Whether the model accepts every value and the domain contains it."""
     missing = np.isnan(row)
-    if missing.any() and not ensemble.handles_missing:
+    if missing.any() and (not ensemble.handles_missing or missing[list(ensemble.no_missing)].any()):
         return False
     return bool((missing | ((threat.domain_low <= row) & (row <= threat.domain_high))).all())
 
@@ -100,6 +101,17 @@ def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacke
     return attacker.budget is None or spent <= attacker.budget
 
 
+def cuts_of(ensemble: Ensemble, node: int) -> list[float]:
+    """The doubles after which the side of a test changes, in rising order."""
+    more = ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]
+    return [float(ensemble.threshold[node]), *more.tolist()]
+
+
+def goes_left(cuts: list[float], value: float) -> bool:
+    """Whether a test with these cuts sends a number to the left: up to the first it does, then by turns."""
+    return bisect_left(cuts, value) % 2 == 0
+
+
 def _is_known(category: Category, number: float) -> bool:
     """Whether a double of a row is one that stands for a value of the category that the model knows."""
     if category.coded:
@@ -116,9 +128,7 @@ def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
         node = root
         while ensemble.feature[node] >= 0:
             value = float(x[ensemble.feature[node]])
-            cuts = [ensemble.threshold[node], *ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]]
-            # The side changes at every cut.
-            left = bool(ensemble.nan_left[node]) if math.isnan(value) else sum(value > cut for cut in cuts) % 2 == 0
+            left = bool(ensemble.nan_left[node]) if math.isnan(value) else goes_left(cuts_of(ensemble, node), value)
             node = int(ensemble.left[node] if left else ensemble.right[node])
         leaf = ensemble.leaf_scores[ensemble.leaf[node]]
         scores = [number(score + part) for score, part in zip(scores, leaf, strict=True)]

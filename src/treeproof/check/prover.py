@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from treeproof.check.evidence import predict_row
+from treeproof.check.evidence import cuts_of, goes_left, predict_row
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -36,7 +37,8 @@ class _Prover:
         self.intervals = [(float(a), float(b)) for a, b in zip(threat.low, threat.high, strict=True)]
         self.costs, self.budget = threat.cost.tolist(), int(threat.budget)
         self.cuts = [ensemble.grid.cuts_of(f).tolist() for f in range(ensemble.n_features)]
-        self.feature, self.threshold = ensemble.feature.tolist(), ensemble.threshold.tolist()
+        self.feature = ensemble.feature.tolist()
+        self.tests = [cuts_of(ensemble, node) for node in range(ensemble.n_nodes)]
         self.left, self.right = ensemble.left.tolist(), ensemble.right.tolist()
         rows = ensemble.leaf_scores.astype(np.float64)
         if ensemble.rule.decision == Decision.CUT:
@@ -119,20 +121,30 @@ class _Prover:
             if f < 0:
                 yield node
                 continue
-            if box[f][0] <= self.threshold[node]:
+            low, _ = box[f]
+            undecided = self._cut_inside(node, box) is not None
+            if undecided or goes_left(self.tests[node], low):
                 waiting.append(self.left[node])
-            if box[f][1] > self.threshold[node]:
+            if undecided or not goes_left(self.tests[node], low):
                 waiting.append(self.right[node])
+
+    def _cut_inside(self, node: int, box: list[Range]) -> float | None:
+        """The first cut of a test that tells numbers of the box apart."""
+        low, high = box[self.feature[node]]
+        cuts = self.tests[node]
+        first = bisect_left(cuts, low)
+        return cuts[first] if first < len(cuts) and cuts[first] < high else None
 
     def _undecided(self, box: list[Range]) -> tuple[int, float] | None:
         """The first test that the box does not settle."""
         for root in self.ensemble.roots.tolist():
             node = root
             while self.feature[node] >= 0:
-                (low, high), cut = box[self.feature[node]], self.threshold[node]
-                if low <= cut < high:
+                cut = self._cut_inside(node, box)
+                if cut is not None:
                     return self.feature[node], cut
-                node = self.left[node] if high <= cut else self.right[node]
+                low, _ = box[self.feature[node]]
+                node = self.left[node] if goes_left(self.tests[node], low) else self.right[node]
         return None
 
     @staticmethod

@@ -25,15 +25,16 @@ MOVE = np.dtype([("reach_low", "i4"), ("reach_high", "i4"), ("back_low", "i4"), 
 # interval excludes 0, so that a move may lead over the place where one would like to end.
 FEATURE = np.dtype([("start", "i8"), ("cost", "i8"), ("last", "i4"), ("away", "?")], align=True)
 
-# A node: left iff `cell <= cut`, a missing value iff nan_left. `threshold` numbers the distinct (feature, cut) of the
-# ensemble, `leaf` the leaves, tree after tree; a leaf has feature LEAF.
+# A node: cells up to `cut` go left, and the side changes at each of its further cuts, as in a node of the model; a
+# missing value goes left iff nan_left. `leaf` numbers the leaves, tree after tree; a leaf has feature LEAF.
 TEST = np.dtype(
     [
         ("feature", "i4"),
         ("cut", "i4"),
+        ("more", "i4"),
+        ("end", "i4"),
         ("left", "i4"),
         ("right", "i4"),
-        ("threshold", "i4"),
         ("leaf", "i4"),
         ("nan_left", "?"),
     ],
