@@ -77,6 +77,7 @@ def test_labels_equal_scikit_learns(case: str, n_classes: int) -> None:
     assert ensemble.n_nodes == n_nodes(model)
     rows = revealing(ensemble, frame)
     np.testing.assert_array_equal(ensemble.predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(ensemble.scores(rows), model.decision_function(rows).reshape(len(rows), -1))
     check_agreement(ensemble, probe_rows(ensemble, 1000))
 
 
