@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import io
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -76,7 +77,7 @@ def confirm_file(file: Path, data: bytes, module: str, ensemble: Ensemble, votin
         raise InvalidInput(f"{file}: confirming it needs {library.name}; pip install '{library.install}'")
     rows = probe_rows(ensemble, _row_count(ensemble))
     try:
-        labels, version = _ask(data, module, library.title, voting, rows)
+        labels, version = _ask(data, module, library.title, voting, ensemble.as_given(rows))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {library.title} does not confirm it: {error}") from None
     title = f"{library.title} {version}"
@@ -89,12 +90,12 @@ def _row_count(ensemble: Ensemble) -> int:
     return int(np.clip(steps, 1000, min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // ensemble.n_features))))
 
 
-def _ask(data: bytes, module: str, title: str, voting: Voting | None, rows: FloatArray) -> tuple[npt.NDArray[Any], str]:
-    """The labels that the library gives the rows in another process, and its version there."""
+def _ask(data: bytes, module: str, title: str, voting: Voting | None, rows: Any) -> tuple[npt.NDArray[Any], str]:
+    """The labels that the library gives an array or data frame in another process, and its version there."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.joinpath("model").write_bytes(data)
-        np.save(folder / "rows.npy", rows)
+        folder.joinpath("rows").write_bytes(pickle.dumps(rows))
         run_child(_ANSWER, [module, voting or "", name], folder=folder, library=title, size=len(data))
         labels: npt.NDArray[Any] = np.load(folder / "labels.npy", allow_pickle=False)
         return labels, folder.joinpath("version").read_text(encoding="utf-8")
@@ -103,14 +104,15 @@ def _ask(data: bytes, module: str, title: str, voting: Voting | None, rows: Floa
 def answer(module: str, voting: str, name: str) -> None:
     """Runs in the child: writes the labels that the library gives the rows in the folder `name`, and its version."""
     folder = Path(name)
-    labels = library_labels(module, folder.joinpath("model").read_bytes(), np.load(folder / "rows.npy"), voting or None)
+    data, rows = folder.joinpath("model").read_bytes(), pickle.loads(folder.joinpath("rows").read_bytes())
+    labels = library_labels(module, data, rows, voting or None)
     # Words are kept as objects by some libraries, and as such would need pickle.
     np.save(folder / "labels.npy", np.asarray(labels.tolist()), allow_pickle=False)
     version = importlib.import_module(_LIBRARIES[module].name).__version__
     folder.joinpath("version").write_text(version, encoding="utf-8")
 
 
-def library_labels(module: str, data: bytes, rows: FloatArray, voting: Any = None) -> npt.NDArray[Any]:
+def library_labels(module: str, data: bytes, rows: Any, voting: Any = None) -> npt.NDArray[Any]:
     """The labels that the library itself gives rows, from the bytes of a file; it may crash on a damaged one."""
     model = library_model(module, data)
     source = _source_of(model, voting) if module in ("skops", "pickle") else model

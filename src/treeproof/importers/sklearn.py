@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
+from treeproof.importers._histogram_trees import encoding_of, tree_of
 from treeproof.importers._refusals import check_methods
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.builder import EnsembleBuilder
@@ -53,6 +54,8 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
         return pipeline.import_pipeline(model, voting=voting)
     reader, can_vote = _reader_of(model)
     _check_classes(model)
+    if reader is not _import_hist_gradient_boosting:
+        _check_numbers_only(model)
     if voting is not None and not can_vote:
         raise InvalidInput(f"voting={voting!r} is for forests and bagging, not for {type(model).__name__}")
     ensemble = reader(model, voting == "hard")
@@ -70,6 +73,16 @@ def _check_classes(model: Any) -> None:
         stated = getattr(model, field, None if name.endswith(_COUNTED[field]) else expected)
         if not _is_whole(stated) or stated != expected:
             raise InvalidInput(f"this {name} has {field} {stated}; its classes_ say {expected}")
+
+
+def _check_numbers_only(model: Any) -> None:
+    """Refuses trees that test sets of categories, as those of scikit-learn 1.10 can: a threshold does not say that."""
+    marks = getattr(model, "is_categorical_", getattr(model, "categorical_features", None))
+    if getattr(model, "_categorical_encoder", None) is not None or (marks is not None and np.size(marks)):
+        raise UnsupportedModel(
+            f"{type(model).__name__} with categorical_features tests sets of categories, which is not supported; "
+            "train a HistGradientBoostingClassifier, or put an encoder before the trees"
+        )
 
 
 # The classes that count their classes and outputs; the others have no such field.
@@ -162,6 +175,7 @@ def _tree_of(member: Any, n_features: int, n_values: int) -> Any:
     """The `tree_` of a tree model, once its arrays are known to be as long as it says."""
     from sklearn.tree._tree import Tree
 
+    _check_numbers_only(member)
     tree, name = member.tree_, type(member).__name__
     if type(tree) is not Tree:
         raise InvalidInput(f"the tree_ of a {name} is a {type(tree).__name__}")
@@ -366,25 +380,8 @@ def _stages(model: Any, n_scores: int | None) -> npt.NDArray[np.object_]:
     return stages
 
 
-# The fields of a node of histogram gradient boosting that decide; scikit-learn takes no other dtypes.
-_HISTOGRAM_NODE = {
-    "value": np.float64,
-    "feature_idx": np.intp,
-    "num_threshold": np.float64,
-    "missing_go_to_left": np.uint8,
-    "left": np.uint32,
-    "right": np.uint32,
-    "is_leaf": np.uint8,
-    "is_categorical": np.uint8,
-}
-
-
 def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
-    if (model.is_categorical_ is not None and np.any(model.is_categorical_)) or model._preprocessor is not None:
-        raise UnsupportedModel(
-            "HistGradientBoostingClassifier with categorical_features re-encodes its input; "
-            "encode the categories as numbers before training"
-        )
+    encoding = encoding_of(model)
     if getattr(model, "_in_fit", False):
         raise InvalidInput("this HistGradientBoostingClassifier is in the middle of its training (_in_fit)")
     n_scores = 1 if len(model.classes_) <= 2 else len(model.classes_)
@@ -392,45 +389,21 @@ def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
         raise InvalidInput(f"n_trees_per_iteration_ is {model.n_trees_per_iteration_}, expected {n_scores}")
     base = _doubles(model._baseline_prediction, (1, n_scores), "_baseline_prediction")[0]
     check_methods(model._bin_mapper)
-    rule = ScoreRule(decision=Decision.CUT) if n_scores == 1 else ScoreRule()
-    builder = _builder(model, rule, base=base, handles_missing=True, value_limit=LARGEST)
+    builder = _builder(
+        model,
+        ScoreRule(decision=Decision.CUT) if n_scores == 1 else ScoreRule(),
+        base=base,
+        handles_missing=True,
+        value_limit=LARGEST,
+        categories=encoding.categories,
+        takes_frames=bool(encoding.categories) and hasattr(model, "feature_names_in_"),
+    )
     for iteration in model._predictors:
         if len(iteration) != n_scores:
             raise InvalidInput(f"an iteration has {len(iteration)} trees, expected {n_scores}")
         for k, predictor in enumerate(iteration):
-            nodes = _histogram_nodes(predictor, model.n_features_in_)
-            inner = ~nodes["is_leaf"].astype(bool)
-            scores = np.zeros((len(nodes), n_scores))
-            scores[:, k] = nodes["value"]
-            builder.add_tree(
-                feature=np.where(inner, nodes["feature_idx"].astype(np.int64), -1),
-                # Infinite for a split of missing values from all others, as above.
-                threshold=np.where(inner, np.minimum(nodes["num_threshold"], LARGEST), 0.0),
-                left=nodes["left"].astype(np.int64),
-                right=nodes["right"].astype(np.int64),
-                scores=scores,
-                nan_left=nodes["missing_go_to_left"].astype(bool),
-            )
+            tree = tree_of(predictor, encoding)
+            scores = np.zeros((len(predictor.nodes), n_scores))
+            scores[:, k] = predictor.nodes["value"]
+            builder.add_tree(**tree, scores=scores)
     return builder.build()
-
-
-def _histogram_nodes(predictor: Any, n_features: int) -> npt.NDArray[Any]:
-    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-
-    if type(predictor) is not TreePredictor:
-        raise InvalidInput(f"a tree of histogram gradient boosting is a {type(predictor).__name__}")
-    check_methods(predictor)
-    nodes = predictor.nodes
-    kinds = {} if type(nodes) is not np.ndarray else {name: nodes.dtype[name] for name in nodes.dtype.names or ()}
-    for name, kind in _HISTOGRAM_NODE.items():
-        if kinds.get(name) != kind or nodes.ndim != 1:
-            raise InvalidInput(f"the nodes of a tree have no field {name} of {np.dtype(kind)}")
-    inner = nodes["is_leaf"] == 0
-    if nodes["is_categorical"][inner].any():
-        raise UnsupportedModel(
-            "a node of HistGradientBoostingClassifier tests categories; encode them as numbers before training"
-        )
-    features = nodes["feature_idx"][inner]
-    if ((features < 0) | (features >= n_features)).any():
-        raise InvalidInput(f"a node tests a feature outside 0 to {n_features - 1}")
-    return np.asarray(nodes)

@@ -106,8 +106,9 @@ class EnsembleBuilder:
         values = _as_numbers(scores, np.float64, f"tree {number}: scores", ndim=None)
         tree["scores"] = values.reshape(-1, 1) if values.ndim == 1 and self.n_scores == 1 else values
         _check_lengths(tree, n, number)
-        more = _settle_pieces(tree, pieces or {}, number)
+        tree["threshold"][list(pieces or {})] = 0.0  # whatever stands there, pieces take its place
         self._check_nodes(tree, number)
+        more = _settle_pieces(tree, pieces or {}, number)
         order = _breadth_first(tree, number)
         self._trees.append(_renumbered(tree, order))
         self._more.append({place: more[node] for place, node in enumerate(order.tolist()) if node in more})

@@ -58,7 +58,7 @@ class Category:
         return {value: code for code, value in enumerate(self.values)}
 
     def code_of(self, value: Any) -> float:
-        """What a row holds for a value: NaN for a missing one, -1 for one that the model does not take."""
+        """The code of a value: NaN for a missing one, -1 for one that the model does not take."""
         if is_missing(value):
             return math.nan
         try:
@@ -66,8 +66,8 @@ class Category:
         except TypeError:  # something that has no hash is nothing that a model was trained on
             code = None
         if code is None:
-            return float(len(self.values)) if self.unseen and self.coded else -1.0
-        return float(code) if self.coded else float(value)
+            return float(len(self.values)) if self.unseen else -1.0
+        return float(code)
 
     def value_of(self, number: float) -> Any:
         """The value that a double of a row stands for; None for a missing one."""
@@ -141,10 +141,12 @@ def is_missing(value: Any) -> bool:
 
 
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:
-    """The codes of one column of a table; InvalidInput names the first value that the model does not take."""
+    """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
+    if not category.coded:
+        return as_doubles(column, name)
     codes, values = _factorized(column)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
-    refused = np.flatnonzero(numbers == -1.0) if category.coded else np.zeros(0, np.int64)
+    refused = np.flatnonzero(numbers == -1.0)
     if len(refused):
         row = int(refused[0])
         known = ", ".join(map(repr, category.values[:MOST_NAMED]))

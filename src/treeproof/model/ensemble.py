@@ -270,6 +270,8 @@ class Ensemble:
             if given.dtype.kind == "c":
                 raise TypeError("complex numbers have no order")
             rows = np.ascontiguousarray(given, dtype=np.float64)
+        except InvalidInput:
+            raise
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
             raise InvalidInput(f"X must contain only numbers: {error}") from None
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
@@ -292,7 +294,8 @@ class Ensemble:
             raise InvalidInput(f"X has {len(names)} columns, but the model takes {self.n_features}")
         known = dict(self.categories)
         for f, (name, dtype) in enumerate(zip(names, getattr(X, "dtypes", ()), strict=False)):
-            if str(dtype) == "category" and f not in known:
+            # Libraries that take numbers take the codes of a frame's own categories, whatever their values are.
+            if str(dtype) == "category" and (f not in known or not (known[f].coded or self.takes_frames)):
                 raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there")
 
     def _coded(self, X: Any) -> Any:
