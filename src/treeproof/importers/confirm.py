@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import io
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +20,10 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._child import run_child
+from treeproof.importers.native import categories_of, columns_content
 from treeproof.importers.registry import Voting, from_model, is_ubjson
 from treeproof.model.agreement import compare_labels, probe_rows
+from treeproof.model.columns import as_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
@@ -76,7 +79,7 @@ def confirm_file(file: Path, data: bytes, module: str, ensemble: Ensemble, votin
         raise InvalidInput(f"{file}: confirming it needs {library.name}; pip install '{library.install}'")
     rows = probe_rows(ensemble, _row_count(ensemble))
     try:
-        labels, version = _ask(data, module, library.title, voting, rows)
+        labels, version = _ask(data, module, voting, ensemble, rows)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {library.title} does not confirm it: {error}") from None
     title = f"{library.title} {version}"
@@ -89,12 +92,17 @@ def _row_count(ensemble: Ensemble) -> int:
     return int(np.clip(steps, 1000, min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // ensemble.n_features))))
 
 
-def _ask(data: bytes, module: str, title: str, voting: Voting | None, rows: FloatArray) -> tuple[npt.NDArray[Any], str]:
+def _ask(
+    data: bytes, module: str, voting: Voting | None, ensemble: Ensemble, rows: FloatArray
+) -> tuple[npt.NDArray[Any], str]:
     """The labels that the library gives the rows in another process, and its version there."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.joinpath("model").write_bytes(data)
         np.save(folder / "rows.npy", rows)
+        columns = columns_content(ensemble) | {"names": ensemble.feature_names or range(ensemble.n_features)}
+        folder.joinpath("columns.json").write_text(json.dumps(columns, default=list), encoding="utf-8")
+        title = _LIBRARIES[module].title
         run_child(_ANSWER, [module, voting or "", name], folder=folder, library=title, size=len(data))
         labels: npt.NDArray[Any] = np.load(folder / "labels.npy", allow_pickle=False)
         return labels, folder.joinpath("version").read_text(encoding="utf-8")
@@ -103,14 +111,23 @@ def _ask(data: bytes, module: str, title: str, voting: Voting | None, rows: Floa
 def answer(module: str, voting: str, name: str) -> None:
     """Runs in the child: writes the labels that the library gives the rows in the folder `name`, and its version."""
     folder = Path(name)
-    labels = library_labels(module, folder.joinpath("model").read_bytes(), np.load(folder / "rows.npy"), voting or None)
+    rows = _as_given(np.load(folder / "rows.npy"), json.loads(folder.joinpath("columns.json").read_bytes()))
+    labels = library_labels(module, folder.joinpath("model").read_bytes(), rows, voting or None)
     # Words are kept as objects by some libraries, and as such would need pickle.
     np.save(folder / "labels.npy", np.asarray(labels.tolist()), allow_pickle=False)
     version = importlib.import_module(_LIBRARIES[module].name).__version__
     folder.joinpath("version").write_text(version, encoding="utf-8")
 
 
-def library_labels(module: str, data: bytes, rows: FloatArray, voting: Any = None) -> npt.NDArray[Any]:
+def _as_given(rows: FloatArray, columns: dict[str, Any]) -> Any:
+    """Rows in the form that the library takes, with the user's own values."""
+    categories = sorted(categories_of(columns.get("categories", [])).items())
+    if columns.get("takes_frames", False):
+        return as_frame(rows, columns["names"], categories)
+    return in_own_values(rows, categories)
+
+
+def library_labels(module: str, data: bytes, rows: Any, voting: Any = None) -> npt.NDArray[Any]:
     """The labels that the library itself gives rows, from the bytes of a file; it may crash on a damaged one."""
     model = library_model(module, data)
     source = _source_of(model, voting) if module in ("skops", "pickle") else model
@@ -136,7 +153,7 @@ class _XGBoostLabels:
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def predict(self, X: FloatArray) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         labels = np.asarray(self.model.predict(X))
         return labels if labels.ndim == 1 else np.argmax(self.model.predict_proba(X), axis=1)
 
@@ -144,7 +161,7 @@ class _XGBoostLabels:
 def _xgboost(data: bytes) -> Any:
     import xgboost
 
-    model = xgboost.XGBClassifier(n_jobs=1)
+    model = xgboost.XGBClassifier(n_jobs=1, enable_categorical=True)
     with tempfile.TemporaryDirectory() as folder:
         # XGBoost goes by the ending.
         file = Path(folder, "model.ubj" if is_ubjson(data) else "model.json")

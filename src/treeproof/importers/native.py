@@ -82,7 +82,7 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
         "n_features": ensemble.n_features,
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
         **spelling,
-        **_columns_content(ensemble),
+        **columns_content(ensemble),
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES[kind],
         "handles_missing": ensemble.handles_missing,
@@ -101,7 +101,7 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
     }
 
 
-def _columns_content(ensemble: Ensemble) -> dict[str, Any]:
+def columns_content(ensemble: Ensemble) -> dict[str, Any]:
     """What is said of columns that are not plain numbers."""
     content: dict[str, Any] = {}
     if ensemble.no_missing:
@@ -170,7 +170,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         handles_missing=_flag(content["handles_missing"], "handles_missing"),
         value_range=(numbers_of(content["value_low"], "value_low"), numbers_of(content["value_high"], "value_high")),
         no_missing=numbers_of(content.get("no_missing", []), "no_missing"),
-        categories=_categories(content.get("categories", [])),
+        categories=categories_of(content.get("categories", [])),
         takes_frames=_flag(content.get("takes_frames", False), "takes_frames"),
         origin=_text(content["origin"], "origin"),
     )
@@ -191,7 +191,8 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
     return replace(builder.build(), blanks_underscored=spelling)
 
 
-def _categories(content: Any) -> dict[int, Category]:
+def categories_of(content: Any) -> dict[int, Category]:
+    """The category columns, from `columns_content`'s "categories"."""
     categories = {}
     for each in content:
         fields_of(each, "a category", _CATEGORY)

@@ -69,7 +69,8 @@ def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
     """n rows where a difference would show: values on thresholds, one step beside them, between them and far away.
 
     Steps are those of doubles and of float32. A feature that no tree tests takes the values of all others, as the
-    library may test it. Every fourth row has values missing, if the model accepts that.
+    library may test it. A coded category takes all its codes. Every fourth row has values missing, if the model accepts
+    that.
     """
     rng = np.random.default_rng(seed)
     cuts = [ensemble.grid.cuts_of(f) for f in range(ensemble.n_features)]
@@ -78,9 +79,13 @@ def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
     for f, own in enumerate(cuts):
         rows[:, f] = _probes(own if len(own) else rng.choice(everywhere, size=min(64, len(everywhere))), n, rng)
         np.clip(rows[:, f], ensemble.value_low[f], ensemble.value_high[f], out=rows[:, f])
+    for f, category in ensemble.categories:
+        if category.coded:
+            rows[:, f] = rng.permutation(np.resize(np.arange(category.n_codes), n))
     if ensemble.handles_missing:
         blank = rng.random(rows.shape) < 0.3
         blank[np.arange(n) % 4 != 3] = False
+        blank[:, list(ensemble.no_missing)] = False
         rows[blank] = np.nan
     return rows
 

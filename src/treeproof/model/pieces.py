@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
@@ -43,5 +45,6 @@ class Pieces:
         >>> Pieces.of_codes([True, False, False, True])
         Pieces(cuts=(0.0, 2.0), lefts=(True, False, True))
         """
-        sides = [bool(left) for left in lefts]
-        return cls.of(((float(code), left) for code, left in enumerate(sides[:-1])), last=sides[-1])
+        sides = np.array(list(lefts), dtype=bool)
+        ends = np.flatnonzero(sides[1:] != sides[:-1])
+        return cls(tuple(ends.astype(float).tolist()), (bool(sides[0]), *sides[ends + 1].tolist()))
