@@ -23,7 +23,6 @@ from treeproof.importers._child import run_child
 from treeproof.importers.registry import Voting, from_model, is_ubjson
 from treeproof.model.agreement import compare_labels, probe_rows
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray
 
 MOST_ROWS, LEAST_ROWS, MOST_VALUES = 20_000, 200, 4_000_000
 """How many rows are compared: as many as there are steps beside thresholds, within these limits."""
@@ -138,7 +137,7 @@ class _XGBoostLabels:
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def predict(self, X: FloatArray) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         labels = np.asarray(self.model.predict(X))
         return labels if labels.ndim == 1 else np.argmax(self.model.predict_proba(X), axis=1)
 
@@ -146,7 +145,7 @@ class _XGBoostLabels:
 def _xgboost(data: bytes) -> Any:
     import xgboost
 
-    model = xgboost.XGBClassifier(n_jobs=1)
+    model = xgboost.XGBClassifier(n_jobs=1, enable_categorical=True)
     with tempfile.TemporaryDirectory() as folder:
         # XGBoost goes by the ending.
         file = Path(folder, "model.ubj" if is_ubjson(data) else "model.json")

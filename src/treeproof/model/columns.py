@@ -46,7 +46,10 @@ class Category:
     unseen: bool = False
     """Whether the model takes values that it never saw in training."""
     dtype: str = "object"
-    """Of the column in a data frame that the model takes: "object", "category", "bool" or another name of pandas."""
+    """Of the column in a data frame that the model takes: "object", "category", "bool" or another name of pandas.
+
+    "category of int8" is one of categories that have a type of their own, where the model insists on it.
+    """
 
     @property
     def n_codes(self) -> int:
@@ -193,10 +196,11 @@ def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> 
     columns: dict[int, Any] = {f: rows[:, f] for f in range(rows.shape[1])}
     for f, category in categories:
         values = [category.value_of(number) for number in rows[:, f].tolist()]
-        if category.dtype == "category":
+        if category.dtype.startswith("category"):
             # A value never seen is one of the column's own categories, but none that the model knows.
             own = list(category.values) + ([UNSEEN] if UNSEEN in values else [])
-            columns[f] = pd.Categorical(values, categories=own)
+            own_type = category.dtype.partition(" of ")[2] or None
+            columns[f] = pd.Categorical(values, categories=pd.Index(own, dtype=own_type))
         elif category.dtype == "bool" and None in values:
             columns[f] = pd.array(values, dtype="boolean")
         else:

@@ -282,7 +282,19 @@ class Ensemble:
         # One cheap pass that nearly every array survives, before any search for the culprit.
         if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
             self._refuse_values(rows)
+        for f in self._coded_features:
+            part = rows[:, f] % 1 > 0
+            if part.any():
+                row = int(np.argmax(part))
+                raise InvalidInput(
+                    f"row {row}, column {self.feature_name(f)}: {rows[row, f]} is no code of a category; "
+                    "codes are whole numbers"
+                )
         return rows
+
+    @cached_property
+    def _coded_features(self) -> list[int]:
+        return [f for f, category in self.categories if category.coded]
 
     def _check_frame(self, X: Any) -> None:
         names = getattr(X, "columns", None)
@@ -311,7 +323,7 @@ class Ensemble:
         rows = np.empty((len(X), self.n_features))
         for f, name in enumerate(X.columns if is_frame else range(self.n_features)):
             column = (X.iloc[:, f] if hasattr(X, "iloc") else X[name]) if is_frame else X[:, f]
-            if f in known:
+            if f in known and known[f].coded:
                 rows[:, f] = coded_column(column, known[f], self.feature_name(f))
             else:
                 rows[:, f] = as_doubles(column, self.feature_name(f))
