@@ -38,7 +38,7 @@ class _Prover:
         self.cuts = [ensemble.grid.cuts_of(f).tolist() for f in range(ensemble.n_features)]
         self.feature, self.threshold = ensemble.feature.tolist(), ensemble.threshold.tolist()
         self.left, self.right = ensemble.left.tolist(), ensemble.right.tolist()
-        rows = ensemble.leaf_scores.astype(np.float64)
+        rows = ensemble.leaf_shares
         if ensemble.rule.decision == Decision.CUT:
             rows = np.column_stack((np.zeros(len(rows)), rows))
         self.scores: list[list[float]] = [
@@ -57,7 +57,13 @@ class _Prover:
         rule = self.ensemble.rule
         largest = float(np.abs(rows).max()) * self.ensemble.n_trees + max(map(abs, self.base))
         plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
-        if plain and largest < 2**20 and (rows == np.rint(rows)).all() and all(b == int(b) for b in self.base):
+        if (
+            plain
+            and not rule.members
+            and largest < 2**20
+            and (rows == np.rint(rows)).all()
+            and all(b == int(b) for b in self.base)
+        ):
             return 0.0
         margin = 1e-3 * largest
         if rule.decision == Decision.SOFTMAX:

@@ -42,6 +42,9 @@ def model_options(command: F) -> F:
         click.option(
             "--voting", type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's."
         ),
+        click.option(
+            "--threshold", type=float, metavar="P", help="Of two classes, the second from this probability on."
+        ),
         click.option("--classes", metavar="A,B,…", help="Names for the model's classes, in its order."),
         click.option(
             "--allow-pickle", is_flag=True, help="Read a pickle; it can run any code, so only if you trust it."
@@ -125,13 +128,27 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def load(model: str, voting: Any, classes: str | None, allow_pickle: bool, confirm: bool, max_bytes: int) -> Ensemble:
+def load(
+    model: str,
+    voting: Any,
+    threshold: float | None,
+    classes: str | None,
+    allow_pickle: bool,
+    confirm: bool,
+    max_bytes: int,
+) -> Ensemble:
     """The model in a file, with its classes renamed if wanted; says what was confirmed, if that was."""
     from treeproof.importers.registry import load_and_confirm
 
     names = None if classes is None else listed(classes)
     ensemble, confirmation = load_and_confirm(
-        model, voting=voting, classes=names, allow_pickle=allow_pickle, confirm=confirm, max_bytes=max_bytes
+        model,
+        voting=voting,
+        threshold=threshold,
+        classes=names,
+        allow_pickle=allow_pickle,
+        confirm=confirm,
+        max_bytes=max_bytes,
     )
     if confirmation is not None:
         screen.say(f"confirmed  {confirmation}")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._responses import logistic, same
 from treeproof.importers._set_splits import Pieces, TreeArrays, rewritten
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
@@ -84,6 +85,11 @@ class BoosterLabels:
         p = np.asarray(self.booster.predict(np.asarray(X, dtype=np.float64)))
         return np.argmax(p, axis=1) if p.ndim == 2 else (p > 0.5).astype(np.int64)
 
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The probabilities of both classes, as LGBMClassifier gives them."""
+        p = np.asarray(self.booster.predict(np.asarray(X, dtype=np.float64)))
+        return np.column_stack((1.0 - p, p))
+
 
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
     """The exact ensemble of a text file; its classes are 0, 1, 2…"""
@@ -117,7 +123,9 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     )
     for number, tree in enumerate(file.trees):
         _add_tree(builder, tree, number, number % n_scores, n_scores)
-    return replace(builder.build(), blanks_underscored=True)
+    ensemble = builder.build()
+    responses = logistic(rule.steepness, same) if rule.decision == Decision.CUT else None
+    return replace(ensemble, blanks_underscored=True, responses=responses)
 
 
 def _feature_names(header: Section) -> list[str]:

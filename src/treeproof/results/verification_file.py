@@ -45,6 +45,7 @@ _FIELDS = {
     *_LABELS,
     *_ROWS,
 }
+_OPTIONAL = {"decision"}
 
 
 def content_of(result: Any) -> dict[str, Any]:
@@ -55,6 +56,7 @@ def content_of(result: Any) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "model": result.model,
+        **({"decision": result.decision} if result.decision else {}),
         "fingerprint": result.fingerprint,
         "attacker": None if result.attacker is None else json.loads(result.attacker.to_json()),
         "n_features": rows.X.shape[1],
@@ -82,8 +84,10 @@ def fields_of(text: str, max_bytes: int) -> dict[str, Any]:
     if type(version) is not int or not 1 <= version <= VERSION:
         raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
     fields = _FIELDS if version > 1 else _FIELDS - {"refuted"} | {"has_witness"}
-    if content.keys() != fields:
-        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+    if content.keys() - _OPTIONAL != fields:
+        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted((content.keys() - _OPTIONAL) ^ fields))}")
+    if type(content.get("decision", "")) is not str:
+        raise InvalidInput(f"decision has the wrong type: {content['decision']!r}")
     for name, kinds in _SCALARS.items():
         if type(content[name]) not in kinds:
             raise InvalidInput(f"{name} has the wrong type: {content[name]!r}")
@@ -108,6 +112,7 @@ def fields_of(text: str, max_bytes: int) -> dict[str, Any]:
         "epsilon_names": called,
         "feature_names": None if names is None else tuple(names),
         **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
+        "decision": content.get("decision", ""),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
 

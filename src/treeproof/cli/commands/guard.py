@@ -61,6 +61,7 @@ ABSTAIN = "abstain"
 def guard(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
@@ -97,7 +98,7 @@ def guard(
     outputs = Outputs({} if in_parts else {"--out": out}, read)
     source = Source(data, label, drop, max_bytes)
     rows = source.files(chunk_rows) if in_parts else read_table(data, max_bytes)
-    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
     matched = rows.matched(ensemble, label, source.dropped)
     ensemble = matched.ensemble
     _refuse_column(rows.heads if isinstance(rows, RowFiles) else [rows], column)

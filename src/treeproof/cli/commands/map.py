@@ -35,6 +35,7 @@ from treeproof.cli.stopping import Checkpoints
 def map_command(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
@@ -60,7 +61,7 @@ def map_command(
 
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files})
-    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
     source = Source(data or "", label, drop, max_bytes)
     read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X

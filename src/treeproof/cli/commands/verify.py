@@ -63,6 +63,7 @@ WITNESSES = 3
 def verify(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
@@ -107,13 +108,13 @@ def verify(
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
     if out is not None:
         _refuse(written, "needs all rows at once; leave it or --out out")
-        ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+        ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
         how = {**limits, **writing, "raw": raw_csv, "resume": resume}
         shares = _verify_in_parts(ensemble, choice, source, epsilon, out, how)
         _gate(shares, fail_under_robustness, fail_under_resilience)
         return
     _refuse({f"--{name.replace('_', '-')}": value for name, value in writing.items()}, "goes with --out")
-    rows = source.rows(load(model, voting, classes, allow_pickle, confirm, max_bytes))
+    rows = source.rows(load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes))
     ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)

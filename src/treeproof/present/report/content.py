@@ -119,6 +119,7 @@ def _record(asked: Request, result: Verification, seconds: float) -> list[tuple[
         ("Trees", f"{ensemble.n_trees:,}, up to {int(ensemble.depths.max())} deep, {ensemble.n_nodes:,} nodes"),
         ("Features", f"{ensemble.n_features:,}"),
         ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
+        *([("Decision", ensemble.decision_text)] if ensemble.decided else []),
         ("Model’s fingerprint", result.fingerprint[:16]),
         ("Attacker", words.attacker_in_words(asked.attacker, asked.threat)),
         ("Neighbourhood", epsilons),
