@@ -32,7 +32,7 @@ def fingerprint_of(ensemble: Ensemble) -> bytes:
     words = (
         int(rule.decision), rule.precision, float(rule.divisor), rule.base_last, float(rule.cut), float(rule.steepness),
         ensemble.classes.tolist(), ensemble.n_features, ensemble.handles_missing,
-        *map(tuple, rule.members),
+        *((member.n_trees, float(member.divisor), float(member.weight)) for member in rule.members),
     )  # fmt: skip
     digest.update(repr(words).encode())
     for array in arrays:
