@@ -415,6 +415,46 @@ def test_an_unfitted_threshold_around_a_fitted_model_predicts() -> None:
         tp.from_model(FixedThresholdClassifier(forest()))
 
 
+THROUGH_SKOPS = ["fixed forest", "calibrated forest sigmoid", "calibrated boosting isotonic", "soft forests",
+                 "hard trees", "one against rest forest"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*THROUGH_SKOPS, "isolation forest"])
+def test_wrappers_come_through_skops_files(name: str, tmp_path: Path) -> None:
+    dump = pytest.importorskip("skops.io").dump
+    case = next((case for case in WRAPPED if case.name == name), Wrapped(name, IsolationForest))
+    X, y = grid_data(case.n_classes, case.labels)
+    model = case.model().fit(X, y)
+    dump(model, tmp_path / "model.skops")
+    assert_same(tp.load_model(tmp_path / "model.skops"), model.predict, X)
+
+
+def calibrator(model: CalibratedClassifierCV) -> Any:
+    return model.calibrated_classifiers_[0].calibrators[0]
+
+
+CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
+    "calibrator": ("calibrated forest sigmoid", lambda m: setattr(calibrator(m), "a_", float("nan")), "no sigmoid"),
+    "points": ("calibrated forest isotonic",
+               lambda m: setattr(calibrator(m), "y_thresholds_", np.array([0.0, 1.0, 0.0])), "no isotonic function"),
+    "classes": ("calibrated forest sigmoid", lambda m: setattr(m, "classes_", np.array([1, 0])), "predicts .0, 1."),
+    "threshold": ("fixed forest", lambda m: setattr(m, "threshold", float("nan")), "must be a finite number"),
+    "positive": ("fixed forest", lambda m: setattr(m, "pos_label", 7), "pos_label=7"),
+    "members": ("one against rest forest", lambda m: m.estimators_.pop(), "2 members"),
+    "labels": ("soft forests", lambda m: setattr(m.le_, "classes_", np.array([1, 0])), "names its classes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_fields_that_contradict_each_other_are_refused(name: str) -> None:
+    of, change, message = CHANGED[name]
+    case = next(case for case in WRAPPED if case.name == of)
+    model = case.model().fit(*grid_data(case.n_classes))
+    change(model)
+    with pytest.raises(InvalidInput, match=message):
+        tp.from_model(model)
+
+
 # --- isolation forests ---
 
 ISOLATION = {

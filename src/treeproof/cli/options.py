@@ -371,6 +371,12 @@ class Source:
         return ModelRows(table, matched.ensemble.check_rows(table.numbers(matched.columns)), matched)
 
 
+def say_cut(ensemble: Ensemble) -> None:
+    """Says where labels are cut, if not where the library cuts them."""
+    if ensemble.decided:
+        screen.say(f"cut        {ensemble.decision_text}")
+
+
 def say_assumed(matched: Matched) -> None:
     """Says what the answer rests on besides the model and the data."""
     if matched.by_position:

@@ -170,6 +170,29 @@ def _thresholded(model: Any, inner: Ensemble, method: str, positive: Any, thresh
 
 def import_calibrated(model: Any, *, voting: Voting | None) -> Ensemble:
     """The ensemble of a CalibratedClassifierCV with one calibrator for two classes."""
+    part, calibrator = _calibrator_of(model)
+    inner = from_model(part.estimator, voting=voting)
+    if inner.classes.tolist() != model.classes_.tolist() or part.classes.tolist() != model.classes_.tolist():
+        raise InvalidInput(f"the calibrated model predicts {inner.classes.tolist()}, not {model.classes_.tolist()}")
+    method = "decision_function" if hasattr(part.estimator, "decision_function") else "predict_proba"
+    reduced, respond = response(inner, method, 1)
+    probabilities = partial(_calibrated, calibrator, respond)
+
+    def is_second(scores: Scores) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.argmax(probabilities(scores), axis=1) == 1)
+
+    name = "calibrated probability"
+    reduced = dataclasses.replace(reduced, responses=Responses(probabilities, name=name))
+    return dataclasses.replace(
+        cut_by(reduced, is_second, "CalibratedClassifierCV"),
+        decided=(1, f"where its {name} is above 0.5"),
+        origin=f"{inner.origin} in CalibratedClassifierCV ({part.method})",
+        source=model,
+    )
+
+
+def _calibrator_of(model: Any) -> tuple[Any, Any]:
+    """The one calibrated model of a CalibratedClassifierCV, and its one calibrator."""
     from sklearn.calibration import _CalibratedClassifier, _SigmoidCalibration
     from sklearn.isotonic import IsotonicRegression
 
@@ -191,28 +214,25 @@ def import_calibrated(model: Any, *, voting: Voting | None) -> Ensemble:
             f"CalibratedClassifierCV of {len(model.classes_)} classes mixes their probabilities; treeproof takes two"
         )
     calibrator = part.calibrators[0]
-    if type(calibrator) is not kinds[part.method]:
-        raise InvalidInput(f"the calibrator of this CalibratedClassifierCV is a {type(calibrator).__name__}")
     for one in (part, calibrator):
         check_methods(one)
-    inner = from_model(part.estimator, voting=voting)
-    if inner.classes.tolist() != model.classes_.tolist() or part.classes.tolist() != model.classes_.tolist():
-        raise InvalidInput(f"the calibrated model predicts {inner.classes.tolist()}, not {model.classes_.tolist()}")
-    method = "decision_function" if hasattr(part.estimator, "decision_function") else "predict_proba"
-    reduced, respond = response(inner, method, 1)
-    probabilities = partial(_calibrated, calibrator, respond)
+    rising = _is_isotonic if part.method == "isotonic" else _is_sigmoid
+    if type(calibrator) is not kinds[part.method] or not rising(calibrator):
+        raise InvalidInput(f"the calibrator of this CalibratedClassifierCV is no {part.method} function")
+    return part, calibrator
 
-    def is_second(scores: Scores) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.argmax(probabilities(scores), axis=1) == 1)
 
-    name = "calibrated probability"
-    reduced = dataclasses.replace(reduced, responses=Responses(probabilities, name=name))
-    return dataclasses.replace(
-        cut_by(reduced, is_second, "CalibratedClassifierCV"),
-        decided=(1, f"where its {name} is above 0.5"),
-        origin=f"{inner.origin} in CalibratedClassifierCV ({part.method})",
-        source=model,
-    )
+def _is_sigmoid(calibrator: Any) -> bool:
+    return all(isinstance(number, float) and math.isfinite(number) for number in (calibrator.a_, calibrator.b_))
+
+
+def _is_isotonic(calibrator: Any) -> bool:
+    """Whether it goes through points in rising order, up or down, and stays within them."""
+    x, y = calibrator.X_thresholds_, calibrator.y_thresholds_
+    if any(type(array) is not np.ndarray or array.ndim != 1 or array.dtype.kind != "f" for array in (x, y)):
+        return False
+    monotone = (np.diff(y) >= 0).all() or (np.diff(y) <= 0).all()
+    return bool(len(x) == len(y) and (np.diff(x) > 0).all() and monotone and calibrator.out_of_bounds == "clip")
 
 
 def _calibrated(calibrator: Any, respond: Function, scores: Scores) -> Scores:

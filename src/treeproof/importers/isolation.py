@@ -28,6 +28,8 @@ def import_isolation_forest(model: Any, *, voting: Voting | None) -> Ensemble:
              model._average_path_length_per_tree)  # fmt: skip
     if len({len(part) for part in parts}) != 1:
         raise InvalidInput(f"this IsolationForest has lists of {[len(part) for part in parts]} entries for its trees")
+    if not isinstance(model.offset_, float) or not np.isfinite(model.offset_):
+        raise InvalidInput(f"the offset_ of this IsolationForest is {model.offset_!r}; it must be a finite number")
     rule = ScoreRule(decision=Decision.CUT)
     builder = builder_of(model, rule, classes=np.array([-1, 1]), handles_missing=allows_nan(model))
     # scikit-learn looks at a tree's own columns only if it was trained on some of them.

@@ -22,6 +22,8 @@ def import_voting(model: Any, *, voting: Voting | None) -> Ensemble:
     if voting is not None:
         raise InvalidInput(f"a VotingClassifier votes as it was told (voting={model.voting!r}); leave voting out")
     n_classes = len(model.classes_)
+    if model.le_.classes_.tolist() != model.classes_.tolist():
+        raise InvalidInput(f"this VotingClassifier names its classes {model.le_.classes_} and {model.classes_}")
     weights = _weights(model)
     members = []
     for (name, _), estimator in zip(_kept(model), model.estimators_, strict=True):
@@ -111,6 +113,11 @@ def import_one_against_rest(model: Any, *, voting: Voting | None) -> Ensemble:
     kind = model.label_binarizer_.y_type_
     if kind not in ("binary", "multiclass"):
         raise UnsupportedModel(f"OneVsRestClassifier for {kind} labels: treeproof takes one label per row")
+    labels = model.label_binarizer_
+    n_members = 1 if kind == "binary" else len(model.classes_)
+    stated = (labels.classes_.tolist(), labels.neg_label, labels.pos_label, len(model.estimators_))
+    if stated != (model.classes_.tolist(), 0, 1, n_members):
+        raise InvalidInput(f"this OneVsRestClassifier has {len(model.estimators_)} members for {model.classes_}")
     members = [_against_rest(estimator, voting) for estimator in model.estimators_]
     ensembles = [member for member, _ in members]
     origin = f"scikit-learn OneVsRestClassifier of {_short(ensembles[0])}"

@@ -22,6 +22,7 @@ from treeproof.cli.options import (
     model_options,
     raw_csv_option,
     say_assumed,
+    say_cut,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import postponed
@@ -116,6 +117,7 @@ def guard(
         n_jobs=jobs,
     ).fit()
     say_assumed(matched)
+    say_cut(ensemble)
     screen.say(f"attacker   {screen.cut(attacker)}")
     answers = _Answers(guarded, matched, label, column, raw_csv)
     if isinstance(rows, RowFiles):

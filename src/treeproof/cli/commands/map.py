@@ -16,6 +16,7 @@ from treeproof.cli.options import (
     load,
     model_options,
     say_assumed,
+    say_cut,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
@@ -62,6 +63,7 @@ def map_command(
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files})
     ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
+    say_cut(ensemble)
     source = Source(data or "", label, drop, max_bytes)
     read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X
