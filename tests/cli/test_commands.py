@@ -86,7 +86,7 @@ def test_confirm_has_nothing_to_say_about_our_own_format(
 def test_a_difference_ends_the_command_in_one_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def other(data: bytes, module: str, title: str, voting: Any, rows: np.ndarray) -> tuple[np.ndarray, str]:
+    def other(data: bytes, module: str, title: str, voting: Any, rows: np.ndarray, cut: Any) -> tuple[np.ndarray, str]:
         return np.full(len(rows), 7), "1.0"
 
     monkeypatch.setattr("treeproof.importers.confirm._ask", other)

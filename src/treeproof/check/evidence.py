@@ -123,6 +123,9 @@ def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
     """The label of one row by a plain walk, adding scores in the library's order and precision."""
     rule = ensemble.rule
     number = np.dtype(rule.precision).type
+    parts = iter(rule.members)
+    left_of_part, divisor, weight = next(parts, (0, 1.0, 1.0))
+    total = [0.0] * ensemble.n_scores
     scores = [number(0) if rule.base_last else number(base) for base in ensemble.base]
     for root in ensemble.roots.tolist():
         node = root
@@ -132,6 +135,13 @@ def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
             node = int(ensemble.left[node] if left else ensemble.right[node])
         leaf = ensemble.leaf_scores[ensemble.leaf[node]]
         scores = [number(score + part) for score, part in zip(scores, leaf, strict=True)]
+        left_of_part -= 1
+        if left_of_part == 0:
+            total = [one + score / divisor * weight for one, score in zip(total, map(float, scores), strict=True)]
+            left_of_part, divisor, weight = next(parts, (0, 1.0, 1.0))
+            scores = [0.0] * ensemble.n_scores
+    if rule.members:
+        scores = [number(score) for score in total]
     scores = [number(float(score) / float(rule.divisor)) for score in scores]
     if rule.base_last:
         scores = [number(score + number(base)) for score, base in zip(scores, ensemble.base, strict=True)]

@@ -40,7 +40,7 @@ class _Prover:
         self.feature = ensemble.feature.tolist()
         self.tests = [cuts_of(ensemble, node) for node in range(ensemble.n_nodes)]
         self.left, self.right = ensemble.left.tolist(), ensemble.right.tolist()
-        rows = ensemble.leaf_scores.astype(np.float64)
+        rows = ensemble.leaf_shares
         if ensemble.rule.decision == Decision.CUT:
             rows = np.column_stack((np.zeros(len(rows)), rows))
         self.scores: list[list[float]] = [
@@ -59,7 +59,13 @@ class _Prover:
         rule = self.ensemble.rule
         largest = float(np.abs(rows).max()) * self.ensemble.n_trees + max(map(abs, self.base))
         plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
-        if plain and largest < 2**20 and (rows == np.rint(rows)).all() and all(b == int(b) for b in self.base):
+        if (
+            plain
+            and not rule.members
+            and largest < 2**20
+            and (rows == np.rint(rows)).all()
+            and all(b == int(b) for b in self.base)
+        ):
             return 0.0
         margin = 1e-3 * largest
         if rule.decision == Decision.SOFTMAX:

@@ -44,6 +44,9 @@ def model_options(command: F) -> F:
         click.option(
             "--voting", type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's."
         ),
+        click.option(
+            "--threshold", type=float, metavar="P", help="Of two classes, the second from this probability on."
+        ),
         click.option("--classes", metavar="A,B,…", help="Names for the model's classes, in its order."),
         click.option(
             "--allow-pickle", is_flag=True, help="Read a pickle; it can run any code, so only if you trust it."
@@ -142,13 +145,27 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def load(model: str, voting: Any, classes: str | None, allow_pickle: bool, confirm: bool, max_bytes: int) -> Ensemble:
+def load(
+    model: str,
+    voting: Any,
+    threshold: float | None,
+    classes: str | None,
+    allow_pickle: bool,
+    confirm: bool,
+    max_bytes: int,
+) -> Ensemble:
     """The model in a file, with its classes renamed if wanted; says what was confirmed, if that was."""
     from treeproof.importers.registry import load_and_confirm
 
     names = None if classes is None else listed(classes)
     ensemble, confirmation = load_and_confirm(
-        model, voting=voting, classes=names, allow_pickle=allow_pickle, confirm=confirm, max_bytes=max_bytes
+        model,
+        voting=voting,
+        threshold=threshold,
+        classes=names,
+        allow_pickle=allow_pickle,
+        confirm=confirm,
+        max_bytes=max_bytes,
     )
     if confirmation is not None:
         screen.say(f"confirmed  {confirmation}")
@@ -420,6 +437,12 @@ def say_attacker(attacker: Attacker, ensemble: Ensemble, choice: AttackerChoice 
     said = attacker_in_words(attacker, attacker.bind(ensemble), names).removeprefix("The attacker ").removesuffix(".")
     what = "" if choice is None or not choice.relative else f" ({choice.fraction} of each feature's range)"
     screen.say(f"attacker   {shortened(said, screen.MAX_CHARACTERS)}{what}")
+
+
+def say_cut(ensemble: Ensemble) -> None:
+    """Says where labels are cut, if not where the library cuts them."""
+    if ensemble.decided:
+        screen.say(f"cut        {ensemble.decision_text}")
 
 
 def say_assumed(matched: Matched) -> None:

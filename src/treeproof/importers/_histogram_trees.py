@@ -138,7 +138,7 @@ def _category(values: npt.NDArray[Any], model: Any, f: int) -> Category:
     return Category(tuple(known), coded=True, unseen=True, dtype="category" if by_dtype else "object")
 
 
-def tree_of(predictor: Any, encoding: Encoding) -> dict[str, Any]:
+def histogram_tree(predictor: Any, encoding: Encoding) -> dict[str, Any]:
     """The tests of one tree, on the user's columns, as `EnsembleBuilder.add_tree` takes them."""
     nodes = _nodes(predictor, len(encoding.order))
     inner = nodes["is_leaf"] == 0

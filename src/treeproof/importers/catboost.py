@@ -17,6 +17,7 @@ import math
 import re
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from treeproof.importers._child import run_child
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers._refusals import refuse_voting
+from treeproof.importers._responses import logistic
 from treeproof.model.builder import LEAF, EnsembleBuilder, check_text
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -173,7 +175,8 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
         builder.add_tree(**_oblivious_tree(tree, features, n_scores))
     for tree in content.get("trees") or ():
         builder.add_tree(**_plain_tree(tree, features, n_scores))
-    return builder.build()
+    ensemble = builder.build()
+    return replace(ensemble, responses=logistic(1.0), decided=_stated(info)) if one_score else ensemble
 
 
 def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -251,12 +254,22 @@ def _label(value: Any) -> int:
     return int(value) if isinstance(value, float) and value.is_integer() else _whole(value, "class_to_label")
 
 
-def _cut(info: Mapping[str, Any]) -> float:
-    """The raw score above which the second class is predicted: the logit of the probability threshold."""
+def _threshold(info: Mapping[str, Any]) -> float:
     threshold = info.get("binclass_probability_threshold", 0.5)
     if isinstance(threshold, str) and _PLAIN_NUMBER.fullmatch(threshold):
         threshold = float(threshold)
-    threshold = _number(threshold, "binclass_probability_threshold")
+    return _number(threshold, "binclass_probability_threshold")
+
+
+def _stated(info: Mapping[str, Any]) -> tuple[int, str] | None:
+    """The model's own threshold in words, if it is not the usual one."""
+    threshold = _threshold(info)
+    return None if threshold == 0.5 else (1, f"where its probability is above {threshold!r}")
+
+
+def _cut(info: Mapping[str, Any]) -> float:
+    """The raw score above which the second class is predicted: the logit of the probability threshold."""
+    threshold = _threshold(info)
     if not 0 < threshold < 1:
         raise UnsupportedModel(
             f"with a probability threshold of {threshold} the model always predicts the same class; "

@@ -22,6 +22,7 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._lightgbm_categories import categories_of, found_in
 from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._responses import logistic, same
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
@@ -93,9 +94,17 @@ class BoosterLabels:
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of each row."""
-        # LightGBM would narrow an array of whole numbers to float32; of a data frame it codes the categories.
-        p = np.asarray(self.booster.predict(X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)))
+        p = self._predicted(X)
         return np.argmax(p, axis=1) if p.ndim == 2 else (p > 0.5).astype(np.int64)
+
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The probabilities of both classes, as LGBMClassifier gives them."""
+        p = self._predicted(X)
+        return np.column_stack((1.0 - p, p))
+
+    def _predicted(self, X: Any) -> npt.NDArray[Any]:
+        # LightGBM would narrow an array of whole numbers to float32; of a data frame it codes the categories.
+        return np.asarray(self.booster.predict(X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)))
 
 
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
@@ -136,7 +145,8 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     n_values = {f: len(category.values) for f, category in categories.items() if category.coded}
     for number, tree in enumerate(trees):
         _add_tree(builder, tree, n_values, number % n_scores, n_scores)
-    return replace(builder.build(), blanks_underscored=True)
+    responses = logistic(rule.steepness, same) if rule.decision == Decision.CUT else None
+    return replace(builder.build(), blanks_underscored=True, responses=responses)
 
 
 def _feature_names(header: Section) -> list[str]:

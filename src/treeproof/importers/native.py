@@ -18,7 +18,7 @@ from treeproof.model.builder import MAX_FEATURES, EnsembleBuilder, check_text
 from treeproof.model.columns import categories_from_json, categories_to_json
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
-from treeproof.model.score_rule import Decision, ScoreRule
+from treeproof.model.score_rule import Decision, Member, ScoreRule
 
 FORMAT = "treeproof-ensemble"
 VERSION = 2
@@ -39,9 +39,11 @@ _TOP = (
     "base",
     "trees",
 )
-_OPTIONAL = ("blanks_underscored", "no_missing", "categories", "takes_frames")
+_OPTIONAL = ("blanks_underscored", "decided", "no_missing", "categories", "takes_frames")
+_MEMBER = ("n_trees", "divisor", "weight")
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
+_DECIDED = ("class", "where")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
 
 
@@ -73,14 +75,16 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
         raise InvalidInput(f"class label {ensemble.classes.max()} is too large to be saved")
     rule = ensemble.rule
     bounds = [*ensemble.roots.tolist(), ensemble.n_nodes]
-    spelling = {"blanks_underscored": True} if ensemble.blanks_underscored else {}
+    optional: dict[str, Any] = {"blanks_underscored": True} if ensemble.blanks_underscored else {}
+    if ensemble.decided is not None:
+        optional["decided"] = dict(zip(_DECIDED, ensemble.decided, strict=True))
     return {
         "format": FORMAT,
         "version": VERSION,
         "origin": ensemble.origin,
         "n_features": ensemble.n_features,
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
-        **spelling,
+        **optional,
         **_columns_content(ensemble),
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES[kind],
@@ -94,6 +98,7 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
             "base_last": rule.base_last,
             "cut": float(rule.cut),
             "steepness": float(rule.steepness),
+            **({"members": [_member_content(member) for member in rule.members]} if rule.members else {}),
         },
         "base": ensemble.base.astype(np.float64).tolist(),
         "trees": [_tree_content(ensemble, start, stop) for start, stop in pairwise(bounds)],
@@ -110,6 +115,10 @@ def _columns_content(ensemble: Ensemble) -> dict[str, Any]:
     if ensemble.takes_frames:
         content["takes_frames"] = True
     return content
+
+
+def _member_content(member: Member) -> dict[str, Any]:
+    return {"n_trees": member.n_trees, "divisor": float(member.divisor), "weight": float(member.weight)}
 
 
 def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
@@ -171,7 +180,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
             pieces=_pieces(tree, number),
         )
     spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
-    return replace(builder.build(), blanks_underscored=spelling)
+    return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content))
 
 
 def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:
@@ -219,8 +228,18 @@ def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
     return np.array(content["classes"], dtype=dtype)
 
 
+def _decided(content: dict[str, Any]) -> tuple[int, str] | None:
+    if "decided" not in content:
+        return None
+    fields_of(content["decided"], "decided", _DECIDED)
+    index, where = (content["decided"][name] for name in _DECIDED)
+    if type(index) is not int or not 0 <= index < len(content["classes"]):
+        raise InvalidInput(f"decided names class {index!r}; the model has classes 0 to {len(content['classes']) - 1}")
+    return index, _text(where, "decided")
+
+
 def _rule(content: Any) -> ScoreRule:
-    fields_of(content, "the rule", _RULE)
+    fields_of(content, "the rule", _RULE, ("members",))
     names = {decision.name.lower(): decision for decision in Decision}
     if content["decision"] not in names:
         raise InvalidInput(f"decision must be one of {', '.join(names)}, got {content['decision']!r}")
@@ -233,7 +252,15 @@ def _rule(content: Any) -> ScoreRule:
         base_last=_flag(content["base_last"], "base_last"),
         cut=number_of(content["cut"], "cut"),
         steepness=number_of(content["steepness"], "steepness"),
+        members=tuple(_member(member) for member in content.get("members", ())),
     )
+
+
+def _member(content: Any) -> Member:
+    fields_of(content, "a member", _MEMBER)
+    if type(content["n_trees"]) is not int:
+        raise InvalidInput(f"n_trees of a member must be a whole number, got {content['n_trees']!r}")
+    return Member(content["n_trees"], *(number_of(content[name], name) for name in _MEMBER[1:]))
 
 
 def _scores_per_node(tree: dict[str, Any], n_scores: int, number: int) -> np.ndarray[Any, Any]:

@@ -45,11 +45,12 @@ _READER_ERRORS = (
 )
 
 
-def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
+def from_model(model: Any, *, voting: Voting | None = None, threshold: float | None = None) -> Ensemble:
     """The exact ensemble of a trained model of scikit-learn, XGBoost, LightGBM, CatBoost or ONNX.
 
     `voting="hard"` lets each tree of a forest cast one vote, as in the paper; scikit-learn's forests
-    average probabilities, and that is the default because it is what they predict.
+    average probabilities, and that is the default because it is what they predict. `threshold=0.2` makes the second
+    of two classes the label iff the library's probability of it is at least 0.2, as FixedThresholdClassifier does.
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -58,12 +59,17 @@ def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
     >>> bool((from_model(clf).predict(X) == clf.predict(X)).all())
     True
     """
+    from treeproof.importers.decisions import check_threshold, with_threshold
+
     check_voting(voting)
+    check_threshold(threshold)
     if isinstance(model, (str, os.PathLike)):
         raise InvalidInput(f"{str(model)!r} is a path; use load_model for files")
     if isinstance(model, type):
         raise InvalidInput(f"{model.__qualname__} is a class; pass a trained instance of it")
     if isinstance(model, Ensemble):
+        if threshold is not None:
+            _refuse_late_threshold()
         return as_ensemble(model, voting=voting)
     _refuse_own_predict(model)
     for base in type(model).__mro__:
@@ -71,8 +77,15 @@ def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
         if module is not None:
             ensemble = importlib.import_module(module).import_model(model, voting=voting)
             assert isinstance(ensemble, Ensemble)
-            return ensemble
+            return ensemble if threshold is None else with_threshold(ensemble, threshold)
     raise UnsupportedModel(f"no importer for {type(model).__qualname__}; known: {', '.join(sorted(IMPORTERS))}")
+
+
+def _refuse_late_threshold() -> None:
+    raise InvalidInput(
+        "threshold is chosen when a model is imported from its library; pass it to from_model or load_model there",
+        argument="threshold",
+    )
 
 
 def _refuse_own_predict(model: Any) -> None:
@@ -99,6 +112,7 @@ def load_model(
     path: str | os.PathLike[str],
     *,
     voting: Voting | None = None,
+    threshold: float | None = None,
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
     confirm: bool = False,
@@ -106,15 +120,21 @@ def load_model(
 ) -> Ensemble:
     """The exact ensemble of a model file; its content tells what kind of file it is.
 
-    Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops,
-    treeproof's own JSON and the paper authors' JSON. Loading a pickle runs whatever code its author
-    put into it, so that needs `allow_pickle=True`. `classes` names the model's classes, in its order: XGBoost and
-    LightGBM files only number them. `confirm=True` also loads the file with the library that it is for, in another
-    process, and compares labels at thresholds and on random rows; a difference is a SoundnessError. A file of more than
-    `max_bytes` is refused.
+    Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops, treeproof's own JSON
+    and the paper authors' JSON. Loading a pickle runs whatever code its author put into it, so that needs
+    `allow_pickle=True`. `voting` and `threshold` are as in `from_model`. `classes` names the model's classes, in
+    its order: XGBoost and LightGBM files only number them. `confirm=True` also loads the file with the library that
+    it is for, in another process, and compares labels at thresholds and on random rows; a difference is a
+    SoundnessError. A file of more than `max_bytes` is refused.
     """
     return load_and_confirm(
-        path, voting=voting, classes=classes, allow_pickle=allow_pickle, confirm=confirm, max_bytes=max_bytes
+        path,
+        voting=voting,
+        threshold=threshold,
+        classes=classes,
+        allow_pickle=allow_pickle,
+        confirm=confirm,
+        max_bytes=max_bytes,
     )[0]
 
 
@@ -122,13 +142,17 @@ def load_and_confirm(
     path: str | os.PathLike[str],
     *,
     voting: Voting | None = None,
+    threshold: float | None = None,
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
     confirm: bool = True,
     max_bytes: int = MAX_BYTES,
 ) -> tuple[Ensemble, Confirmation | None]:
     """The same as `load_model`, and what was confirmed."""
+    from treeproof.importers.decisions import check_threshold, with_threshold
+
     check_voting(voting)
+    check_threshold(threshold)
     file = as_path(path)
     data = read_bytes(file, max_bytes)
     if not data:
@@ -140,11 +164,15 @@ def load_and_confirm(
         with _reading(file, kind):
             ensemble = importlib.import_module(f"treeproof.importers.{module}").load_bytes(data, voting=voting)
     assert isinstance(ensemble, Ensemble)
+    if threshold is not None:
+        if kind == "treeproof model":
+            _refuse_late_threshold()
+        ensemble = with_threshold(ensemble, threshold)
     confirmation = None
     if confirm:
         from treeproof.importers.confirm import confirm_file
 
-        confirmation = confirm_file(file, data, module, ensemble, voting)
+        confirmation = confirm_file(file, data, module, ensemble, voting, threshold)
     return ensemble if classes is None else ensemble.with_classes(classes), confirmation
 
 

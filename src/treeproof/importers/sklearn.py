@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
-from treeproof.importers._histogram_trees import encoding_of, tree_of
+from treeproof.importers._histogram_trees import encoding_of, histogram_tree
 from treeproof.importers._refusals import check_methods
+from treeproof.importers._responses import ADDITIVE, Responses, same
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.builder import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
@@ -31,15 +33,19 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     """The exact ensemble of a fitted scikit-learn classifier, search or pipeline."""
     from sklearn.exceptions import NotFittedError
     from sklearn.frozen import FrozenEstimator
+    from sklearn.model_selection import FixedThresholdClassifier
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
-    from treeproof.importers import pipeline
+    from treeproof.importers import decisions, pipeline
 
     check_methods(model)
     if isinstance(model, FrozenEstimator):
         return from_model(model.estimator, voting=voting)
+    if isinstance(model, FixedThresholdClassifier):
+        # It predicts with the model inside if that is fitted, whether it is fitted itself or not.
+        return decisions.import_fixed(model, voting=voting)
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -52,6 +58,9 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
         return from_model(model.best_estimator_, voting=voting)
     if isinstance(model, Pipeline):
         return pipeline.import_pipeline(model, voting=voting)
+    wrapped = _reader_of_wrapper(model)
+    if wrapped is not None:
+        return wrapped(model, voting=voting)
     reader, can_vote = _reader_of(model)
     _check_classes(model)
     if reader is not _import_hist_gradient_boosting:
@@ -59,7 +68,54 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     if voting is not None and not can_vote:
         raise InvalidInput(f"voting={voting!r} is for forests and bagging, not for {type(model).__name__}")
     ensemble = reader(model, voting == "hard")
-    return dataclasses.replace(ensemble, source=MajorityVote(model)) if voting == "hard" else ensemble
+    if voting == "hard":
+        return dataclasses.replace(ensemble, source=MajorityVote(model))
+    return dataclasses.replace(ensemble, responses=ADDITIVE if can_vote else _responses_of(model, ensemble))
+
+
+def _reader_of_wrapper(model: Any) -> Callable[..., Ensemble] | None:
+    """The function that reads models made of other models, and those that are no classifiers."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.ensemble import IsolationForest, VotingClassifier
+    from sklearn.model_selection import TunedThresholdClassifierCV
+    from sklearn.multiclass import OneVsRestClassifier
+
+    from treeproof.importers import decisions, isolation, votes
+
+    readers: list[tuple[type, Callable[..., Ensemble]]] = [
+        (TunedThresholdClassifierCV, decisions.import_tuned),
+        (CalibratedClassifierCV, decisions.import_calibrated),
+        (VotingClassifier, votes.import_voting),
+        (OneVsRestClassifier, votes.import_one_against_rest),
+        (IsolationForest, isolation.import_isolation_forest),
+    ]
+    return next((reader for kind, reader in readers if isinstance(model, kind)), None)
+
+
+def _responses_of(model: Any, ensemble: Ensemble) -> Responses | None:
+    """How scikit-learn makes probabilities of the score of a boosted model of two classes."""
+    from sklearn.ensemble import AdaBoostClassifier
+
+    if ensemble.rule.decision == Decision.ARGMAX:
+        return None
+    if isinstance(model, AdaBoostClassifier):
+        return Responses(_adaboost_probabilities, _doubled)
+    return Responses(partial(_loss_probabilities, model._loss), same)
+
+
+def _doubled(scores: Scores) -> Scores:
+    # AdaBoost adds the scores of both classes, of which one is the other with another sign.
+    return scores + scores
+
+
+def _adaboost_probabilities(scores: Scores) -> Scores:
+    from sklearn.ensemble import AdaBoostClassifier
+
+    return np.asarray(AdaBoostClassifier._compute_proba_from_decision(_doubled(scores), 2))
+
+
+def _loss_probabilities(loss: Any, scores: Scores) -> Scores:
+    return np.asarray(loss.predict_proba(scores))
 
 
 def _check_classes(model: Any) -> None:
@@ -136,11 +192,12 @@ def _reader_of(model: Any) -> tuple[Callable[[Any, bool], Ensemble], bool]:
     raise UnsupportedModel(f"no importer for scikit-learn's {type(model).__name__}; known: {known}")
 
 
-def _builder(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
+def builder_of(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
+    """A builder with what scikit-learn's models say about themselves."""
     names = getattr(model, "feature_names_in_", None)
     settings: dict[str, Any] = {
         "n_features": int(model.n_features_in_),
-        "classes": model.classes_,
+        "classes": getattr(model, "classes_", None),
         "feature_names": None if names is None else [str(name) for name in names],
         "value_limit": LARGEST_FLOAT32,
         "origin": f"scikit-learn {type(model).__name__}",
@@ -149,7 +206,7 @@ def _builder(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
     return EnsembleBuilder(rule=rule, **(settings | options))
 
 
-def _add_tree(
+def add_tree(
     builder: EnsembleBuilder, tree: Any, scores: Scores, features: npt.NDArray[np.integer] | None = None
 ) -> None:
     """Adds scikit-learn's `tree_`; `features` maps its columns to the model's if it saw only some."""
@@ -171,7 +228,7 @@ def _add_tree(
     )
 
 
-def _tree_of(member: Any, n_features: int, n_values: int) -> Any:
+def tree_of(member: Any, n_features: int, n_values: int) -> Any:
     """The `tree_` of a tree model, once its arrays are known to be as long as it says."""
     from sklearn.tree._tree import Tree
 
@@ -217,7 +274,8 @@ def _check_numbered(member: Any, n_classes: int) -> None:
         raise InvalidInput(f"a member has classes_ {classes.tolist()}, which do not number the {n_classes} classes")
 
 
-def _allows_nan(model: Any) -> bool:
+def allows_nan(model: Any) -> bool:
+    """Whether scikit-learn says that the model accepts missing values."""
     from sklearn.utils import get_tags
 
     return bool(get_tags(model).input_tags.allow_nan)
@@ -238,20 +296,20 @@ def _leaf_scores(tree: Any, n_classes: int, hard: bool, columns: npt.NDArray[np.
 
 
 def _import_tree(model: Any, hard: bool) -> Ensemble:
-    builder = _builder(model, ScoreRule(), handles_missing=_allows_nan(model))
-    tree = _tree_of(model, model.n_features_in_, len(model.classes_))
-    _add_tree(builder, tree, _leaf_scores(tree, len(model.classes_), hard))
+    builder = builder_of(model, ScoreRule(), handles_missing=allows_nan(model))
+    tree = tree_of(model, model.n_features_in_, len(model.classes_))
+    add_tree(builder, tree, _leaf_scores(tree, len(model.classes_), hard))
     return builder.build()
 
 
 def _import_forest(model: Any, hard: bool) -> Ensemble:
     members, n_classes = _members(model), len(model.classes_)
     rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
-    builder = _builder(model, rule, handles_missing=bool(members) and _allows_nan(members[0]))
+    builder = builder_of(model, rule, handles_missing=bool(members) and allows_nan(members[0]))
     for member in members:
         _check_numbered(member, n_classes)
-        tree = _tree_of(member, model.n_features_in_, n_classes)
-        _add_tree(builder, tree, _leaf_scores(tree, n_classes, hard))
+        tree = tree_of(member, model.n_features_in_, n_classes)
+        add_tree(builder, tree, _leaf_scores(tree, n_classes, hard))
     return builder.build()
 
 
@@ -263,17 +321,18 @@ def _import_bagging(model: Any, hard: bool) -> Ensemble:
             f"this BaggingClassifier has n_estimators={model.n_estimators} and {len(members)} trees; fit it again"
         )
     rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
-    builder = _builder(model, rule, handles_missing=all(_allows_nan(member) for member in members))
+    builder = builder_of(model, rule, handles_missing=all(allows_nan(member) for member in members))
     for member, features in zip(members, model.estimators_features_, strict=True):
         _check_numbered(member, n_classes)
         columns = None if len(member.classes_) == n_classes else np.asarray(member.classes_, dtype=np.int64)
-        _check_columns(features, model.n_features_in_)
-        tree = _tree_of(member, len(features), len(member.classes_))
-        _add_tree(builder, tree, _leaf_scores(tree, n_classes, hard, columns), features)
+        check_columns(features, model.n_features_in_)
+        tree = tree_of(member, len(features), len(member.classes_))
+        add_tree(builder, tree, _leaf_scores(tree, n_classes, hard, columns), features)
     return builder.build()
 
 
-def _check_columns(features: Any, n_features: int) -> None:
+def check_columns(features: Any, n_features: int) -> None:
+    """Refuses what does not number the columns that a member was trained on."""
     # A mask or a negative number would also select columns, others than it seems.
     plain = type(features) is np.ndarray and features.ndim == 1 and features.dtype.kind in "iu"
     if not plain or ((features < 0) | (features >= n_features)).any():
@@ -292,13 +351,13 @@ def _import_adaboost(model: Any, _: bool) -> Ensemble:
     if not total > 0:
         raise UnsupportedModel(f"the weights of this AdaBoostClassifier add up to {total}, so its trees decide nothing")
     decision = Decision.CUT if n_classes == 2 else Decision.ARGMAX
-    builder = _builder(model, ScoreRule(decision=decision, divisor=total))
+    builder = builder_of(model, ScoreRule(decision=decision, divisor=total))
     for member, weight in zip(members, weights, strict=False):
-        tree = _tree_of(member, model.n_features_in_, len(member.classes_))
+        tree = tree_of(member, model.n_features_in_, len(member.classes_))
         label = _positions_of(member.classes_, model.classes_)[np.argmax(tree.value[:, 0, :], axis=1)]
         scores = np.full((len(label), n_classes), -1 / (n_classes - 1) * weight)
         scores[np.arange(len(label)), label] = weight
-        _add_tree(builder, tree, scores[:, 1:] if n_classes == 2 else scores)
+        add_tree(builder, tree, scores[:, 1:] if n_classes == 2 else scores)
     return builder.build()
 
 
@@ -327,13 +386,13 @@ def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
     rate = model.learning_rate
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)):
         raise InvalidInput(f"learning_rate must be a number, got {rate!r}")
-    builder = _builder(model, rule, base=base)
+    builder = builder_of(model, rule, base=base)
     for stage in _stages(model, len(base)):
         for k, member in enumerate(stage):
-            tree = _tree_of(member, model.n_features_in_, 1)
+            tree = tree_of(member, model.n_features_in_, 1)
             scores = np.zeros((tree.node_count, len(base)))
             scores[:, k] = float(rate) * tree.value[:, 0, 0]
-            _add_tree(builder, tree, scores)
+            add_tree(builder, tree, scores)
     return builder.build()
 
 
@@ -389,7 +448,7 @@ def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
         raise InvalidInput(f"n_trees_per_iteration_ is {model.n_trees_per_iteration_}, expected {n_scores}")
     base = _doubles(model._baseline_prediction, (1, n_scores), "_baseline_prediction")[0]
     check_methods(model._bin_mapper)
-    builder = _builder(
+    builder = builder_of(
         model,
         ScoreRule(decision=Decision.CUT) if n_scores == 1 else ScoreRule(),
         base=base,
@@ -402,7 +461,7 @@ def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
         if len(iteration) != n_scores:
             raise InvalidInput(f"an iteration has {len(iteration)} trees, expected {n_scores}")
         for k, predictor in enumerate(iteration):
-            tree = tree_of(predictor, encoding)
+            tree = histogram_tree(predictor, encoding)
             scores = np.zeros((len(predictor.nodes), n_scores))
             scores[:, k] = predictor.nodes["value"]
             builder.add_tree(**tree, scores=scores)

@@ -41,12 +41,15 @@ _HARMLESS = frozenset(
         "sklearn._loss.loss.HalfBinomialLoss",
         "sklearn._loss.loss.HalfMultinomialLoss",
         "sklearn._loss.loss.ExponentialLoss",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
         "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.tree._tree.Tree",
         # Histogram gradient boosting checks the numbers beside category columns with it.
         "functools.partial",
         "sklearn.utils.validation.check_array",
+        "sklearn.utils._bunch.Bunch",
     }
 )
 

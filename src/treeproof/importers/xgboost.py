@@ -18,7 +18,7 @@ import ctypes.util
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from treeproof.files import parse_json
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._responses import Responses
 from treeproof.importers._xgboost_categories import CategorySets, Columns, category_sets
 from treeproof.importers._xgboost_fields import (
     Float32Array,
@@ -82,17 +83,25 @@ class BoosterLabels:
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of each row."""
+        predicted = self._predicted(X)
+        if predicted.ndim == 2:
+            return np.asarray(np.argmax(predicted, axis=1))
+        objective = json.loads(self.booster.save_config())["learner"]["objective"]["name"]
+        return predicted.astype(np.int64) if objective == "multi:softmax" else (predicted > 0.5).astype(np.int64)
+
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The probabilities of both classes, as XGBClassifier gives them."""
+        p = self._predicted(X)
+        return np.column_stack((1.0 - p, p))
+
+    def _predicted(self, X: Any) -> npt.NDArray[Any]:
         import xgboost
 
         if hasattr(X, "columns"):
             rows = xgboost.DMatrix(X, enable_categorical=True)
         else:
             rows = xgboost.DMatrix(np.asarray(X, dtype=np.float64), feature_names=self.booster.feature_names)
-        predicted = np.asarray(self.booster.predict(rows))
-        if predicted.ndim == 2:
-            return np.asarray(np.argmax(predicted, axis=1))
-        objective = json.loads(self.booster.save_config())["learner"]["objective"]["name"]
-        return predicted.astype(np.int64) if objective == "multi:softmax" else (predicted > 0.5).astype(np.int64)
+        return np.asarray(self.booster.predict(rows))
 
 
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
@@ -144,7 +153,7 @@ def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source:
         group = forest.groups[number]
         scale = _identity if weights is None else _dart_scale(weights[number], base[group], in_place=as_wrapper)
         _add_tree(builder, tree, number, group, scale, own_sets, columns)
-    return builder.build()
+    return replace(builder.build(), responses=Responses(_probabilities) if objective == "binary:logistic" else None)
 
 
 def _model_of(learner: dict[str, Any]) -> tuple[dict[str, Any], Float32Array | None]:
@@ -431,18 +440,33 @@ def logistic_cut() -> float:
 
     It is a little above 0: exp(-m) has to fall far enough below 1 for the sum to round below 2.
     """
-    expf = _float32_function("expf", np.exp)
-    one, epsilon, half = np.float32(1), np.float32(1e-16), np.float32(0.5)
+    half, one = np.float32(0.5), np.float32(1)
 
     def above_half(bits: int) -> bool:
-        margin = float(np.int32(bits).view(np.float32))
-        return bool(one / (np.float32(expf(-margin)) + one + epsilon) > half)
+        return bool(_probability(np.int32(bits).view(np.float32)) > half)
 
     low, high = 0, int(one.view(np.int32))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if above_half(middle) else (middle, high)
     return float(np.int32(low).view(np.float32))
+
+
+def _probability(margin: np.float32) -> np.float32:
+    """XGBoost's float32 probability of a margin; it caps the exponent and keeps the sum above 0."""
+    one, epsilon, most = np.float32(1), np.float32(1e-16), np.float32(88.7)
+    probability: np.float32 = one / (np.float32(_expf()(float(min(-margin, most)))) + one + epsilon)
+    return probability
+
+
+def _probabilities(margins: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    ones = np.array([_probability(margin) for margin in margins.astype(np.float32)], dtype=np.float32)
+    return np.column_stack((np.float32(1) - ones, ones))
+
+
+@functools.cache
+def _expf() -> Callable[[float], float]:
+    return _float32_function("expf", np.exp)
 
 
 def _float32_function(name: str, fallback: Callable[[np.float64], Any]) -> Callable[[float], float]:

@@ -117,6 +117,7 @@ class EnsembleBuilder:
         """The ensemble of all trees added so far."""
         if not self._trees:
             raise InvalidInput("the model has no trees; train it with at least one")
+        self._check_members()
         sizes = [len(tree["feature"]) for tree in self._trees]
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         if sum(sizes) > np.iinfo(np.int32).max:
@@ -159,6 +160,19 @@ class EnsembleBuilder:
             origin=self._origin,
             source=self._source,
         )
+
+    def _check_members(self) -> None:
+        """Refuses members that are not the trees, one after the other, or that no library adds up."""
+        members = self._rule.members
+        counts = [member.n_trees for member in members]
+        numbers = np.array([[member.divisor, member.weight] for member in members]).reshape(-1, 2)
+        if members and (sum(counts) != len(self._trees) or min(counts) < 1):
+            raise InvalidInput(f"the members have {counts} trees; the model has {len(self._trees)}")
+        if not (np.isfinite(numbers).all() and (numbers[:, 0] > 0).all() and (numbers[:, 1] >= 0).all()):
+            raise InvalidInput(f"the members' divisors and weights must be finite and not below 0: {numbers.tolist()}")
+        plain = self._rule.precision == "float64" and not self._base.any()
+        if members and not (plain and self._rule.decision in (Decision.ARGMAX, Decision.CUT)):
+            raise InvalidInput("members add up probabilities in float64, without a base, for argmax or a cut")
 
     def _check_range(self, given: tuple[npt.ArrayLike, npt.ArrayLike]) -> npt.NDArray[np.float64]:
         ends = []

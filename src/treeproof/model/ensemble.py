@@ -82,6 +82,10 @@ class Ensemble:
     """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
     """Predicts labels as the library does, if available: the ground truth that witnesses are replayed on."""
+    decided: tuple[int, str] | None = None
+    """Where a cut was chosen: the index of a class, and in words where it is the label."""
+    responses: Any = None
+    """The library's own functions of the score, such as probabilities, if they are known; files do not keep them."""
 
     def __getstate__(self) -> dict[str, Any]:
         # Whatever was computed from the fields is computed again.
@@ -113,6 +117,14 @@ class Ensemble:
     def n_scores(self) -> int:
         """The number of scores: 1 where one score decides between two classes, else one per class."""
         return int(self.leaf_scores.shape[1])
+
+    @property
+    def decision_text(self) -> str:
+        """The cut in words, as in "label 'bad' where its probability is at least 0.2"; "" for the library's own."""
+        if self.decided is None:
+            return ""
+        index, where = self.decided
+        return f"label {self.classes.tolist()[index]!r} {where}"
 
     @cached_property
     def depths(self) -> npt.NDArray[np.int32]:
@@ -150,6 +162,18 @@ class Ensemble:
         return tuple(
             Column(name, "category" if f in values else "number", values.get(f, ())) for f, name in enumerate(names)
         )
+
+    @property
+    def leaf_shares(self) -> npt.NDArray[np.float64]:
+        """What each leaf adds to the scores before they are divided, but for rounding."""
+        shares = self.leaf_scores.astype(np.float64)
+        ends = np.append(self.roots, self.n_nodes)
+        start = 0
+        for member in self.rule.members:
+            nodes = slice(ends[start], ends[start + member.n_trees])
+            shares[self.leaf[nodes][self.feature[nodes] < 0]] *= member.weight / member.divisor
+            start += member.n_trees
+        return shares
 
     @cached_property
     def _walk(self) -> _WalkArrays:
@@ -203,7 +227,7 @@ class Ensemble:
 
     def without_source(self) -> Ensemble:
         """The same model without the library's own object, to keep or to send elsewhere."""
-        return self._with(source=None)
+        return self._with(source=None, responses=None)
 
     def with_classes(self, classes: Sequence[Any]) -> Ensemble:
         """The same model with other names for its classes, and without the library's own object."""
@@ -405,16 +429,29 @@ class Ensemble:
         return out
 
     def _scores(self, rows: FloatArray) -> npt.NDArray[Any]:
+        rule = self.rule
+        if not rule.members:
+            return self._sums(rows, slice(None), rule.divisor)
+        total, start = np.zeros((len(rows), self.n_scores)), 0
+        for member in rule.members:
+            trees = slice(start, start + member.n_trees)
+            total += self._sums(rows, trees, member.divisor) * member.weight
+            start = trees.stop
+        return total / rule.divisor
+
+    def _sums(self, rows: FloatArray, trees: slice, divisor: float) -> npt.NDArray[Any]:
+        """The scores that some of the trees add up to, divided."""
         from treeproof._kernels.walk import score_rows
 
         walk = self._walk
         out = np.empty((len(rows), self.n_scores), dtype=self.leaf_scores.dtype)
         has_nan = bool(self.handles_missing and np.isnan(rows).any())
-        score_rows(rows, walk, self.leaf_scores, self.base, self.rule.base_last, self.rule.divisor, has_nan, out)
+        walk = walk._replace(roots=walk.roots[trees], depths=walk.depths[trees])
+        score_rows(rows, walk, self.leaf_scores, self.base, self.rule.base_last, divisor, has_nan, out)
         return out
 
     def __repr__(self) -> str:
         return (
             f"Ensemble({visible(self.origin)}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
-            f"{self.n_classes} classes)"
+            f"{self.n_classes} classes{f'; {visible(self.decision_text)}' if self.decided else ''})"
         )

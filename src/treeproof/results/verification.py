@@ -56,6 +56,8 @@ class Verification:
     interrupted: bool = False
     feature_names: tuple[str, ...] | None = None
     model: str = ""
+    decision: str = ""
+    """The cut that decides, in words; "" where it is the library's own."""
     attacker: Attacker | None = None
     fingerprint: str = ""
     """Differs between models that predict differently."""
@@ -268,6 +270,7 @@ class Verification:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
+        parts += [visible(self.decision)] * bool(self.decision)
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
@@ -278,7 +281,8 @@ class Verification:
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             measures.append((f"resilience, {name}", *_in_words(Bounds.of(outcomes))))
         of_what = (
-            f"{len(self)} rows{', interrupted' if self.interrupted else ''}: {self.model}, {_cut(repr(self.attacker))}"
+            f"{len(self)} rows{', interrupted' if self.interrupted else ''}: "
+            f"{', '.join(filter(None, (self.model, self.decision, _cut(repr(self.attacker)))))}"
         )
         parts = [
             f"<p><b>Verification</b> of {escape(of_what)}</p>",

@@ -45,9 +45,9 @@ _FIELDS = {
     *_SCALARS,
     *_LABELS,
     *_ROWS,
-    *("categories", "movable", "rows_with_missing", "by_class"),
+    *("categories", "decision", "movable", "rows_with_missing", "by_class"),
 }
-_FIELDS_OF_2 = _FIELDS - {"categories", "movable", "rows_with_missing", "by_class"}
+_FIELDS_OF_2 = _FIELDS - {"categories", "decision", "movable", "rows_with_missing", "by_class"}
 _FIELDS_OF = {1: _FIELDS_OF_2 - {"refuted"} | {"has_witness"}, 2: _FIELDS_OF_2, VERSION: _FIELDS}
 
 
@@ -59,6 +59,7 @@ def content_of(result: Any) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "model": result.model,
+        "decision": result.decision,
         "fingerprint": result.fingerprint,
         "attacker": None if result.attacker is None else json.loads(result.attacker.to_json()),
         "n_features": rows.X.shape[1],
@@ -104,6 +105,8 @@ def content_in(text: str) -> dict[str, Any]:
     fields = _FIELDS_OF[version]
     if content.keys() != fields:
         raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+    if type(content.get("decision", "")) is not str:
+        raise InvalidInput(f"decision has the wrong type: {content['decision']!r}")
     for name, kinds in _SCALARS.items():
         if type(content[name]) not in kinds:
             raise InvalidInput(f"{name} has the wrong type: {content[name]!r}")
@@ -135,6 +138,7 @@ def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
         "categories": categories_from_json(content.get("categories", []), width),
         **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
         "movable": _movable_from_json(content.get("movable"), width),
+        "decision": content.get("decision", ""),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
 

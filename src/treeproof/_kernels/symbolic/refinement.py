@@ -141,18 +141,40 @@ def _span(live, tree, kinds, worth, spans):
 
 
 @borrowing
+def _live_leaf(live, tree):
+    """The one leaf that is left of a tree."""
+    b = 0
+    while not (live[tree.word + b // 64] >> np.uint64(tree.shift + b % 64)) & ONE:
+        b += 1
+    return tree.first_leaf + b
+
+
+@borrowing
+def _label_of_members(live, trees, exact, scores):
+    """The same as below where several models vote."""
+    for k in range(scores.shape[0]):
+        total = part = 0.0
+        for t in range(trees.shape[0]):
+            part += exact.leaf_scores[_live_leaf(live, trees[t]), k]
+            if exact.part_divisor[t] != 0:
+                total += part / exact.part_divisor[t] * exact.part_weight[t]
+                part = 0.0
+        scores[k] = total / exact.divisor
+    return decide(scores, exact.decision, exact.cut, exact.steepness)
+
+
+@borrowing
 def _exact_label(live, trees, exact, scores):
     """The label where every tree is decided, added up as the library does it."""
     leaf_scores, base = exact.leaf_scores, exact.base
+    if exact.part_divisor.shape[0] > 0:
+        return _label_of_members(live, trees, exact, scores)
     for k in range(scores.shape[0]):
         scores[k] = 0 if exact.base_last else base[k]
     for t in range(trees.shape[0]):
-        tree = trees[t]
-        b = 0
-        while not (live[tree.word + b // 64] >> np.uint64(tree.shift + b % 64)) & ONE:
-            b += 1
+        leaf = _live_leaf(live, trees[t])
         for k in range(scores.shape[0]):
-            scores[k] += leaf_scores[tree.first_leaf + b, k]
+            scores[k] += leaf_scores[leaf, k]
     for k in range(scores.shape[0]):
         scores[k] = scores[k] / exact.divisor
         if exact.base_last:

@@ -24,6 +24,7 @@ from treeproof.cli.options import (
     raw_csv_option,
     say_assumed,
     say_attacker,
+    say_cut,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import postponed
@@ -66,6 +67,7 @@ PARQUET = ".parquet"
 def guard(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
@@ -106,7 +108,7 @@ def guard(
         need_pyarrow("--out")
     source = Source(data, label, drop, separator, decimal, max_bytes)
     rows = source.files(chunk_rows) if in_parts else source.table()
-    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
     matched = rows.matched(ensemble, label, source.dropped)
     ensemble = matched.ensemble
     _refuse_column(rows.heads if isinstance(rows, RowFiles) else [rows], column)
@@ -124,6 +126,7 @@ def guard(
         n_jobs=jobs,
     ).fit()
     say_assumed(matched)
+    say_cut(ensemble)
     say_attacker(attacker, ensemble, choice)
     answers = _Answers(guarded, matched, label, column, raw_csv, source.style)
     if isinstance(rows, RowFiles):

@@ -32,6 +32,7 @@ def inspect(all_features: bool, **model: Any) -> None:
         ("thresholds", f"{int((ensemble.grid.n_cells - 1).sum())}, all different"),
         ("classes", ", ".join(map(str, ensemble.classes.tolist()))),
         ("scores", f"{ensemble.n_scores} per row in {rule.precision}, decided by {rule.decision.name.lower()}"),
+        ("label", ensemble.decision_text.removeprefix("label ") or "as the library decides"),
         ("base score", ", ".join(number(float(b)) for b in ensemble.base)),
         ("missing values", "accepted" if ensemble.handles_missing else "refused"),
         ("numbers", f"from {number(float(low.min()))} to {number(float(high.max()))}"),

@@ -18,6 +18,7 @@ from treeproof.cli.options import (
     model_options,
     say_assumed,
     say_attacker,
+    say_cut,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 def map_command(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
@@ -71,7 +73,8 @@ def map_command(
 
     choice = AttackerChoice(**attack)
     outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files}, {"--out": (".tpm",)})
-    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
+    say_cut(ensemble)
     source = Source(data or "", label, drop, separator, decimal, max_bytes)
     read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X

@@ -77,6 +77,7 @@ WITNESSES, CLASSES = 3, 20
 def verify(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
@@ -125,13 +126,13 @@ def verify(
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
     if out is not None:
         _refuse(written, "needs all rows at once; leave it or --out out")
-        ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+        ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
         how = {**limits, **writing, "raw": raw_csv, "resume": resume}
         gates.check_classes(ensemble)
         gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how))
         return
     _refuse({f"--{name.replace('_', '-')}": value for name, value in writing.items()}, "goes with --out")
-    rows = source.rows(load(model, voting, classes, allow_pickle, confirm, max_bytes))
+    rows = source.rows(load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes))
     gates.check_classes(rows.matched.ensemble)
     ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
     reference = choice.reference(source, ensemble, rows.X)

@@ -119,6 +119,7 @@ def _record(asked: Request, result: Verification, names: Sequence[str], seconds:
         ("Trees", f"{ensemble.n_trees:,}, up to {int(ensemble.depths.max())} deep, {ensemble.n_nodes:,} nodes"),
         ("Features", f"{ensemble.n_features:,}"),
         ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
+        *([("Decision", ensemble.decision_text)] if ensemble.decided else []),
         ("Model’s fingerprint", result.fingerprint[:16]),
         ("Attacker", attacker_in_words(asked.attacker, asked.threat, names)),
         ("Neighbourhood", epsilons),
