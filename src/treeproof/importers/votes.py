@@ -181,6 +181,10 @@ def _joined(
     for other in ensembles:
         if other.n_features != first.n_features:
             raise InvalidInput(f"members take {first.n_features} and {other.n_features} features, not the same ones")
+        if other.categories != first.categories:
+            raise UnsupportedModel(
+                "the members know different values of category columns; encode these once, before the vote"
+            )
     nodes = np.cumsum([0, *(one.n_nodes for one in ensembles)])
     leaves = np.cumsum([0, *(len(one.leaf_scores) for one in ensembles)])
 
@@ -192,6 +196,9 @@ def _joined(
     arrays = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in plain}
     arrays |= {name: moved(name, nodes).astype(np.int32) for name in ("left", "right", "roots")}
     arrays["leaf"] = moved("leaf", leaves).astype(np.int32)
+    arrays["more"] = np.concatenate([one.more for one in ensembles])
+    n_more = np.concatenate([np.diff(one.more_start) for one in ensembles])
+    arrays["more_start"] = np.concatenate(([0], np.cumsum(n_more))).astype(np.int32)
     arrays["leaf_scores"] = np.concatenate(list(scores))
     arrays["base"] = np.zeros(arrays["leaf_scores"].shape[1], dtype=arrays["leaf_scores"].dtype)
     arrays["value_low"] = np.max([one.value_low for one in ensembles], axis=0)
@@ -202,6 +209,8 @@ def _joined(
         **frozen,
         rule=rule,
         handles_missing=all(one.handles_missing for one in ensembles),
+        no_missing=tuple(sorted({f for one in ensembles for f in one.no_missing})),
+        takes_frames=any(one.takes_frames for one in ensembles),
         responses=responses,
         decided=None,
     )
