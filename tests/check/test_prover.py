@@ -1,8 +1,9 @@
-"""The prover against the definitions, on models whose tests have several cuts."""
+"""The prover against the definitions, on models whose tests have several cuts, and on categories."""
 
 from __future__ import annotations
 
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
+from tests.support.category_models import is_stable, random_model, random_moves, random_row
 from tests.support.strategies import Case, cases
 from treeproof.check.prover import _Prover
 from treeproof.importers import LEAF, EnsembleBuilder
@@ -68,3 +70,16 @@ def test_a_gap_in_the_middle_is_seen() -> None:
     assert prover.is_stable([(3.0 + 1e-9, 4.0)]) and prover.is_stable([(6.0 + 1e-9, 99.0)])
     assert prover.is_unstable([(1.0 + 1e-9, 2.0)]) and prover.is_unstable([(0.1, 3.0)])
     assert not prover.is_stable([(3.0, 4.0 + 1e-9)]) and not prover.is_unstable([(2.5, 3.5)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_categories_become_what_the_model_knows_and_nothing_else(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(6):
+        model, moves, budget = random_model(random), random_moves(random), random.choice((None, 1, 2))
+        prover = _Prover(model, tp.Attacker(moves, budget=budget))
+        for _ in range(6):
+            row = random_row(random)
+            stable = is_stable(model, row, moves, budget, oracles.predict(model, row))
+            assert prover.is_stable([(value, value) for value in row]) == stable
+            assert prover.is_unstable([(value, value) for value in row]) != stable

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import joblib
@@ -18,12 +19,28 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support import oracles
+from tests.support.category_models import is_stable, random_model, random_moves, random_row
 from tests.support.small_maps import ATTACKERS, blurred, cell_corners, drawn, in_domain, small_forest
 from tests.support.strategies import neighbourhoods, points
 from treeproof.errors import InvalidInput
 from treeproof.maps import partition
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.results.verdicts import Status
+
+
+def assert_status_equals_the_oracle(data: st.DataObject, several: bool = False) -> None:
+    ensemble, plain, smap = drawn(data, several)
+    rows = cell_corners(smap)
+    more = [data.draw(points(ensemble)) for _ in range(3)]
+    rows += [x for x in more if not any(map(math.isnan, x)) and in_domain(plain, x)]
+    found = smap.status(rows)
+    for x, status in zip(rows, found.tolist(), strict=True):
+        if status == Status.OPEN:
+            assert blurred(smap, x)
+            continue
+        truth = oracles.stable(ensemble, plain, x)
+        assert status == (Status.STABLE if truth else Status.UNSTABLE), x
+    assert smap.complete or not smap.grid.sure.all()
 
 
 # Four tests of the same promise, so that they can run side by side.
@@ -33,20 +50,39 @@ def test_status_equals_the_oracle_in_every_fine_cell(part: int) -> None:
     @settings(max_examples=150, deadline=None, database=None)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        ensemble, plain, smap = drawn(data)
-        rows = cell_corners(smap)
-        more = [data.draw(points(ensemble)) for _ in range(3)]
-        rows += [x for x in more if not any(map(math.isnan, x)) and in_domain(plain, x)]
-        found = smap.status(rows)
-        for x, status in zip(rows, found.tolist(), strict=True):
-            if status == Status.OPEN:
-                assert blurred(smap, x)
-                continue
-            truth = oracles.stable(ensemble, plain, x)
-            assert status == (Status.STABLE if truth else Status.UNSTABLE), x
-        assert smap.complete or not smap.grid.sure.all()
+        assert_status_equals_the_oracle(data)
 
     check()
+
+
+@settings(max_examples=25, deadline=None, database=None)
+@given(st.data())
+def test_status_equals_the_oracle_where_tests_have_several_cuts(data: st.DataObject) -> None:
+    assert_status_equals_the_oracle(data, several=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_status_equals_the_oracle_in_many_cases_where_tests_have_several_cuts(part: int) -> None:
+    @settings(max_examples=150, deadline=None, database=None)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        assert_status_equals_the_oracle(data, several=True)
+
+    check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_status_equals_brute_force_on_categories(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(3):
+        model, moves, budget = random_model(random), random_moves(random), random.choice((None, 1, 2))
+        smap = StabilityMap.build(model, tp.Attacker(moves, budget=budget), n_jobs=1)
+        rows = [random_row(random) for _ in range(20)]
+        assert smap.complete
+        for row, status in zip(rows, smap.status(np.array(rows)).tolist(), strict=True):
+            stable = is_stable(model, row, moves, budget, oracles.predict(model, row))
+            assert status == (Status.STABLE if stable else Status.UNSTABLE), (row, moves, budget)
 
 
 @pytest.mark.slow
@@ -54,7 +90,7 @@ def test_status_equals_the_oracle_in_every_fine_cell(part: int) -> None:
 @given(st.data())
 def test_covers_equals_the_definition(data: st.DataObject) -> None:
     """Every fine cell that meets the neighbourhood is stable, found by listing them; refuted iff one is unstable."""
-    ensemble, plain, smap = drawn(data)
+    ensemble, plain, smap = drawn(data, several=data.draw(st.booleans()))
     x = data.draw(points(ensemble))
     if any(map(math.isnan, x)) or not in_domain(plain, x):
         return

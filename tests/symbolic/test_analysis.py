@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
+from tests.support.category_models import is_stable, random_model, random_moves, random_row
 from tests.support.oracles import OracleAttacker
 from tests.support.points import critical_rows
 from tests.support.strategies import Case, cases
@@ -185,6 +187,17 @@ def test_a_gap_in_the_middle_is_seen() -> None:
     rows = [[0.5], [0.75], [0.8], [1.2], [1.25], [1.5], [1.75], [1.8], [2.2], [2.25], [2.3], [4.8], [5.2], [5.3]]
     stable = [True, True, False, False, False, True, True, False, False, False, True, False, False, True]
     assert analysis.complete and analysis.is_stable(rows).tolist() == stable
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_categories_become_what_the_model_knows_and_nothing_else(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(4):
+        model, moves, budget = random_model(random), random_moves(random), random.choice((None, 1, 2))
+        analysis = tp.analyze(model, tp.Attacker(moves, budget=budget), max_iterations=None, n_jobs=1)
+        rows = [random_row(random) for _ in range(20)]
+        stable = [is_stable(model, row, moves, budget, oracles.predict(model, row)) for row in rows]
+        assert analysis.complete and analysis.is_stable(np.array(rows)).tolist() == stable
 
 
 # --- real models -------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ class _Prover:
         threat = attacker.bind(ensemble)
         self.domain = [(float(a), float(b)) for a, b in zip(threat.domain_low, threat.domain_high, strict=True)]
         self.intervals = [(float(a), float(b)) for a, b in zip(threat.low, threat.high, strict=True)]
+        self.known = {f: ends.tolist() for f, ends in threat.ends}
         self.costs, self.budget = threat.cost.tolist(), int(threat.budget)
         self.cuts = [ensemble.grid.cuts_of(f).tolist() for f in range(ensemble.n_features)]
         self.feature = ensemble.feature.tolist()
@@ -184,6 +185,8 @@ class _Prover:
 
     def _targets(self, f: int, box: Range) -> list[Range]:
         """The doubles that a move of feature f from somewhere in the range can end at, as ranges."""
+        if f in self.known:
+            return self._known_ranges(f)
         (low, high), (first, last) = self.intervals[f], self.domain[f]
         start = first if math.isinf(low) else max(first, _at_least(Fraction(box[0]) + Fraction(low)))
         end = last if math.isinf(high) else min(last, -_at_least(-(Fraction(box[1]) + Fraction(high))))
@@ -202,6 +205,16 @@ class _Prover:
                 ranges.append((below, cut))
             below = math.nextafter(cut, math.inf)
         return ranges
+
+    def _known_ranges(self, f: int) -> list[Range]:
+        """Ranges of doubles that no test tells from the values that a category can become."""
+        ranges, begin = [], self.known[f][0]
+        for value, following in itertools.pairwise(self.known[f]):
+            between = [cut for cut in self.cuts[f] if value <= cut < following]
+            if len(between) > 1:  # what lies between two cuts is no such value
+                ranges.append((begin, between[0]))
+                begin = math.nextafter(between[-1], math.inf)
+        return [*ranges, (begin, self.known[f][-1])]
 
     def is_stable(self, box: list[Range]) -> bool:
         """Whether no attack on any row of the box changes its label."""

@@ -89,7 +89,8 @@ class CompiledAnalysis:
 def _features(grid: ShiftedGrid, threat: Threat) -> npt.NDArray[Any]:
     features = np.zeros(grid.n_features, dtype=FEATURE)
     features["start"], features["last"] = grid.start[:-1], grid.last
-    features["cost"], features["away"] = threat.cost, threat.away
+    features["cost"], features["gaps"] = threat.cost, grid.gaps
+    features["away"] = threat.away | grid.gaps
     return features
 
 

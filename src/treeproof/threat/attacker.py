@@ -197,7 +197,7 @@ class Attacker:
             power=self.power,
             radius=self.radius,
             unit=unit,
-            ends=tuple((f, category.known()) for f, category in ensemble.categories if (reach[f] != 0).any()),
+            ends=tuple(_ends(ensemble, f, low[f], high[f]) for f, _ in ensemble.categories if (reach[f] != 0).any()),
         )
 
     def _leave_categories(self, ensemble: Ensemble, reach: FloatArray) -> None:
@@ -345,6 +345,18 @@ def _interval_from_json(value: Any, where: str) -> tuple[float, float]:
 
 def _pair_to_json(pair: tuple[float, float]) -> list[float | None]:
     return [None if math.isinf(end) else end for end in pair]
+
+
+def _ends(ensemble: Ensemble, f: int, low: float, high: float) -> tuple[int, FloatArray]:
+    """A category and what it can become: the values that the model knows, inside the domain."""
+    known = dict(ensemble.categories)[f].known()
+    inside: FloatArray = known[(known >= low) & (known <= high)]
+    if not len(inside):
+        raise InvalidInput(
+            f"the domain of column {ensemble.feature_name(f)}, a category, contains none of its values; "
+            "leave categories out of the domain"
+        )
+    return f, inside
 
 
 def _as_cost(value: Any, where: str) -> int:

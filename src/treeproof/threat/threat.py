@@ -35,11 +35,13 @@ class Threat:
     """The features that can only be moved to certain doubles, and these."""
 
     @cached_property
-    def _end_low(self) -> FloatArray:
+    def end_low(self) -> FloatArray:
+        """The lowest double that moves of each feature can end at."""
         return self._limits(self.domain_low, 0)
 
     @cached_property
-    def _end_high(self) -> FloatArray:
+    def end_high(self) -> FloatArray:
+        """The highest double that moves of each feature can end at."""
         return self._limits(self.domain_high, -1)
 
     def _limits(self, domain: FloatArray, at: int) -> FloatArray:
@@ -94,8 +96,8 @@ class Threat:
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double that a move from [low, high] can end at, for each entry."""
-        below = np.maximum(add_up(low, self.low), self._end_low)
-        return below, np.minimum(add_down(high, self.high), self._end_high)
+        below = np.maximum(add_up(low, self.low), self.end_low)
+        return below, np.minimum(add_down(high, self.high), self.end_high)
 
     def end_between(self, f: int, first: FloatArray, last: FloatArray, upward: npt.NDArray[np.bool_]) -> FloatArray:
         """Where moves of a feature may end in [first, last], entry by entry: the first such double, or the last."""

@@ -68,6 +68,8 @@ def _meet_attacked(box, f, rules):
     at, moves = rules.features[f].start, rules.moves
     post_low = max(post.low, moves[at + pre.low].reach_low)
     post_high = min(post.high, moves[at + pre.high].reach_high)
+    if post_low <= post_high and rules.features[f].gaps:
+        post_low, post_high = moves[at + post_low].next_end, moves[at + post_high].last_end
     if post_low > post_high:
         return False
     low, high = max(pre.low, moves[at + post_low].back_low), min(pre.high, moves[at + post_high].back_high)
