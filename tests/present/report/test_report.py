@@ -82,7 +82,7 @@ def test_every_column_is_named_with_its_reach_its_cost_and_its_epsilon() -> None
     for cells in (
         "amount</th><td>-5000</td><td>5000</td><td>1</td><td>0</td><td>0.25</td>",
         "age</th><td>0</td><td>2</td><td>7, above the budget</td><td>0</td><td>0.25</td>",
-        "&lt;b&gt;</th><td>0</td><td>0</td><td>0</td><td>1200</td><td>0.25</td>",
+        "&lt;b&gt;</th><td>–</td><td>–</td><td>–</td><td>1200</td><td>0.25</td>",
     ):
         assert f'<th scope="row">{cells}' in shown
 

@@ -160,7 +160,7 @@ def _classes(result: Verification) -> str:
     head, lines = class_table(result.by_class, result.names_of_epsilons)
     rest = f"<p>… and {len(lines) - MAX_CLASSES:,} more classes.</p>" if len(lines) > MAX_CLASSES else ""
     return (
-        '<h3 id="h-classes">By true class</h3><div class="scroll" tabindex="0" role="region" '
+        '<h3 id="h-classes">By true class</h3><div class="scroll classes" tabindex="0" role="region" '
         f'aria-labelledby="h-classes">{table(head, lines[:MAX_CLASSES])}</div>{rest}'
     )
 
@@ -320,13 +320,7 @@ def _reach(content: Content) -> str:
     around = [bind_epsilon(one, content.ensemble) for one in result.epsilons]
     some = np.flatnonzero((threat.low != 0) | (threat.high != 0) | np.any([one > 0 for one in around], axis=0))
     rows = [
-        (
-            content.names[f],
-            number(float(threat.low[f])),
-            number(float(threat.high[f])),
-            _cost(threat, f),
-            *(number(float(one[f])) for one in around),
-        )
+        (content.names[f], *_move(threat, f), *(number(float(one[f])) for one in around))
         for f in islice(some.tolist(), MAX_REACHES)
     ]
     if not rows:
@@ -340,8 +334,10 @@ def _attacker_file(content: Content) -> str:
     return text if len(text) <= MAX_CHARACTERS else f"too long to show: {len(text):,} characters"
 
 
-def _cost(threat: Threat, f: int) -> str:
-    """What moving a feature costs."""
-    if threat.power is not None:
-        return "distance"
-    return f"{threat.cost[f]}{', above the budget' * bool(threat.cost[f] > threat.budget)}"
+def _move(threat: Threat, f: int) -> tuple[str, str, str]:
+    """The lowest and highest move of a feature, and what it costs."""
+    low, high = float(threat.low[f]), float(threat.high[f])
+    if low == high == 0:
+        return "–", "–", "–"
+    cost = f"{threat.cost[f]}{', above the budget' * bool(threat.cost[f] > threat.budget)}"
+    return number(low), number(high), cost if threat.power is None else "distance"
