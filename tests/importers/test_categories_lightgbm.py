@@ -84,6 +84,10 @@ def test_a_file_is_the_same_model(case: str, tmp_path: Path) -> None:
     rows = revealing(ensemble, frame)
     text = rows.astype({name: object for name in rows if not is_number(rows[name])})
     np.testing.assert_array_equal(ensemble.predict(text), model.predict(rows))
+    tp.save_model(ensemble, tmp_path / "model.json")
+    kept = tp.load_model(tmp_path / "model.json")
+    assert kept.columns == ensemble.columns
+    np.testing.assert_array_equal(kept.predict(text), model.predict(rows))
 
 
 def test_a_booster_is_asked_with_frames() -> None:
@@ -175,6 +179,16 @@ def test_columns_of_codes_beside_categories() -> None:
     np.testing.assert_array_equal(ensemble.predict(rows), model.predict(rows))
     with pytest.raises(tp.UnsupportedModel, match="it may be 'purpose' or 'job'"):
         tp.from_model(fit(FRAME.assign(job=FRAME["job"].cat.codes.replace(-1, 2)), columns=["purpose", "job"]))
+
+
+def test_a_frame_shows_that_a_list_was_given_to_the_wrong_column() -> None:
+    """Only the codes are split by category, so the list of the other column is taken for theirs."""
+    frame = FRAME.assign(job=FRAME["job"].cat.codes.replace(-1, 2))
+    ensemble = tp.from_model(fit(frame, columns=["job"]))
+    with pytest.raises(tp.InvalidInput, match="column 'purpose' is categorical, but the model takes numbers there"):
+        ensemble.predict(frame)
+    with pytest.raises(tp.InvalidInput, match="column 'purpose': '.*' is not a number, and the model takes numbers"):
+        ensemble.predict(frame.astype({"purpose": object}))
 
 
 def test_without_parameters_what_training_found_tells_the_columns() -> None:

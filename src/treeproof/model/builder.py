@@ -71,6 +71,7 @@ class EnsembleBuilder:
         self._range = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
         self._no_missing = self._check_features(no_missing, "must not be missing")
         self._categories = self._check_categories(categories or {})
+        self._check_room()
         self._takes_frames = bool(takes_frames)
         self._origin = origin
         self._source = source
@@ -181,11 +182,16 @@ class EnsembleBuilder:
             if values.shape not in ((), (self._n_features,)) or not np.isfinite(values).all():
                 raise InvalidInput(f"each end of the value range must be 1 or {self._n_features} finite numbers")
             ends.append(np.broadcast_to(values, self._n_features))
-        low, high = np.array(ends)
-        if not (low < high).all():
-            f = int(np.argmin(low < high))
+        return np.array(ends)
+
+    def _check_room(self) -> None:
+        """Refuses numbers that have no values; of a category, one is enough."""
+        low, high = self._range
+        room = low < high
+        room[[f for f, category in self._categories if category.coded]] = True
+        if not room.all():
+            f = int(np.argmin(room))
             raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
-        return np.array([low, high])
 
     def _check_features(self, given: Sequence[Any], what: str) -> tuple[int, ...]:
         for f in given:
