@@ -42,7 +42,7 @@ _TOP = (
 _OPTIONAL = ("blanks_underscored", "no_missing", "categories", "takes_frames")
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
-_CATEGORY = ("feature", "values", "coded", "unseen", "dtype")
+_CATEGORY = ("feature", "values", "coded", "unseen", "dtype", "by_text")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
 
 
@@ -114,6 +114,7 @@ def columns_content(ensemble: Ensemble) -> dict[str, Any]:
                 "coded": category.coded,
                 "unseen": category.unseen,
                 "dtype": category.dtype,
+                "by_text": category.by_text,
             }
             for f, category in ensemble.categories
         ]
@@ -209,6 +210,7 @@ def categories_of(content: Any) -> dict[int, Category]:
             _flag(each["coded"], "coded"),
             _flag(each["unseen"], "unseen"),
             _text(each["dtype"], "dtype"),
+            _flag(each["by_text"], "by_text"),
         )
     return categories
 

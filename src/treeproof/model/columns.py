@@ -50,6 +50,8 @@ class Category:
 
     "category of int8" is one of categories that have a type of their own, where the model insists on it.
     """
+    by_text: bool = False
+    """Whether the model goes by the text of a value, so that 5 is "5"."""
 
     @property
     def n_codes(self) -> int:
@@ -58,16 +60,18 @@ class Category:
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
-        return {value: code for code, value in enumerate(self.values)}
+        return {text_of(value) if self.by_text else value: code for code, value in enumerate(self.values)}
 
     def code_of(self, value: Any) -> float:
         """What a row holds for a value: NaN for a missing one, -1 for one that the model does not take."""
         if is_missing(value):
             return math.nan
         try:
-            code = self._codes.get(value)
+            code = self._codes.get(text_of(value) if self.by_text else value)
         except TypeError:  # something that has no hash is nothing that a model was trained on
             code = None
+        if code is None and self.by_text and not isinstance(value, (str, int, np.integer)):
+            return -1.0  # which text it would have been in training is anyone's guess
         if code is None:
             return float(len(self.values)) if self.unseen and self.coded else -1.0
         return float(code) if self.coded else float(value)
@@ -93,6 +97,14 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):  # pandas' NA, which is neither equal nor different; arrays
         return type(value).__name__ == "NAType"
+
+
+def text_of(value: Any) -> str | None:
+    """The text of a value that a model knows by its text: that of whole numbers has no point; None for other things."""
+    if isinstance(value, str):
+        return value
+    whole = isinstance(value, (int, np.integer, np.bool_)) or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if whole else None
 
 
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:

@@ -34,7 +34,9 @@ def fingerprint_of(ensemble: Ensemble) -> bytes:
         ensemble.classes.tolist(), ensemble.n_features, ensemble.handles_missing,
     )  # fmt: skip
     if ensemble.categories:
-        digest.update(repr([(f, each.values, each.coded, each.unseen) for f, each in ensemble.categories]).encode())
+        digest.update(
+            repr([(f, each.values, each.coded, each.unseen, each.by_text) for f, each in ensemble.categories]).encode()
+        )
     if ensemble.no_missing:
         digest.update(repr(ensemble.no_missing).encode())
     if len(ensemble.more):
