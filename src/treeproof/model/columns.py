@@ -50,6 +50,8 @@ class Category:
 
     "category of int8" is one of categories that have a type of their own, where the model insists on it.
     """
+    by_text: bool = False
+    """Whether the model goes by the text of a value, so that 5 is "5"."""
 
     @property
     def n_codes(self) -> int:
@@ -58,16 +60,18 @@ class Category:
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
-        return {value: code for code, value in enumerate(self.values)}
+        return {text_of(value) if self.by_text else value: code for code, value in enumerate(self.values)}
 
     def code_of(self, value: Any) -> float:
         """The code of a value: NaN for a missing one, -1 for one that the model does not take."""
         if is_missing(value):
             return math.nan
         try:
-            code = self._codes.get(value)
+            code = self._codes.get(text_of(value) if self.by_text else value)
         except TypeError:  # something that has no hash is nothing that a model was trained on
             code = None
+        if code is None and self.by_text and not isinstance(value, (str, int, np.integer)):
+            return -1.0  # which text it would have been in training is anyone's guess
         if code is None:
             return float(len(self.values)) if self.unseen else -1.0
         return float(code)
@@ -88,19 +92,17 @@ class Category:
 Categories: TypeAlias = Sequence[tuple[int, Category]]
 """The features that are categories."""
 
-_FIELDS = ("feature", "values", "coded", "unseen", "dtype")
+_FIELDS = ("feature", "values", "coded", "unseen", "dtype", "by_text")
 
 
 def categories_to_json(categories: Categories) -> list[dict[str, Any]]:
     """Categories as files hold them; InvalidInput if JSON lacks the type of a value."""
     return [
-        dict(
-            zip(
-                _FIELDS,
-                (f, [_plain(value, f) for value in each.values], each.coded, each.unseen, each.dtype),
-                strict=True,
-            )
-        )
+        {
+            "feature": f,
+            "values": [_plain(value, f) for value in each.values],
+            **{name: getattr(each, name) for name in _FIELDS[2:]},
+        }
         for f, each in categories
     ]
 
@@ -125,11 +127,12 @@ def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Cate
             raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
         if not all(isinstance(value, (str, bool, int, float)) for value in values):
             raise InvalidInput(f"feature {f} has a category that is neither text nor a number nor true nor false")
-        if type(each["coded"]) is not bool or type(each["unseen"]) is not bool or not isinstance(each["dtype"], str):
+        flags = {type(each[name]) for name in ("coded", "unseen", "by_text")}
+        if flags != {bool} or not isinstance(each["dtype"], str):
             raise InvalidInput(f"the category of feature {f} has a field of the wrong type")
         if not each["coded"] and any(isinstance(value, (str, bool)) for value in values):
             raise InvalidInput(f"feature {f} has no codes, so its categories must be numbers")
-        found[f] = Category(tuple(values), each["coded"], each["unseen"], each["dtype"])
+        found[f] = Category(tuple(values), each["coded"], each["unseen"], each["dtype"], each["by_text"])
     return tuple(sorted(found.items()))
 
 
@@ -141,6 +144,14 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):  # pandas' NA, which is neither equal nor different; arrays
         return type(value).__name__ == "NAType"
+
+
+def text_of(value: Any) -> str | None:
+    """The text of a value that a model knows by its text: that of whole numbers has no point; None for other things."""
+    if isinstance(value, str):
+        return value
+    whole = isinstance(value, (int, np.integer, np.bool_)) or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if whole else None
 
 
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:
