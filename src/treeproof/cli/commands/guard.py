@@ -87,7 +87,7 @@ def guard(
     treeproof guard model.json new.csv --map model.tpm --out labelled.csv
     treeproof guard model.json 'new/*.parquet' --delta 0.05 --out labelled/
     \f
-    One parameter per option.
+    One parameter per option. Long because of them.
     """
     import treeproof as tp
 
