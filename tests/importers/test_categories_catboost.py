@@ -23,7 +23,8 @@ catboost = pytest.importorskip("catboost")
 
 N = 300
 SMALL: dict[str, Any] = {
-    "iterations": 12, "depth": 4, "learning_rate": 0.5, "thread_count": 1, "verbose": False, "allow_writing_files": False,
+    "iterations": 12, "depth": 4, "learning_rate": 0.5, "thread_count": 1, "verbose": False,
+    "allow_writing_files": False,
     "random_seed": 0,
     "max_ctr_complexity": 1, "cat_features": ["job", "size", "same"],
 }  # fmt: skip
