@@ -38,7 +38,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
-    from treeproof.importers import decisions, pipeline
+    from treeproof.importers import decisions, pipelines
 
     check_methods(model)
     if isinstance(model, FrozenEstimator):
@@ -57,7 +57,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
             raise InvalidInput(f"this {type(model).__name__} kept no model; fit it with refit=True")
         return from_model(model.best_estimator_, voting=voting)
     if isinstance(model, Pipeline):
-        return pipeline.import_pipeline(model, voting=voting)
+        return pipelines.import_pipeline(model, voting=voting)
     wrapped = _reader_of_wrapper(model)
     if wrapped is not None:
         return wrapped(model, voting=voting)

@@ -82,6 +82,8 @@ def probe_rows(ensemble: Ensemble, n: int, seed: int = 0) -> FloatArray:
     for f, category in ensemble.categories:
         if category.coded:
             rows[:, f] = rng.permutation(np.arange(n) % category.n_codes)
+        elif not category.unseen and category.values:
+            rows[:, f] = rng.choice(category.known(), size=n)
     if ensemble.handles_missing:
         blank = rng.random(rows.shape) < 0.3
         blank[np.arange(n) % 4 != 3] = False

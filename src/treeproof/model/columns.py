@@ -52,6 +52,13 @@ class Category:
     """
     by_text: bool = False
     """Whether the model goes by the text of a value, so that 5 is "5"."""
+    missing: tuple[str, ...] = ("none", "nan", "na")
+    """The kinds of missing values that are one: None, NaN, pandas' NA. Another is like a value never seen before."""
+
+    @property
+    def blank(self) -> float | None:
+        """What a table has for a missing value."""
+        return None if "none" in self.missing[:1] else math.nan
 
     @property
     def n_codes(self) -> int:
@@ -64,7 +71,7 @@ class Category:
 
     def code_of(self, value: Any) -> float:
         """The code of a value: NaN for a missing one, -1 for one that the model does not take."""
-        if is_missing(value):
+        if self.is_missing(value):
             return math.nan
         try:
             code = self._codes.get(text_of(value) if self.by_text else value)
@@ -75,6 +82,10 @@ class Category:
         if code is None:
             return float(len(self.values)) if self.unseen else -1.0
         return float(code)
+
+    def is_missing(self, value: Any) -> bool:
+        """Whether a value of a table is a missing one."""
+        return _kind_of_missing(value) in self.missing
 
     def value_of(self, number: float) -> Any:
         """The value that a double of a row stands for; None for a missing one."""
@@ -92,7 +103,7 @@ class Category:
 Categories: TypeAlias = Sequence[tuple[int, Category]]
 """The features that are categories."""
 
-_FIELDS = ("feature", "values", "coded", "unseen", "dtype", "by_text")
+_FIELDS = ("feature", "values", "coded", "unseen", "dtype", "by_text", "missing")
 
 
 def categories_to_json(categories: Categories) -> list[dict[str, Any]]:
@@ -101,7 +112,8 @@ def categories_to_json(categories: Categories) -> list[dict[str, Any]]:
         {
             "feature": f,
             "values": [_plain(value, f) for value in each.values],
-            **{name: getattr(each, name) for name in _FIELDS[2:]},
+            **{name: getattr(each, name) for name in _FIELDS[2:-1]},
+            "missing": list(each.missing),
         }
         for f, each in categories
     ]
@@ -132,18 +144,26 @@ def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Cate
             raise InvalidInput(f"the category of feature {f} has a field of the wrong type")
         if not each["coded"] and any(isinstance(value, (str, bool)) for value in values):
             raise InvalidInput(f"feature {f} has no codes, so its categories must be numbers")
-        found[f] = Category(tuple(values), each["coded"], each["unseen"], each["dtype"], each["by_text"])
+        missing = each["missing"]
+        if not isinstance(missing, list) or not all(isinstance(kind, str) for kind in missing):
+            raise InvalidInput(f"the kinds of missing values of feature {f} must be a list of words")
+        words = {name: each[name] for name in ("coded", "unseen", "dtype", "by_text")}
+        found[f] = Category(tuple(values), **words, missing=tuple(missing))
     return tuple(sorted(found.items()))
 
 
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or one of pandas' own kinds of missing."""
+    return _kind_of_missing(value) is not None
+
+
+def _kind_of_missing(value: Any) -> str | None:
     if value is None:
-        return True
+        return "none"
     try:
-        return bool(value != value)
+        return "nan" if bool(value != value) else None
     except (TypeError, ValueError):  # pandas' NA, which is neither equal nor different; arrays
-        return type(value).__name__ == "NAType"
+        return "na" if type(value).__name__ == "NAType" else None
 
 
 def text_of(value: Any) -> str | None:
@@ -158,7 +178,7 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
     if not category.coded:
         return as_doubles(column, name)
-    codes, values = _factorized(column)
+    codes, values = _factorized(column, category)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
     refused = np.flatnonzero(numbers == -1.0)
     if len(refused):
@@ -172,7 +192,7 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     return numbers
 
 
-def _factorized(column: Any) -> tuple[npt.NDArray[np.intp], list[Any]]:
+def _factorized(column: Any, category: Category) -> tuple[npt.NDArray[np.intp], list[Any]]:
     """(For each entry the number of its value, -1 for a missing one; the values)."""
     categories = getattr(getattr(column, "cat", None), "categories", None)
     if categories is not None and hasattr(column.cat, "codes"):
@@ -180,7 +200,7 @@ def _factorized(column: Any) -> tuple[npt.NDArray[np.intp], list[Any]]:
     seen: dict[Any, int] = {}
     given = column.tolist() if hasattr(column, "tolist") else list(column)
     try:
-        codes = [-1 if is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
+        codes = [-1 if category.is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
     except TypeError as error:
         raise InvalidInput(f"a column of categories holds something that is none: {error}") from None
     return np.array(codes, dtype=np.intp), list(seen)
@@ -193,11 +213,17 @@ def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:
     own = rows.astype(object)
     for f, category in categories:
         if category.coded:
-            flat = [category.value_of(number) for number in rows[..., f].reshape(-1).tolist()]
+            flat = _given_values(category, rows[..., f])
             column = np.empty(len(flat), dtype=object)
             column[:] = flat
             own[..., f] = column.reshape(rows.shape[:-1])
     return own
+
+
+def _given_values(category: Category, numbers: FloatArray) -> list[Any]:
+    """The values that doubles of rows stand for, with the missing ones as the model takes them."""
+    flat = numbers.reshape(-1).tolist()
+    return [category.blank if math.isnan(number) else category.value_of(number) for number in flat]
 
 
 def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> Any:
@@ -206,13 +232,13 @@ def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> 
 
     columns: dict[int, Any] = {f: rows[:, f] for f in range(rows.shape[1])}
     for f, category in categories:
-        values = [category.value_of(number) for number in rows[:, f].tolist()]
+        values = _given_values(category, rows[:, f])
         if category.dtype.startswith("category"):
             # A value never seen is one of the column's own categories, but none that the model knows.
             own = list(category.values) + ([UNSEEN] if UNSEEN in values else [])
             own_type = category.dtype.partition(" of ")[2] or None
             columns[f] = pd.Categorical(values, categories=pd.Index(own, dtype=own_type))
-        elif category.dtype == "bool" and None in values:
+        elif category.dtype == "bool" and np.isnan(rows[:, f]).any():
             columns[f] = pd.array(values, dtype="boolean")
         else:
             columns[f] = pd.Series(values, dtype=category.dtype)

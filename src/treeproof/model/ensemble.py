@@ -78,6 +78,8 @@ class Ensemble:
     """The features that are categories."""
     takes_frames: bool = False
     """Whether the source model predicts for data frames only."""
+    refused_types: tuple[tuple[str, ...], ...] = ()
+    """For each feature, the types of columns for which the source model computes otherwise than for doubles."""
     origin: str = "treeproof"
     """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
@@ -289,6 +291,7 @@ class Ensemble:
         In an array of numbers, categories are codes already; see `treeproof.model.columns`.
         """
         self._check_frame(X)
+        self._check_types(X)
         try:
             given = np.asarray(self._coded(X))
             if given.dtype.kind == "c":
@@ -333,6 +336,17 @@ class Ensemble:
             # Libraries that take numbers take the codes of a frame's own categories, whatever their values are.
             if str(dtype) == "category" and (f not in known or not (known[f].coded or self.takes_frames)):
                 raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there")
+
+    def _check_types(self, X: Any) -> None:
+        dtypes = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
+        if dtypes is None:
+            dtypes = [getattr(X, "dtype", None)] * self.n_features
+        for f, (dtype, refused) in enumerate(zip(dtypes, self.refused_types, strict=False)):
+            if str(dtype).lower() in refused:
+                raise InvalidInput(
+                    f"column {self.feature_name(f)} is of type {dtype}, and the steps before the model would compute with "
+                    "that; pass doubles, X.astype(float), to the pipeline and to treeproof"
+                )
 
     def _coded(self, X: Any) -> Any:
         """X as numbers, if it holds values of categories."""

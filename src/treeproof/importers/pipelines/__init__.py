@@ -1,0 +1,259 @@
+"""Pipelines: steps that make each column from one column, folded into the tests of the model behind them.
+
+Each number that the steps pass on depends on one column of the user. Where that is a category, every value goes through the
+steps' own `transform`, and each test of the model becomes the set of values that it sends left. Where it is a number, a step
+is monotone but for a few places that are known, so each test becomes a few cuts, found by bisection over doubles. No tree is
+changed otherwise: there are as many nodes as in the library's model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
+from treeproof.importers._refusals import check_methods
+from treeproof.importers.pipelines.categories import listed_columns
+from treeproof.importers.pipelines.fold import with_tests
+from treeproof.importers.pipelines.given import Given, base_of, columns_given
+from treeproof.importers.pipelines.intake import Bools, Intake, Tests
+from treeproof.importers.pipelines.lines import Lines, refused_in
+from treeproof.importers.pipelines.plan import Plan, dense_of
+from treeproof.importers.registry import Voting, from_model
+from treeproof.model.agreement import probe_rows
+from treeproof.model.columns import Category
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import LARGEST
+
+COMPARED = 200
+"""The number of rows on which the folded steps are compared with the steps themselves."""
+
+
+def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
+    """The ensemble of the last step on the columns that the pipeline is given."""
+    *steps, model = _flattened(pipeline)
+    ensemble = from_model(model, voting=voting)
+    if not steps:
+        return dataclasses.replace(ensemble, source=pipeline)
+    names = getattr(steps[0], "feature_names_in_", None)
+    n = int(steps[0].n_features_in_)
+    if names is not None and len(set(names)) != n:
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise InvalidInput(f"two features are named {twice!r}; rename one")
+    frame = names is not None
+    columns = columns_given(Plan(steps, n, frame=frame), n, frame=frame)
+    plan = Plan(steps, n, frame=frame, bases=[base_of(column) for column in columns])
+    if len(plan.made.slots) != ensemble.n_features:
+        raise UnsupportedModel(
+            f"the pipeline's steps make {len(plan.made.slots)} columns, but its model takes {ensemble.n_features}"
+        )
+    coded = next((f for f, category in ensemble.categories if category.coded), None)
+    if coded is not None:
+        raise UnsupportedModel(
+            f"the pipeline's model takes categories itself, in its column {ensemble.feature_name(coded)}; "
+            "import the model alone, or encode them in the pipeline"
+        )
+    intake = Intake(
+        ensemble,
+        blank_zeros=plan.made.sparse and _is_xgboost(model),
+        stored=tuple(plan.slots[slot].sparse for slot in plan.made.slots),
+        takes_infinite=_takes_infinite(ensemble, model, [plan.slots[slot].base for slot in plan.made.slots]),
+    )
+    folded = _Folding(plan, intake, columns, frame=frame).ensemble(
+        feature_names=None if names is None else tuple(str(name) for name in names),
+        blanks_underscored=False,
+        origin=f"{ensemble.origin} after {', '.join(type(step).__name__ for step in steps)}",
+        source=_source(pipeline, steps, model, ensemble),
+    )
+    _compare(folded, steps, plan, intake)
+    return folded
+
+
+def _flattened(pipeline: Any) -> list[Any]:
+    """The steps of a pipeline that do something, with those of pipelines inside it in their place."""
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.pipeline import Pipeline
+
+    steps: list[Any] = []
+    last = len(pipeline.steps) - 1
+    for number, (_, step) in enumerate(pipeline.steps):
+        check_methods(step)
+        if isinstance(step, FrozenEstimator):
+            step = step.estimator
+            check_methods(step)
+        if isinstance(step, Pipeline):
+            steps += _flattened(step)
+        elif step is None or (isinstance(step, str) and step == "passthrough"):
+            if number == last:
+                steps.append(None)
+        else:
+            steps.append(step)
+    if not steps or steps[-1] is None:
+        raise UnsupportedModel("the pipeline has no step that predicts: its last one is 'passthrough'")
+    return [step for step in steps if step is not None]
+
+
+def _is_xgboost(model: Any) -> bool:
+    """Whether a model, or the one that it is wrapped around, is one of XGBoost's."""
+    while model is not None:
+        if any(base.__module__.partition(".")[0] == "xgboost" for base in type(model).__mro__):
+            return True
+        inside = (getattr(model, name, None) for name in ("best_estimator_", "estimator_", "estimator"))
+        model = next((one for one in inside if one is not None), None)
+    return False
+
+
+def _takes_infinite(ensemble: Ensemble, model: Any, row: Sequence[Any]) -> bool:
+    """Whether a model that compares doubles takes infinite ones; tried on the row with one in its first column."""
+    if not ((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all():
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.predict(np.array([[-np.inf, *row[1:]]], dtype=np.float64))
+        except (ValueError, TypeError):
+            return False
+    return True
+
+
+def _source(pipeline: Any, steps: Sequence[Any], model: Any, ensemble: Ensemble) -> Any:
+    """What predicts as the ensemble does: the pipeline, unless the model was asked to decide otherwise."""
+    own = ensemble.source
+    other = own is not model and own is not None and type(own).__module__.partition(".")[0] == "treeproof"
+    return AfterSteps(steps, own) if other else pipeline
+
+
+class AfterSteps:
+    """Predicts with something other than a pipeline's own last step."""
+
+    def __init__(self, steps: Sequence[Any], source: Any) -> None:
+        self.steps = steps
+        self.source = source
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The label of each row."""
+        for step in self.steps:
+            X = step.transform(X)
+        return np.asarray(self.source.predict(X.toarray() if hasattr(X, "toarray") else X))
+
+
+class _Folding:
+    """The columns of the user, each as a line of numbers or a list of categories."""
+
+    def __init__(self, plan: Plan, intake: Intake, columns: Sequence[Given], *, frame: bool) -> None:
+        self._plan, self._intake, self._columns = plan, intake, columns
+        self._frame = frame
+        listed = {
+            f: column for f, column in enumerate(columns) if column.coded or (column.is_category and not column.unseen)
+        }
+        self.listed = listed_columns(plan, intake, listed, frame=frame)
+        lines = [f for f in range(len(columns)) if f not in listed]
+        self._lines = Lines(plan, intake, lines)
+        self.missing = self._missing_in(lines)
+
+    def _missing_in(self, lines: Sequence[int]) -> dict[int, tuple[bool, dict[int, float]]]:
+        """For each column of numbers, whether it may be missing, and what the model's columns are then."""
+        if not lines:
+            return {}
+        run = self._plan.run({f: np.array([np.nan]) for f in lines})
+        missing = {}
+        for f in lines:
+            made = {}
+            for number, slot in enumerate(self._plan.made.slots):
+                if self._plan.slots[slot].origin == f:
+                    values = run.values[slot]
+                    assert values is not None
+                    made[number] = float(self._intake.doubles(number, values)[0][0])
+            missing[f] = (not refused_in(self._plan, self._intake, run, f)[0], made)
+        return missing
+
+    def ensemble(self, **changes: Any) -> Ensemble:
+        """The model on the user's columns."""
+        model, n = self._intake.model, len(self._columns)
+        tests = Tests(model)
+        sides = [one for listed in self.listed.values() for one in listed.sides(tests)] + self._lines.sides(tests)
+        takes_missing = [self._takes_missing(f) for f in range(n)]
+        low, high = np.full(n, -LARGEST), np.full(n, LARGEST)
+        for f, listed in self.listed.items():
+            low[f], high[f] = listed.rows[0], listed.rows[-1]
+        for f, line in self._lines.lines.items():
+            low[f], high[f] = line.low, line.high
+        for ends in (low, high):
+            ends.flags.writeable = False
+        categories = tuple((f, category) for f in range(n) if (category := self._category(f)) is not None)
+        refused = tuple(column.dtypes for column in self._columns)
+        return with_tests(
+            model,
+            tests,
+            sides,
+            [self._plan.slots[slot].origin for slot in self._plan.made.slots],
+            self._missing_left(tests),
+            n_features=n,
+            value_low=low,
+            value_high=high,
+            handles_missing=any(takes_missing),
+            no_missing=tuple(f for f in range(n) if not takes_missing[f]) if any(takes_missing) else (),
+            categories=categories,
+            takes_frames=self._frame and (bool(categories) or self._by_name()),
+            refused_types=refused if any(refused) else (),
+            **changes,
+        )
+
+    def _takes_missing(self, f: int) -> bool:
+        return self.listed[f].takes_missing if f in self.listed else self.missing[f][0]
+
+    def _category(self, f: int) -> Category | None:
+        if f in self.listed:
+            return self.listed[f].category
+        column = self._columns[f]
+        return Category(column.values, coded=False, unseen=True, dtype="float64") if column.is_category else None
+
+    def _by_name(self) -> bool:
+        """Whether a step chooses columns by their names, so that an array will not do."""
+        return any(len(leaf.given.slots) != len(self._columns) for leaf in self._plan.leaves)
+
+    def _missing_left(self, tests: Tests) -> Bools:
+        """Where each test sends a missing value."""
+        left = np.zeros(len(tests), dtype=bool)
+        for column, slot in enumerate(self._plan.made.slots):
+            f = self._plan.slots[slot].origin
+            double = self.listed[f].made[column][-1] if f in self.listed else self.missing[f][1][column]
+            own = tests.on(column)
+            left[own] = tests.sides(own, np.full(len(own), double))
+        return left
+
+
+def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake) -> None:
+    """Raises SoundnessError unless the steps themselves make what was folded into the tests, of some rows."""
+    rows = probe_rows(folded, COMPARED)
+    given: Any = folded.as_given(rows)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in steps:
+            given = step.transform(given)
+    run = plan.run({f: _column(folded, f, rows[:, f]) for f in range(folded.n_features)})
+    theirs = np.asarray(dense_of(given), dtype=np.float64)
+    for column, slot in enumerate(plan.made.slots):
+        made, _ = intake.doubles(column, np.asarray(run.values[slot], dtype=np.float64))
+        wanted, _ = intake.doubles(column, theirs[:, column])
+        differ = np.flatnonzero((made != wanted) & ~(np.isnan(made) & np.isnan(wanted)))
+        if len(differ):
+            raise SoundnessError(
+                f"the pipeline's steps make {wanted[differ[0]]!r} of their column {column} where treeproof expected "
+                f"{made[differ[0]]!r}, so nothing is proved about it; please report this"
+            )
+
+
+def _column(ensemble: Ensemble, f: int, numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """What the steps are given for the doubles of rows."""
+    category = dict(ensemble.categories).get(f)
+    if category is None or not category.coded:
+        return numbers
+    values = np.empty(len(numbers), dtype=object)
+    values[:] = [category.blank if np.isnan(number) else category.value_of(number) for number in numbers.tolist()]
+    return values

@@ -1,0 +1,110 @@
+"""Columns of categories: every value that the steps know, a missing one and an unseen one go through them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treeproof.errors import UnsupportedModel
+from treeproof.importers.pipelines.given import Given, as_objects
+from treeproof.importers.pipelines.intake import Intake, Tests
+from treeproof.importers.pipelines.lines import Sides, refused_in
+from treeproof.importers.pipelines.plan import Plan, Values
+from treeproof.model.columns import UNSEEN, Category
+from treeproof.numbers.doubles import FloatArray
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A category column: what it is, and what the model compares for each of its codes and for a missing value."""
+
+    category: Category
+    rows: FloatArray
+    """What rows hold for each code."""
+    made: dict[int, FloatArray]
+    """For each column of the model that depends on it, the double for each code, and at last for a missing value."""
+    takes_missing: bool
+
+    def sides(self, tests: Tests) -> list[Sides]:
+        """The tests on its columns, as sets of what rows hold."""
+        found = []
+        for column, doubles in self.made.items():
+            own = tests.on(column)
+            left = tests.sides(own[:, None], doubles[None, :-1])
+            test, code = np.nonzero(left[:, 1:] != left[:, :-1])
+            found.append(Sides(own, left[:, 0], own[test], self.rows[code]))
+        return found
+
+
+def listed_columns(plan: Plan, intake: Intake, columns: Mapping[int, Given], *, frame: bool) -> dict[int, Listed]:
+    """Runs the values of all category columns through the steps at once."""
+    if not columns:
+        return {}
+    probes = {f: [*column.values, *_special(column)] for f, column in columns.items()}
+    n = max(len(own) for own in probes.values())
+    inputs = {f: _as_column(own + own[:1] * (n - len(own)), columns[f]) for f, own in probes.items()}
+    run = plan.run(inputs)
+    found = {}
+    for f, column in columns.items():
+        taken = ~refused_in(plan, intake, run, f)[: len(probes[f])]
+        made = {
+            number: intake.doubles(number, np.asarray(run.values[slot], dtype=np.float64))[0][: len(taken)]
+            for number, slot in enumerate(plan.made.slots)
+            if plan.slots[slot].origin == f
+        }
+        found[f] = _listed(column, taken, made, frame=frame)
+    return found
+
+
+def _special(column: Given) -> list[Any]:
+    """An unseen value, NaN and None; a column of numbers has but one kind of missing values."""
+    return [UNSEEN, np.nan, None] if column.coded else [np.nan]
+
+
+def _as_column(values: Sequence[Any], column: Given) -> Values:
+    return as_objects(values) if column.coded else np.array(values, dtype=np.float64)
+
+
+def _listed(column: Given, taken: Any, made: dict[int, FloatArray], *, frame: bool) -> Listed:
+    n = len(column.values)
+    codes = np.flatnonzero(taken[:n])
+    values = tuple(column.values[code] for code in codes)
+    if not column.coded:
+        doubles = {number: own[np.append(codes, n)] for number, own in made.items()}
+        category = Category(values, coded=False, dtype="float64")
+        return Listed(category, np.array(values), doubles, bool(taken[n]))
+    is_bool = values == (False, True) and all(isinstance(value, bool) for value in values) and frame
+    # A column of truth values has no others.
+    unseen = bool(taken[n]) and not is_bool
+    spellings = _spellings(taken[n:], np.array([own[n:] for own in made.values()]).T, unseen)
+    blank = n + 2 if spellings[:1] == ("none",) else n + 1
+    last = [n, blank] if unseen else [blank]
+    dtype = "bool" if is_bool and not spellings else "object"
+    category = Category(values, unseen=unseen, dtype=dtype, missing=spellings or ("nan",))
+    return Listed(
+        category,
+        np.arange(category.n_codes, dtype=np.float64),
+        {number: own[np.append(codes, last)] for number, own in made.items()},
+        bool(spellings),
+    )
+
+
+def _spellings(taken: Any, made: FloatArray, unseen: bool) -> tuple[str, ...]:
+    """Which of NaN and None are missing values; the other is refused, or like a value that was never seen."""
+
+    def same(one: int, other: int) -> bool:
+        return not len(made) or bool(np.array_equal(made[one], made[other], equal_nan=True))
+
+    nan, none = bool(taken[1]), bool(taken[2])
+    if nan and none and not same(1, 2):
+        if unseen and same(0, 2):
+            return ("nan",)
+        if unseen and same(0, 1):
+            return ("none",)
+        raise UnsupportedModel(
+            "the pipeline tells None from NaN in a column of categories; use one of them for what is missing, and fit again"
+        )
+    return tuple(name for name, takes in (("nan", nan), ("none", none)) if takes)

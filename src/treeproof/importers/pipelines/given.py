@@ -1,0 +1,96 @@
+"""What the user's columns are: numbers, categories with their values, or nothing that the model looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treeproof.importers.pipelines.plan import Leaf, Plan
+from treeproof.importers.pipelines.steps import categories_of, is_nan
+
+
+@dataclass(frozen=True)
+class Given:
+    """One of the user's columns."""
+
+    coded: bool = False
+    """Whether it is a category that rows hold codes for."""
+    values: tuple[Any, ...] = ()
+    """Those that the steps know, if it is a category."""
+    is_category: bool = False
+    unseen: bool = False
+    """Whether encoders take a number that is none of the values."""
+    dtypes: tuple[str, ...] = ()
+    """The types of columns that the steps treat otherwise than doubles."""
+
+
+def columns_given(plan: Plan, n: int, *, frame: bool) -> list[Given]:
+    """What each of the n columns is, from the encoders that its values reach."""
+    reached: list[list[tuple[Leaf, int]]] = [[] for _ in range(n)]
+    for leaf in plan.leaves:
+        for column, slot in enumerate(leaf.given.slots):
+            if plan.slots[slot].kept:
+                reached[plan.slots[slot].origin].append((leaf, column))
+    every = [_given(plan, f, own, frame=frame) for f, own in enumerate(reached)]
+    # Beside text, a column that nothing looks at may hold text as well.
+    takes_text = frame or any(column.coded for column in every)
+    used = {plan.slots[slot].origin for leaf in plan.leaves for slot in leaf.given.slots}
+    used |= {plan.slots[slot].origin for slot in plan.made.slots}
+    ignored = Given(coded=True, is_category=True, unseen=True)
+    return [ignored if takes_text and f not in used else column for f, column in enumerate(every)]
+
+
+def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], *, frame: bool) -> Given:
+    encoders = [(leaf, column) for leaf, column in reached if leaf.kind.encodes]
+    dtypes = tuple(sorted({name for leaf in plan.leaves for name in leaf.kind.dtypes if _meets(plan, leaf, f)}))
+    if not encoders:
+        return Given(dtypes=dtypes)
+    kinds = {leaf.step.categories_[column].dtype.kind for leaf, column in encoders}
+    values = dict.fromkeys(value for leaf, column in encoders for value in categories_of(leaf.step, column))
+    for leaf, _ in reached:
+        stand_in = getattr(leaf.step, "missing_values", None)
+        if stand_in is not None and not is_nan(stand_in) and type(stand_in).__name__ != "NAType":
+            values.setdefault(stand_in)
+    if "b" in kinds and frame:
+        return Given(coded=True, values=(False, True), is_category=True, dtypes=dtypes)
+    if kinds & set("OUS"):
+        return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes)
+    encoded_only = all(_through_encoder(plan, slot) for slot in plan.made.slots if plan.slots[slot].origin == f)
+    takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
+    numbers = tuple(sorted(float(value) for value in values))
+    return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
+
+
+def _meets(plan: Plan, leaf: Leaf, f: int) -> bool:
+    """Whether a step computes with a column's numbers."""
+    return any(plan.slots[slot].origin == f and not _through_encoder(plan, slot) for slot in leaf.given.slots)
+
+
+def _through_encoder(plan: Plan, number: int) -> bool:
+    slot = plan.slots[number]
+    while slot.leaf is not None:
+        if slot.leaf.kind.encodes:
+            return True
+        slot = plan.slots[slot.parent]
+    return False
+
+
+def _takes_unseen(leaf: Leaf) -> bool:
+    return type(leaf.step).__name__ == "TargetEncoder" or leaf.step.handle_unknown != "error"
+
+
+def base_of(column: Given) -> Any:
+    """A value of a coded category to begin with; None for a number."""
+    if not column.coded:
+        return None
+    return column.values[0] if column.values else "any"
+
+
+def as_objects(values: Sequence[Any]) -> np.ndarray[Any, np.dtype[Any]]:
+    """A column of values of a category."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

@@ -1,0 +1,361 @@
+"""Pipelines say bit for bit what scikit-learn says: many steps before several models, every value of every column."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
+
+import treeproof as tp
+from tests.support.points import beside
+from treeproof.model.agreement import check_agreement, probe_rows
+
+TEXT = ["purpose", "housing", "job"]
+NUMBERS = ["amount", "months", "rate", "age"]
+NEVER = "never in the data"
+
+
+def credit(n: int = 240, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """A table as people have it: text with missing cells, truth values, whole numbers, numbers with missing cells."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "purpose": rng.choice(["car", "radio", "house", "boat", "cow"], n, p=[0.4, 0.3, 0.2, 0.07, 0.03]),
+            "amount": np.round(rng.lognormal(8, 1, n), 2),
+            "housing": rng.choice(["own", "rent", "free"], n).astype(object),
+            "months": rng.integers(4, 60, n),
+            "rate": np.round(rng.normal(0, 1, n), 2),
+            "job": rng.choice(["A171", "A172", "A173"], n),
+            "phone": rng.random(n) < 0.5,
+            "age": rng.integers(18, 80, n).astype(float),
+            "loans": rng.integers(0, 4, n),
+            "comment": [f"row {i}" for i in range(n)],
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "housing"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "age"] = np.nan
+    frame.loc[rng.random(n) < 0.2, "rate"] = 0.0
+    score = (
+        np.log(frame["amount"])
+        - frame["months"] / 20
+        + (frame["purpose"].isin(["car", "cow"])) * 2
+        + frame["rate"]
+        + frame["phone"] * (frame["loans"] % 2) * 2
+        - frame["age"].fillna(90) / 30
+        + (frame["housing"] == "own") * 1.5
+    )
+    return frame, np.where(score > score.median(), "good", "bad")
+
+
+X, y = credit()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """Small models are quicker without threads that wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+def forest() -> Any:
+    return RandomForestClassifier(6, max_depth=6, random_state=0)
+
+
+def histogram() -> Any:
+    return HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=12, min_samples_leaf=5, random_state=0)
+
+
+def boosting() -> Any:
+    return GradientBoostingClassifier(n_estimators=5, max_depth=4, random_state=0)
+
+
+def xgboost() -> Any:
+    return pytest.importorskip("xgboost").XGBClassifier(n_estimators=5, max_depth=5, n_jobs=1)
+
+
+def lightgbm() -> Any:
+    return pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=5, min_child_samples=5, n_jobs=1, verbose=-1)
+
+
+def catboost() -> Any:
+    return pytest.importorskip("catboost").CatBoostClassifier(
+        iterations=5, depth=4, thread_count=1, verbose=0, allow_writing_files=False
+    )
+
+
+MODELS = {
+    "forest": forest,
+    "boosting": boosting,
+    "histogram": histogram,
+    "xgboost": xgboost,
+    "lightgbm": lightgbm,
+    "catboost": catboost,
+}
+
+numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+
+
+def columns(*parts: Any, **options: Any) -> ColumnTransformer:
+    return make_column_transformer(*parts, **options)
+
+
+def encoded(encoder: Any, *names: str) -> ColumnTransformer:
+    """An encoder of the text columns, beside scaled numbers."""
+    return columns((encoder, list(names or TEXT)), (numbers, NUMBERS))
+
+
+STEPS: dict[str, Any] = {
+    "one-hot, unknown ignored": encoded(OneHotEncoder(handle_unknown="ignore")),
+    "one-hot, unknown refused": encoded(OneHotEncoder()),
+    "one-hot, dense float32": encoded(OneHotEncoder(sparse_output=False, dtype=np.float32)),
+    "one-hot, first dropped": encoded(OneHotEncoder(drop="first", handle_unknown="ignore")),
+    "one-hot, binary dropped": encoded(OneHotEncoder(drop="if_binary")),
+    "one-hot, infrequent": encoded(OneHotEncoder(min_frequency=20, handle_unknown="infrequent_if_exist")),
+    "one-hot, at most three": encoded(OneHotEncoder(max_categories=3, handle_unknown="ignore")),
+    "one-hot, infrequent and refused": encoded(OneHotEncoder(min_frequency=0.1)),
+    "one-hot of truth values": encoded(OneHotEncoder(handle_unknown="ignore"), "purpose", "phone"),
+    "one-hot of truth values, refused": encoded(OneHotEncoder(), "phone", "housing"),
+    "one-hot, categories given": encoded(
+        OneHotEncoder(categories=[["radio", "car", "house", "boat", "cow", "plane"]], handle_unknown="ignore"),
+        "purpose",
+    ),
+    "ordinal": encoded(OrdinalEncoder()),
+    "ordinal, unknown values": encoded(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)),
+    "ordinal, missing as -2": encoded(
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+    ),
+    "ordinal, infrequent": encoded(OrdinalEncoder(min_frequency=30)),
+    "target": encoded(TargetEncoder(random_state=0)),
+    "imputed text, one-hot": encoded(
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    ),
+    "constant text, one-hot": encoded(
+        make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), OneHotEncoder())
+    ),
+    "text with an indicator": encoded(
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder()), "job", "purpose"
+    ),
+    "whole numbers, one-hot": columns((OneHotEncoder(handle_unknown="ignore"), ["loans"]), (numbers, NUMBERS)),
+    "whole numbers, one-hot, refused": columns((OneHotEncoder(), ["loans"]), (numbers, NUMBERS)),
+    "whole numbers, ordinal": columns((OrdinalEncoder(), ["loans"]), (numbers, NUMBERS)),
+    "whole numbers twice": columns(
+        (OneHotEncoder(handle_unknown="ignore"), ["loans"]), (StandardScaler(), ["loans"]), (numbers, NUMBERS)
+    ),
+    "selectors by type": columns(
+        (OneHotEncoder(handle_unknown="ignore", max_categories=9), make_column_selector(dtype_include=object)),
+        (numbers, make_column_selector(dtype_include="number")),
+    ),
+    "the remainder passes": columns(
+        (OneHotEncoder(), ["purpose", "job"]),
+        ("drop", ["housing", "comment"]),
+        (SimpleImputer(), ["age"]),
+        remainder="passthrough",
+    ),
+    "the remainder is scaled": columns(
+        (OrdinalEncoder(), TEXT), ("drop", ["comment", "age"]), remainder=MinMaxScaler()
+    ),
+    "as data frames": Pipeline([("c", encoded(OneHotEncoder(sparse_output=False)))]).set_output(transform="pandas"),
+    "nested": columns(
+        (
+            make_column_transformer(
+                (OneHotEncoder(handle_unknown="ignore"), [1]), ("passthrough", slice(0, 1)), remainder=OrdinalEncoder()
+            ),
+            ["amount", "purpose", "job"],
+        ),
+        (numbers, ["age", "rate"]),
+    ),
+    "by position and mask": columns(
+        (OneHotEncoder(), [0]), (numbers, [name in ("amount", "age") for name in X]), ("passthrough", slice(3, 5))
+    ),
+    "dense however sparse": columns((OneHotEncoder(), TEXT), (MaxAbsScaler(), ["amount"]), sparse_threshold=0),
+    "sparse however dense": columns((OneHotEncoder(), TEXT), (numbers, NUMBERS), sparse_threshold=1),
+    "a scaler behind a sparse matrix": make_pipeline(
+        columns((OneHotEncoder(), TEXT), ("passthrough", ["amount", "months"]), sparse_threshold=1),
+        StandardScaler(with_mean=False),
+    ),
+    "a union": make_pipeline(
+        columns(("passthrough", ["amount", "months", "age"])),
+        FeatureUnion([("as it is", SimpleImputer()), ("is missing", MissingIndicator(features="all"))]),
+    ),
+    "selection behind encoders": make_pipeline(
+        encoded(OneHotEncoder(handle_unknown="ignore")), SelectKBest(k=6), VarianceThreshold()
+    ),
+    "selection by a model": make_pipeline(
+        encoded(OneHotEncoder(handle_unknown="ignore")), SelectFromModel(DecisionTreeClassifier(random_state=0))
+    ),
+}
+
+
+def on_numbers(*steps: Any) -> Any:
+    """Steps for the columns of numbers."""
+    return columns((make_pipeline(*steps), NUMBERS))
+
+
+log1p = FunctionTransformer(np.log1p)
+NUMBER_STEPS: dict[str, Any] = {
+    "mean": on_numbers(SimpleImputer()),
+    "most frequent, indicator": on_numbers(SimpleImputer(strategy="most_frequent", add_indicator=True)),
+    "constant, indicator": on_numbers(SimpleImputer(strategy="constant", fill_value=-1, add_indicator=True)),
+    "zeros are missing": columns(
+        (SimpleImputer(missing_values=0.0, add_indicator=True), ["rate", "months"]), (SimpleImputer(), ["age"])
+    ),
+    "indicator alone": columns((MissingIndicator(), ["age"]), (SimpleImputer(), NUMBERS)),
+    "indicator that refuses": columns((MissingIndicator(), ["age", "rate"]), (SimpleImputer(), NUMBERS)),
+    "scalers": on_numbers(SimpleImputer(), MaxAbsScaler(), RobustScaler(), MinMaxScaler()),
+    "clipped": on_numbers(SimpleImputer(), MinMaxScaler(clip=True)),
+    "bins, one-hot": on_numbers(SimpleImputer(), StandardScaler(), KBinsDiscretizer(6, encode="onehot")),
+    "bins, one-hot, dense, float32": on_numbers(
+        SimpleImputer(), KBinsDiscretizer(9, encode="onehot-dense", strategy="uniform", dtype=np.float32)
+    ),
+    "bins, ordinal": on_numbers(
+        SimpleImputer(), KBinsDiscretizer(7, encode="ordinal", strategy="kmeans", random_state=0)
+    ),
+    "bins behind bins": on_numbers(SimpleImputer(), KBinsDiscretizer(7, encode="ordinal"), OneHotEncoder()),
+    "quantiles": on_numbers(SimpleImputer(), QuantileTransformer(n_quantiles=50)),
+    "normal quantiles": on_numbers(SimpleImputer(), QuantileTransformer(n_quantiles=50, output_distribution="normal")),
+    "power": on_numbers(SimpleImputer(), PowerTransformer()),
+    "box-cox": columns((PowerTransformer(method="box-cox"), ["amount", "months"]), (SimpleImputer(), ["age"])),
+    "power and scaler": on_numbers(SimpleImputer(), PowerTransformer(standardize=False), StandardScaler()),
+    "binarizer": on_numbers(SimpleImputer(), Binarizer(threshold=0.3)),
+    "log1p": columns(
+        (make_pipeline(log1p, StandardScaler()), ["amount", "months"]), (SimpleImputer(), ["rate", "age"])
+    ),
+    "log1p below -1, then imputed": on_numbers(log1p, SimpleImputer(add_indicator=True)),
+    "log, then a histogram": columns((FunctionTransformer(np.log), ["amount", "months"]), (SimpleImputer(), ["age"])),
+    "roots": columns((FunctionTransformer(np.sqrt), ["amount"]), (FunctionTransformer(np.cbrt), ["rate"])),
+    "exp": columns((FunctionTransformer(np.exp), ["rate"]), (FunctionTransformer(np.expm1), ["months"])),
+    "square and its kin": columns(
+        (FunctionTransformer(np.square), ["rate"]),
+        (FunctionTransformer(np.abs), ["months"]),
+        (FunctionTransformer(np.negative), ["amount"]),
+        (FunctionTransformer(np.reciprocal), ["amount"]),
+        (FunctionTransformer(np.rint), ["rate"]),
+    ),
+    "identity": on_numbers(FunctionTransformer(), SimpleImputer()),
+}
+
+
+def cases() -> Iterator[Any]:
+    """Every kind of step with two kinds of models, all kinds of models in turn."""
+    names = list(MODELS)
+    for number, (name, step) in enumerate((STEPS | NUMBER_STEPS).items()):
+        for model in {names[number % len(names)], names[(2 * number + 1) % len(names)]}:
+            yield pytest.param(step, model, id=f"{name}, {model}")
+
+
+def fitted(step: Any, model: str, X: Any = X, y: Any = y) -> Any:
+    labels = np.unique(y, return_inverse=True)[1] if model == "xgboost" else y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make_pipeline(clone(step), MODELS[model]()).fit(X, labels)
+
+
+def labels_of(predict: Callable[[Any], Any], rows: Any) -> Any:
+    """The labels of rows, or None where they are refused."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return np.asarray(predict(rows)).reshape(-1)
+        except (ValueError, tp.InvalidInput):
+            return None
+
+
+def same_labels(ensemble: tp.Ensemble, pipeline: Any, rows: Any) -> bool:
+    """Both refuse these rows, or both give them the same labels."""
+    ours, theirs = labels_of(ensemble.predict, rows), labels_of(pipeline.predict, rows)
+    if ours is None or theirs is None:
+        return ours is None and theirs is None
+    return bool((ours == theirs).all())
+
+
+def replaced(rows: pd.DataFrame, column: str, values: Any) -> pd.DataFrame:
+    return rows.drop(columns=column).assign(**{column: values})[list(rows)]
+
+
+def some_rows(n: int, seed: int = 0) -> pd.DataFrame:
+    return X.sample(n, replace=True, random_state=seed).reset_index(drop=True)
+
+
+def check_values(ensemble: tp.Ensemble, pipeline: Any) -> None:
+    """Every value of every category column, missing and unseen ones: alone, and in random mixtures."""
+    rng = np.random.default_rng(1)
+    mixed = some_rows(300, 1)
+    for column in ensemble.columns:
+        if column.kind == "number" or column.name == "comment":
+            continue
+        known = list(column.values)
+        if column.name != "loans" or not column.values:
+            # A column of truth values with text in it is text to scikit-learn, and refused here.
+            known += [np.nan, None] + [NEVER] * (column.name != "phone")
+        taken = []
+        for value in known:
+            rows = replaced(
+                some_rows(12), column.name, pd.Series([value] * 12, dtype=None if column.name == "loans" else object)
+            )
+            assert same_labels(ensemble, pipeline, rows), (column, value)
+            if labels_of(pipeline.predict, rows) is not None:
+                taken.append(value)
+        assert taken
+        picked = rng.integers(len(taken), size=len(mixed))
+        mixed = replaced(mixed, column.name, pd.Series([taken[i] for i in picked]))
+    assert labels_of(pipeline.predict, mixed) is not None
+    assert same_labels(ensemble, pipeline, mixed)
+
+
+def check_numbers(ensemble: tp.Ensemble, pipeline: Any) -> None:
+    """Numbers on every pulled-back threshold and one step beside it, at the ends of the range, and missing ones."""
+    for f, column in enumerate(ensemble.columns):
+        category = dict(ensemble.categories).get(f)
+        if category is not None and (category.coded or not category.unseen):
+            continue
+        values = np.concatenate((beside(ensemble, f), ensemble.value_low[[f]], ensemble.value_high[[f]]))
+        rows = replaced(some_rows(len(values)), column.name, values)
+        theirs = labels_of(pipeline.predict, rows)
+        ours = labels_of(ensemble.predict, rows)
+        assert theirs is not None and ours is not None, column
+        differ = np.flatnonzero(ours != theirs)
+        assert len(differ) == 0, (column.name, len(differ), values[differ[0]])
+        assert same_labels(ensemble, pipeline, replaced(some_rows(9), column.name, np.full(9, np.nan))), column
+        for end, way in ((ensemble.value_low[f], -1), (ensemble.value_high[f], 1)):
+            beyond = np.nextafter(end + way * abs(end) * 1e-6, way * np.inf)
+            if np.isfinite(beyond) and isinstance(pipeline[-1], (RandomForestClassifier, GradientBoostingClassifier)):
+                assert labels_of(pipeline.predict, replaced(some_rows(1), column.name, [beyond])) is None, column
+
+
+@pytest.mark.parametrize(("step", "model"), cases())
+def test_a_pipeline_predicts_what_scikit_learn_predicts(step: Any, model: str) -> None:
+    pipeline = fitted(step, model)
+    ensemble = tp.from_model(pipeline)
+    assert ensemble.source is pipeline
+    assert ensemble.n_nodes == tp.from_model(pipeline[-1]).n_nodes
+    assert len(np.unique(ensemble.predict(X))) == 2
+    assert same_labels(ensemble, pipeline, X)
+    check_values(ensemble, pipeline)
+    check_numbers(ensemble, pipeline)
+    check_agreement(ensemble, probe_rows(ensemble, 300))
