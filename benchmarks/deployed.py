@@ -157,7 +157,9 @@ def measure(table: Table, fit: Callable[[Table, slice], Fitted], n_rows: int) ->
     n_train = len(table.X) * 3 // 4
     model, X, n_nodes = fit(table, slice(n_train))
     began = time.perf_counter()
-    ensemble = tp.from_model(model)
+    # CatBoost keeps hashes of values only.
+    given = {"categories": X[:n_train]} if type(model).__name__ == "CatBoostClassifier" else {}
+    ensemble = tp.from_model(model, **given)
     imported = time.perf_counter() - began
     rows = X.iloc[n_train : n_train + n_rows]
     y = ensemble.classes[np.unique(table.y, return_inverse=True)[1][n_train : n_train + n_rows]]

@@ -79,9 +79,12 @@ def moved_features(result: Verification, *, top: int = 12, ax: Any = None) -> An
     names = result.feature_names or tuple(f"feature {f}" for f in range(result.X.shape[1]))
     places = np.arange(len(moved))
     ups = np.array([one.up for one in moved])
-    counts = np.array([one.count for one in moved])
+    downs = np.array([0 if one.most_often else one.count - one.up for one in moved])
     ax.barh(places, ups, color=HUES[0], label="raised")
-    ax.barh(places, counts - ups, left=ups, color=HUES[1], label="lowered")
+    ax.barh(places, downs, left=ups, color=HUES[1], label="lowered")
+    if any(one.most_often for one in moved):
+        changed = [one.count if one.most_often else 0 for one in moved]
+        ax.barh(places, changed, color=HUES[2], label="another value")
     ax.set_yticks(places, [_plain(names[one.feature]) for one in moved])
     ax.invert_yaxis()
     ax.set(xlabel=f"counterexamples that move it, of {int(result.has_witness.sum())}")

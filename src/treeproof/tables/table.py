@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
@@ -84,13 +85,36 @@ class Table:
     def rows(self, ensemble: Ensemble, leave_out: tuple[str, ...] = ()) -> FloatArray:
         """The model's features as doubles: by name if both have names, else all columns except those to leave out."""
         columns, _ = self._columns_of(ensemble, leave_out)
-        return self.numbers(columns)
+        return self.model_rows(ensemble, columns)
 
     def model_rows(self, ensemble: Ensemble, columns: list[str]) -> FloatArray:
         """The rows as the model takes them, from these columns: the one place where a file's values become features."""
-        rows = self.numbers(columns)
+        coded = {f: category for f, category in ensemble.categories if category.coded}
+        rows = np.empty((len(self), len(columns)))
+        for f, name in enumerate(columns):
+            rows[:, f] = self._codes(name, coded[f]) if f in coded else self._numbers(name)
         with self.counted_here():
             return ensemble.check_rows(rows)
+
+    def _codes(self, name: str, category: Category) -> FloatArray:
+        """A column of categories as codes; a file may write a value in another way than the model does: 1.0 for 1."""
+        known = {_as_written(value): value for value in category.values}
+
+        def code(value: Any) -> float:
+            meant = known.get(_as_written(value), value)
+            if meant is value and (value is None or str(value).strip().lower() in MISSING):
+                return math.nan
+            return category.code_of(meant)
+
+        values = self.columns[name].tolist()
+        codes = {value: code(value) for value in dict.fromkeys(values)}
+        for row, value in enumerate(values if -1.0 in codes.values() else ()):
+            if codes[value] == -1.0:
+                raise InvalidInput(
+                    f"{self._place(row, name)}: the model does not know the value {value!r}; it knows "
+                    f"{listed(list(category.values))}"
+                )
+        return np.array([codes[value] for value in values])
 
     def numbers(self, columns: list[str]) -> FloatArray:
         """These columns as doubles, side by side."""

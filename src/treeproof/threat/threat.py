@@ -33,6 +33,8 @@ class Threat:
     """What distances are divided by, where `power` is given."""
     ends: tuple[tuple[int, FloatArray], ...] = ()
     """The features that can only be moved to certain doubles, and these."""
+    still: tuple[int, ...] = ()
+    """Categories that an attacker of all features leaves alone, since no distance moves them."""
 
     @cached_property
     def end_low(self) -> FloatArray:

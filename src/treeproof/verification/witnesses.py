@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +13,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import differ
 from treeproof.results.verification import Verification
+from treeproof.visible import visible
 
 
 def shorten(
@@ -79,8 +82,10 @@ class MovedFeature:
     up: int
     """The number of those that raise it."""
     median: float
-    """Half of the moves are at most this far."""
+    """Half of the moves are at most this far; NaN for a category."""
     largest: float
+    most_often: str = ""
+    """What most counterexamples change a category to."""
 
 
 def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = None) -> list[MovedFeature]:
@@ -90,10 +95,18 @@ def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = No
     """
     counted = result.has_witness if rows is None else result.has_witness & rows
     near, far = result.neighbour[counted], result.attacked[counted]
+    categories = dict(result.categories)
     found = []
     for f in range(result.X.shape[1]):
-        moves = (far[:, f] - near[:, f])[differ(near[:, f], far[:, f])]
-        if len(moves):
+        moved = differ(near[:, f], far[:, f])
+        moves = (far[:, f] - near[:, f])[moved]
+        if len(moves) and f in categories:
+            value, count = Counter(categories[f].value_of(number) for number in far[moved, f].tolist()).most_common(1)[
+                0
+            ]
+            to = f"to {visible(value)}" + (f", {count} of {len(moves)}" if count < len(moves) else "")
+            found.append(MovedFeature(f, len(moves), 0, math.nan, math.nan, to))
+        elif len(moves):
             far_moved = np.abs(moves)
             found.append(
                 MovedFeature(f, len(moves), int((moves > 0).sum()), float(np.median(far_moved)), float(far_moved.max()))

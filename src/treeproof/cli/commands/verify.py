@@ -303,6 +303,11 @@ def _line(name: str, bounds: Bounds, n: int, meaning: str) -> tuple[str, str, in
 def _weakest(result: Verification, most: int = 5) -> list[tuple[str, int, str, str]]:
     names = screen.feature_names(result.feature_names, result.X.shape[1])
     return [
-        (names[one.feature], one.count, number(one.median), number(one.largest))
+        (
+            names[one.feature],
+            one.count,
+            one.most_often or number(one.median),
+            "" if one.most_often else number(one.largest),
+        )
         for one in moved_features(result, result.correct)[:most]
     ]

@@ -239,8 +239,15 @@ def _features(content: Content) -> str:
 
 
 def _feature_row(content: Content, one: Any, n: int) -> str:
-    up, down = one.up, one.count - one.up
     f = one.feature
+    if one.most_often:
+        return (
+            f'<tr><th scope="row">{escape(content.names[f])}</th><td><span class="stack" aria-hidden="true">'
+            f'<i class="up" style="width:{100 * one.count / n:.2f}%"></i></span>'
+            f'<span class="count">{one.count} of {n}</span></td>'
+            f'<td class="n">{escape(one.most_often)}</td><td class="n"></td><td class="n">any value</td></tr>'
+        )
+    up, down = one.up, one.count - one.up
     low, high = float(content.threat.low[f]), float(content.threat.high[f])
     bar = (
         f'<span class="stack" aria-hidden="true"><i class="up" style="width:{100 * up / n:.2f}%"></i>'
