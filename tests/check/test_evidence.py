@@ -259,7 +259,7 @@ def test_what_is_within_reach_is_what_the_definitions_say(claim: tuple[Case, lis
 @settings(max_examples=500, deadline=None)
 @given(st.data())
 def test_a_plain_walk_predicts_what_the_ensemble_predicts(data: st.DataObject) -> None:
-    ensemble = data.draw(tiny_ensembles(several=data.draw(st.booleans())))
+    ensemble = data.draw(tiny_ensembles())
     rows = np.array(data.draw(st.lists(points(ensemble), min_size=1, max_size=3)))
     assert [predict_row(ensemble, row) for row in rows] == ensemble.predict(rows).tolist()
 

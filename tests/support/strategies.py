@@ -164,12 +164,13 @@ def _pieces(draw: st.DrawFn, tree: dict[str, Any], pools: Sequence[Sequence[floa
 
 @st.composite
 def tiny_ensembles(
-    draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[float] = THRESHOLDS, several: bool = False
+    draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[float] = THRESHOLDS, several: bool | None = None
 ) -> Ensemble:
     """Models of 1 to 5 trees, depth at most 3, 1 to 3 features and 2 to 4 classes, of every score rule.
 
-    With `several`, most tests have several cuts.
+    With `several`, most tests have several cuts; None: in some of the models.
     """
+    several = draw(pick(False, False, True)) if several is None else several
     n_features = draw(st.integers(1, max_features))
     n_classes = draw(pick(2, 2, 3, 4))
     n_trees = draw(st.integers(1, 5))
@@ -322,7 +323,7 @@ def _beyond_reach(attacker: OracleAttacker, far: Sequence[Sequence[float]]) -> l
 
 
 @st.composite
-def cases(draw: st.DrawFn, max_features: int = 3, several: bool = False) -> Case:
+def cases(draw: st.DrawFn, max_features: int = 3, several: bool | None = None) -> Case:
     """A model, an attacker, a labelled point and a neighbourhood, such that the oracle can answer."""
     ensemble = draw(tiny_ensembles(max_features, several=several))
     x = draw(points(ensemble))

@@ -40,7 +40,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refinement, "N_LANES", 1)
 
 
-def plain_cases(several: bool = False) -> st.SearchStrategy[Case]:
+def plain_cases(several: bool | None = None) -> st.SearchStrategy[Case]:
     """Cases whose attacker is made of intervals: an Lp attacker becomes the box around its ball."""
 
     def without_norm(case: Case) -> Case:
@@ -149,7 +149,7 @@ def test_the_same_holds_in_many_cases_where_tests_have_several_cuts(part: int) -
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None, database=None)
-@given(plain_cases().filter(lambda case: case.ensemble.n_trees == 1))
+@given(plain_cases(several=False).filter(lambda case: case.ensemble.n_trees == 1))
 def test_single_trees_are_exact_without_iterations(case: Case) -> None:
     ensemble, plain, x, _, eps = case
     analysis = tp.analyze(ensemble, as_attacker(plain), max_iterations=0, missing=True)

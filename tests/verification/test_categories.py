@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
-from tests.support.category_models import CODED, NUMBERS, is_stable, random_model, random_moves
+from tests.support.category_models import CODED, NUMBERS, is_stable, random_model, random_moves, random_row
 from treeproof.results.verdicts import Outcome
 
 
@@ -78,3 +78,25 @@ def test_a_category_stays_inside_the_domain() -> None:
     assert [(f, ends.tolist()) for f, ends in threat.ends] == [(0, [1.0, 2.0])]
     with pytest.raises(tp.InvalidInput, match="domain of column 'a', a category, contains none of its values"):
         tp.Attacker({"a": tp.ANY}, domain={"a": (0.2, 0.8)}).bind(model)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_radii_are_where_verdicts_turn(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(3):
+        model, moves = random_model(random), random_moves(random)
+        rows = np.array([random_row(random) for _ in range(6)])
+        labels = model.predict(rows)
+        scales = tp.robustness_radius(model, rows, labels, tp.Attacker(moves))
+        for row, label, scale in zip(rows.tolist(), labels.tolist(), scales.tolist(), strict=True):
+            for factor in (1 - 1e-9, 1 + 1e-9):
+                # An infinite interval is infinite at every scale but 0.
+                size = min(max(scale, 1e-9), 1e9) * factor
+                scaled = {name: (low * size, high * size) for name, (low, high) in moves.items()}
+                assert is_stable(model, row, scaled, None, label) == (scale > 0 and size <= scale), (row, moves, scale)
+        attacker = tp.Attacker(moves, budget=random.choice((None, 1)))
+        sizes = tp.resilience_radius(model, rows, labels, attacker)
+        for row, label, size in zip(rows, labels, sizes.tolist(), strict=True):
+            for epsilon in [size * (1 - 1e-9), size * (1 + 1e-9)] if 0 < size < math.inf else [0.0, 1e9]:
+                verdict = tp.verify(model, row[None], [label], attacker, epsilon=epsilon).resilience_by_epsilon[0][0]
+                assert verdict == (Outcome.PROVED if epsilon < size else Outcome.REFUTED), (row, moves, size)

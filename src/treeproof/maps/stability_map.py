@@ -411,7 +411,7 @@ class StabilityMap:
         return tuple(conditions)
 
     def _label(self, row: FloatArray) -> Any:
-        return self.ensemble.predict([row]).tolist()[0]
+        return self.ensemble.predict(row[None]).tolist()[0]
 
     def _name(self, f: int) -> int | str:
         names = self.ensemble.feature_names

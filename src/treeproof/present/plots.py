@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
-from treeproof.present.slices import cut_slice, frame_of
+from treeproof.present.slices import cut_slice, frame_of, plane_of
 from treeproof.results.verdicts import Bounds, Outcome
 from treeproof.results.verification import Verification
 from treeproof.threat.attacker import Attacker
@@ -118,7 +118,7 @@ def slice(
     rows = ensemble.check_rows(X)
     if not 0 <= row < len(rows):
         raise InvalidInput(f"row {row} is not one of the {len(rows)} rows of X")
-    first, second = (ensemble.feature_index(feature) for feature in features)
+    first, second = plane_of(ensemble, features)
     frames = [frame_of(ensemble, attacker, rows, f) for f in (first, second)]
     if frames[0] is None or frames[1] is None:
         raise InvalidInput("a feature without values, or whose domain is one value, has no slice")

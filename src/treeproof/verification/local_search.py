@@ -180,7 +180,7 @@ class Local:
         while todo:
             low, high = todo.pop()
             reference = np.where(np.isnan(x), x, np.clip(x, low, high))
-            label = self.ensemble.predict_index([reference])
+            label = self.ensemble.predict_index(reference[None])
             status, cells = self._search(low[None], high[None], reference[None], label)
             if status[0] == Outcome.PROVED:
                 continue
