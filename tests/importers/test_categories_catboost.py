@@ -14,6 +14,7 @@ import pytest
 
 import treeproof as tp
 from tests.support.category_probes import assert_equal_to_library, category_rows
+from tests.support.commands import run
 from treeproof.importers._catboost_hash import hash_of
 from treeproof.importers.registry import load_and_confirm
 from treeproof.model.columns import Category
@@ -220,6 +221,18 @@ def test_own_files_keep_how_values_are_spelled(tmp_path: Path) -> None:
     assert loaded.fingerprint == ensemble.fingerprint
     X = frame()
     np.testing.assert_array_equal(loaded.predict(X.assign(size=X["size"].astype(str))), ensemble.predict(X))
+
+
+def test_the_command_line_has_another_way_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "model.json"
+    model = trained()
+    model.save_model(str(file), format="json")
+    code, _, said = run(capsys, "inspect", file)
+    assert code == 2
+    assert "categories are needed for column 'job'" in said
+    assert said.strip().endswith("with tp.load_model(path, categories=X_train) and give the file of tp.save_model")
+    tp.save_model(tp.load_model(file, categories=frame()), tmp_path / "own.json")
+    assert run(capsys, "inspect", tmp_path / "own.json")[0] == 0
 
 
 @pytest.mark.slow

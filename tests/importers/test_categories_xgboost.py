@@ -136,7 +136,9 @@ def test_codes_are_categories_too() -> None:
     assert not ensemble.takes_frames
     rows = category_rows(ensemble, ensemble.check_rows(X))
     assert_equal_to_library(ensemble, rows, lambda given: model.predict(given, output_margin=True))
-    with pytest.raises(tp.InvalidInput, match="column 'job' is categorical, but the model takes numbers there"):
+    with pytest.raises(
+        tp.InvalidInput, match="column 'job' is categorical, but the model takes numbers there; pass codes"
+    ):
         ensemble.predict(frame())
 
 

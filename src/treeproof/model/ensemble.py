@@ -335,7 +335,8 @@ class Ensemble:
         for f, (name, dtype) in enumerate(zip(names, getattr(X, "dtypes", ()), strict=False)):
             # Libraries that take numbers take the codes of a frame's own categories, whatever their values are.
             if str(dtype) == "category" and (f not in known or not (known[f].coded or self.takes_frames)):
-                raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there")
+                way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if f in known else ""
+                raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there{way_out}")
 
     def _check_types(self, X: Any) -> None:
         dtypes = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
