@@ -174,6 +174,23 @@ def test_a_forests_tie_goes_to_the_second_class_only_at_a_threshold() -> None:
     assert (tp.from_model(model, threshold=0.5).predict(tied) == 1).all()
 
 
+@pytest.mark.parametrize("name", ["forest", "xgboost", "lightgbm", "catboost"])
+def test_a_pipeline_takes_a_threshold_in_the_users_own_units(name: str) -> None:
+    X, y = grid_data()
+    model = make_pipeline(StandardScaler(), MODELS[name]()).fit(X, y)
+    threshold = float(np.median(model.predict_proba(X)[:, 1]))
+    assert_same(tp.from_model(model, threshold=threshold), at_least(model, threshold), X)
+
+
+def test_a_guard_keeps_the_probabilities_of_a_model_with_a_threshold() -> None:
+    X, y = grid_data()
+    model = forest().fit(X, y)
+    guard = tp.GuardedClassifier(tp.from_model(model, threshold=0.25), tp.Attacker.linf(0.25)).fit()
+    assert (guard.predict_proba(X) == model.predict_proba(X)).all()
+    answered = guard.is_proved(X)
+    assert answered.any() and (guard.predict(X[answered]) == at_least(model, 0.25)(X[answered])).all()
+
+
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
 def test_boosters_take_a_threshold_too(name: str) -> None:
     X, y = grid_data()

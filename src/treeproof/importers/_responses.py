@@ -89,5 +89,9 @@ class ThresholdLabels:
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The label of each row."""
-        chosen = np.asarray(self.model.predict_proba(X))[:, 1] >= self.threshold
+        chosen = self.predict_proba(X)[:, 1] >= self.threshold
         return np.asarray(self.classes[chosen.astype(np.int64)])
+
+    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
+        """The model's own probabilities, which no threshold changes."""
+        return np.asarray(self.model.predict_proba(X))

@@ -62,7 +62,7 @@ def with_threshold(ensemble: Ensemble, threshold: float) -> Ensemble:
 def _why_none(ensemble: Ensemble) -> str:
     if ensemble.decided is not None:
         return f"the model already decides in its own way ({ensemble.decision_text}); set the threshold there"
-    return f"{ensemble.origin} gives no probabilities of single rows that treeproof can follow exactly; leave it out"
+    return f"{ensemble.origin} gives no probabilities that treeproof can follow exactly; leave it out"
 
 
 def at_least(ensemble: Ensemble, method: str, column: int, threshold: Any) -> Ensemble:
