@@ -38,6 +38,8 @@ def attacker_in_words(attacker: Attacker, threat: Threat, names: Sequence[str]) 
     said = f"The attacker {sentence}."
     if dear.any():
         said += f" Moving {_listed(dear.nonzero()[0].tolist(), names)} costs more than the budget."
+    if threat.still:
+        said += f" No distance moves a category: {_listed(list(threat.still), names)} stays what it is in every row."
     if attacker.domain is not None:
         said += " Values stay inside their given domain."
     return said

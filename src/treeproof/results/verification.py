@@ -271,6 +271,9 @@ class Verification:
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
         parts += [visible(self.decision)] * bool(self.decision)
+        still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
+        if still and self.attacker is not None and self.attacker.intervals.keys is None:
+            parts.append(f"{len(still)} categories untouched")
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"

@@ -171,7 +171,7 @@ class Attacker:
             with np.errstate(over="ignore", under="ignore"):
                 size = np.where((unit != 1) & (reach[:, 1] > 0), next_up(reach[:, 1] * unit), reach[:, 1])
             reach = np.stack((-size, size), axis=1)
-        self._leave_categories(ensemble, reach)
+        still = self._leave_categories(ensemble, reach)
         # An untouchable feature costs nothing, so that it never counts against a budget.
         untouchable = (reach == 0).all(axis=1)
         cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
@@ -198,10 +198,15 @@ class Attacker:
             radius=self.radius,
             unit=unit,
             ends=tuple(_ends(ensemble, f, low[f], high[f]) for f, _ in ensemble.categories if (reach[f] != 0).any()),
+            still=still,
         )
 
-    def _leave_categories(self, ensemble: Ensemble, reach: FloatArray) -> None:
-        """Makes categories untouchable in `reach`, unless they may become anything; refuses numbers given for one."""
+    def _leave_categories(self, ensemble: Ensemble, reach: FloatArray) -> tuple[int, ...]:
+        """Makes categories untouchable in `reach`, unless they may become anything, and returns those that it stops.
+
+        Numbers given for a category by name are refused.
+        """
+        still = []
         named = [] if self.intervals.keys is None else [ensemble.feature_index(key) for key in self.intervals.keys]
         for f, _ in ensemble.categories:
             if self.power is None and tuple(reach[f]) == ANY:
@@ -211,7 +216,9 @@ class Attacker:
                     f"column {ensemble.feature_name(f)} is a category, and nothing is a distance there; tp.ANY lets "
                     "the attacker change it to any value that the model knows"
                 )
+            still += [f] * bool((reach[f] != 0).any())
             reach[f] = 0.0
+        return tuple(still)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The attacker as JSON text, also written to `path` if given; an infinite end is null."""
