@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -126,7 +127,9 @@ def raw_csv_option(command: F) -> F:
 def attacker_options(command: F) -> F:
     """Adds who may change the input: one of --delta, --attacker, --l0 or --norm."""
     return _chain(
-        click.option("--delta", metavar="D", help="Moves features by up to D: one number, or name=D,name=D,…"),
+        click.option(
+            "--delta", metavar="D", help="Moves features by up to D: one number, or name=D,name=D,… or name=any."
+        ),
         click.option("--one-sided", is_flag=True, help="With --delta: may only lower values, as in the paper."),
         click.option("--budget", type=int, metavar="N", help="With --delta: moves at most N features at a time."),
         click.option("--attacker", "attacker_file", metavar="FILE", help="An attacker as JSON (Attacker.to_json)."),
@@ -268,7 +271,13 @@ class AttackerChoice:
             return (-size, 0.0 if self.one_sided else size)
 
         if isinstance(reach, dict):
-            return tp.Attacker({name: interval(size) for name, size in reach.items()}, budget=self.budget)
+            categories = dict(ensemble.categories)
+            sizes = {
+                # There is no up and down between values of a category.
+                name: tp.ANY if size == math.inf and ensemble.feature_index(name) in categories else interval(size)
+                for name, size in reach.items()
+            }
+            return tp.Attacker(sizes, budget=self.budget)
         return tp.Attacker(interval(reach), budget=self.budget)
 
 
@@ -294,6 +303,8 @@ def number_or_by_name(text: str, option: str, ensemble: Ensemble) -> float | dic
 
 
 def _number(text: str, option: str) -> float:
+    if option == "--delta" and text.strip().lower() == "any":
+        return math.inf
     try:
         return float(text)
     except ValueError:

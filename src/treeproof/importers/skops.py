@@ -50,6 +50,14 @@ _HARMLESS = frozenset(
         "functools.partial",
         "sklearn.utils.validation.check_array",
         "sklearn.utils._bunch.Bunch",
+        # What ColumnTransformer chooses columns by, and the types that this names.
+        "sklearn.compose._column_transformer.make_column_selector",
+        "sklearn.compose._column_transformer._RemainderColsList",
+        "builtins.object",
+        "numpy.object_",
+        "numpy.number",
+        "numpy.floating",
+        "numpy.integer",
     }
 )
 

@@ -39,7 +39,7 @@ def attacker_in_words(attacker: Attacker, threat: Threat, names: Sequence[str]) 
     if dear.any():
         said += f" Moving {_listed(dear.nonzero()[0].tolist(), names)} costs more than the budget."
     if threat.still:
-        said += f" No distance moves a category: {_listed(list(threat.still), names)} stays what it is in every row."
+        said += f" Categories stay as they are, since no distance moves them: {_listed(list(threat.still), names)}."
     if attacker.domain is not None:
         said += " Values stay inside their given domain."
     return said
