@@ -10,7 +10,6 @@ from treeproof.cli import screen
 from treeproof.cli.options import load, model_options
 from treeproof.results.markup import number
 
-
 MOST_VALUES = 6
 """Values of a category that are shown."""
 
