@@ -60,6 +60,7 @@ CASES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
         {"categorical_features": ["purpose", "job", "rate"]},
     ),
     "numbers-are-columns": (FRAME.set_axis([10, 11, 12, 13, 14], axis=1), {"categorical_features": [1, 3]}),
+    "many-values": (changed(FRAME, job="m" + WHOLE["months"].astype(str)), {"categorical_features": TEXT}),
     "intervals": (changed(BY_DTYPE, job=pd.cut(WHOLE["rate"], 3)), {}),
     "constant": (changed(FRAME, job="only"), {"categorical_features": TEXT}),
     "all-missing": (changed(FRAME, job=np.nan), {"categorical_features": TEXT}),
