@@ -49,6 +49,7 @@ CASES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
     "whole-numbers": (FRAME.assign(job=(WHOLE["months"] // 10).astype(int).astype("category")), {}),
     "truth-values": (FRAME.assign(job=(PLAIN["job"] == "boss").astype("category")), {}),
     "truth-column": (FRAME.assign(job=PLAIN["job"] == "boss"), {}),
+    "many-values": (FRAME.assign(job=("m" + WHOLE["months"].astype(str)).astype("category")), {}),
     "constant": (FRAME.assign(job=pd.Categorical(["only"] * len(FRAME))), {}),
     "all-missing": (FRAME.assign(job=pd.Categorical([None] * len(FRAME), categories=[])), {}),
     "never-used": (FRAME.assign(job=FRAME["job"].cat.set_categories(["a", "boss", "none", "skilled", "z"])), {}),

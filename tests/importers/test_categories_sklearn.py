@@ -60,6 +60,8 @@ CASES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
         {"categorical_features": ["purpose", "job", "rate"]},
     ),
     "numbers-are-columns": (FRAME.set_axis([10, 11, 12, 13, 14], axis=1), {"categorical_features": [1, 3]}),
+    "many-values": (changed(FRAME, job="m" + WHOLE["months"].astype(str)), {"categorical_features": TEXT}),
+    "intervals": (changed(BY_DTYPE, job=pd.cut(WHOLE["rate"], 3)), {}),
     "constant": (changed(FRAME, job="only"), {"categorical_features": TEXT}),
     "all-missing": (changed(FRAME, job=np.nan), {"categorical_features": TEXT}),
     "monotone": (BY_DTYPE, {"monotonic_cst": {"amount": 1}}),
@@ -156,6 +158,12 @@ def test_none_as_a_category_is_refused() -> None:
     frame = changed(FRAME, job=FRAME["job"].where(FRAME["job"].notna(), None))
     with pytest.raises(tp.UnsupportedModel, match="column 'job' of this .* was trained with None"):
         tp.from_model(fit(frame, categorical_features=TEXT))
+
+
+def test_dates_as_categories_are_refused() -> None:
+    days = pd.Series(pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(len(FRAME)) % 5, unit="D"))
+    with pytest.raises(tp.UnsupportedModel, match="column 'job' of this .* has dates as categories"):
+        tp.from_model(fit(changed(FRAME, job=days), categorical_features=TEXT))
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def _like(column: pd.Series, values: list[Any]) -> Any:
 def new_value(column: pd.Series) -> Any:
     """A value that a category column does not have, and of the kind that it has."""
     known = column.dropna().tolist()
-    return NEW_NUMBER if known and not isinstance(known[0], str) else NEW
+    return NEW_NUMBER if known and isinstance(known[0], (int, float)) else NEW
 
 
 def is_number(column: pd.Series) -> bool:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._refusals import check_methods
-from treeproof.model.columns import Category, as_frame, in_own_values
+from treeproof.model.columns import Category, as_frame, in_own_values, is_missing
 from treeproof.model.pieces import Pieces
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down
 
@@ -123,10 +123,13 @@ def _category(values: npt.NDArray[Any], model: Any, f: int) -> Category:
     names = getattr(model, "feature_names_in_", None)
     name = f"column {f if names is None else repr(str(names[f]))} of this {_NAME}"
     known = [value for value in values.tolist() if not (isinstance(value, float) and np.isnan(value))]
-    if None in known:
-        raise UnsupportedModel(
-            f"{name} was trained with None, which scikit-learn tells apart from NaN; train it with NaN in its place"
-        )
+    for value in known:
+        if is_missing(value):
+            raise UnsupportedModel(
+                f"{name} was trained with {value}, which scikit-learn tells apart from NaN; train it with NaN instead"
+            )
+    if values.dtype.kind in "mM":
+        raise UnsupportedModel(f"{name} has dates as categories; train it on text in their place")
     if len(known) > _MOST_CODES:
         raise InvalidInput(f"{name} has {len(known)} categories; at most {_MOST_CODES} are possible")
     if values.dtype.kind in "iuf":

@@ -46,7 +46,9 @@ _HARMLESS = frozenset(
         "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.tree._tree.Tree",
-        # Histogram gradient boosting checks the numbers beside category columns with it.
+        # Histogram gradient boosting encodes categories with a ColumnTransformer, whose list of other columns this is
+        # before scikit-learn 1.7, and checks the numbers beside them.
+        "sklearn.compose._column_transformer._RemainderColsList",
         "functools.partial",
         "sklearn.utils.validation.check_array",
         "sklearn.utils._bunch.Bunch",
