@@ -223,6 +223,19 @@ def test_own_files_keep_how_values_are_spelled(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict(X.assign(size=X["size"].astype(str))), ensemble.predict(X))
 
 
+def test_values_that_no_test_tells_apart_share_a_cell() -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 40, 1000)
+    X = pd.DataFrame({"shop": np.array([f"shop {number}" for number in range(40)])[numbers]})
+    settings = SMALL | {"iterations": 1, "depth": 1, "cat_features": ["shop"]}
+    model = catboost.CatBoostClassifier(**settings).fit(X, numbers % 2)
+    ensemble = tp.from_model(model, categories=X)
+    assert ensemble.grid.n_cells.tolist() <= [3]
+    rows = np.arange(41.0)[:, None]
+    assert_equal_to_library(ensemble, rows, raw(model))
+    assert len(set(ensemble.scores(rows)[:, 0])) == 2
+
+
 def test_the_command_line_has_another_way_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "model.json"
     model = trained()

@@ -142,15 +142,21 @@ def category_columns(
         known = set().union(*(source.keys for source in own.values()))
         values = _listed(categories, position, names, known)
         answers = {place: source.answers([hash_of(text) for text in values]) for place, source in own.items()}
-        # Values that few tests send right come first: then most tests have few cuts. Unseen ones stay behind them.
-        often = sum((right.astype(int) for each in answers.values() for _, right in each), np.zeros(len(values) + 1))
-        order = np.argsort(often[:-1], kind="stable")
+        order = _order([right[:-1] for each in answers.values() for _, right in each], len(values))
         given = list(values.values())
         found[position] = Category(tuple(given[i] for i in order), unseen=True, by_text=True)
         ranks = np.append(order, len(given))
         for place, each in answers.items():
             splits[place] = [Split(position, 0.0, Pieces.of_codes(~right[ranks]), stated) for stated, right in each]
     return CategoryColumns(found, [split for each in splits for split in each])
+
+
+def _order(rights: Sequence[npt.NDArray[np.bool_]], n_values: int) -> npt.NDArray[np.intp]:
+    """Values that few tests send right first, and those side by side that none tells apart: so tests have few cuts."""
+    if not rights:
+        return np.arange(n_values)
+    _, pattern = np.unique(np.packbits(rights, axis=0), axis=1, return_inverse=True)
+    return np.lexsort((pattern.reshape(-1), np.sum(rights, axis=0)))
 
 
 def _listed(categories: Any, position: int, names: Mapping[int, str] | None, known: set[int]) -> dict[str, Any]:
