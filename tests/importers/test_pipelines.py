@@ -14,6 +14,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector, make_column
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -62,13 +63,8 @@ def credit(n: int = 240, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     frame.loc[rng.random(n) < 0.1, "age"] = np.nan
     frame.loc[rng.random(n) < 0.2, "rate"] = 0.0
     score = (
-        np.log(frame["amount"])
-        - frame["months"] / 20
-        + (frame["purpose"].isin(["car", "cow"])) * 2
-        + frame["rate"]
-        + frame["phone"] * (frame["loans"] % 2) * 2
-        - frame["age"].fillna(90) / 30
-        + (frame["housing"] == "own") * 1.5
+        np.log(frame["amount"]) - frame["months"] / 20 + (frame["purpose"].isin(["car", "cow"])) * 2 + frame["rate"]
+        + frame["phone"] * (frame["loans"] % 2) * 2 - frame["age"].fillna(90) / 30 + (frame["housing"] == "own") * 1.5
     )
     return frame, np.where(score > score.median(), "good", "bad")
 
@@ -110,11 +106,7 @@ def catboost() -> Any:
 
 
 MODELS = {
-    "forest": forest,
-    "boosting": boosting,
-    "histogram": histogram,
-    "xgboost": xgboost,
-    "lightgbm": lightgbm,
+    "forest": forest, "boosting": boosting, "histogram": histogram, "xgboost": xgboost, "lightgbm": lightgbm,
     "catboost": catboost,
 }
 
@@ -142,8 +134,7 @@ STEPS: dict[str, Any] = {
     "one-hot of truth values": encoded(OneHotEncoder(handle_unknown="ignore"), "purpose", "phone"),
     "one-hot of truth values, refused": encoded(OneHotEncoder(), "phone", "housing"),
     "one-hot, categories given": encoded(
-        OneHotEncoder(categories=[["radio", "car", "house", "boat", "cow", "plane"]], handle_unknown="ignore"),
-        "purpose",
+        OneHotEncoder(categories=[["radio", "car", "house", "boat", "cow", "plane"]], handle_unknown="ignore"), "purpose"
     ),
     "ordinal": encoded(OrdinalEncoder()),
     "ordinal, unknown values": encoded(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)),
@@ -172,9 +163,7 @@ STEPS: dict[str, Any] = {
         (numbers, make_column_selector(dtype_include="number")),
     ),
     "the remainder passes": columns(
-        (OneHotEncoder(), ["purpose", "job"]),
-        ("drop", ["housing", "comment"]),
-        (SimpleImputer(), ["age"]),
+        (OneHotEncoder(), ["purpose", "job"]), ("drop", ["housing", "comment"]), (SimpleImputer(), ["age"]),
         remainder="passthrough",
     ),
     "the remainder is scaled": columns(
@@ -233,9 +222,7 @@ NUMBER_STEPS: dict[str, Any] = {
     "bins, one-hot, dense, float32": on_numbers(
         SimpleImputer(), KBinsDiscretizer(9, encode="onehot-dense", strategy="uniform", dtype=np.float32)
     ),
-    "bins, ordinal": on_numbers(
-        SimpleImputer(), KBinsDiscretizer(7, encode="ordinal", strategy="kmeans", random_state=0)
-    ),
+    "bins, ordinal": on_numbers(SimpleImputer(), KBinsDiscretizer(7, encode="ordinal", strategy="kmeans", random_state=0)),
     "bins behind bins": on_numbers(SimpleImputer(), KBinsDiscretizer(7, encode="ordinal"), OneHotEncoder()),
     "quantiles": on_numbers(SimpleImputer(), QuantileTransformer(n_quantiles=50)),
     "normal quantiles": on_numbers(SimpleImputer(), QuantileTransformer(n_quantiles=50, output_distribution="normal")),
@@ -243,30 +230,36 @@ NUMBER_STEPS: dict[str, Any] = {
     "box-cox": columns((PowerTransformer(method="box-cox"), ["amount", "months"]), (SimpleImputer(), ["age"])),
     "power and scaler": on_numbers(SimpleImputer(), PowerTransformer(standardize=False), StandardScaler()),
     "binarizer": on_numbers(SimpleImputer(), Binarizer(threshold=0.3)),
-    "log1p": columns(
-        (make_pipeline(log1p, StandardScaler()), ["amount", "months"]), (SimpleImputer(), ["rate", "age"])
-    ),
-    "log1p below -1, then imputed": on_numbers(log1p, SimpleImputer(add_indicator=True)),
+    "log1p": columns((make_pipeline(log1p, StandardScaler()), ["amount", "months"]), (SimpleImputer(), ["rate", "age"])),
+    "log1p, then imputed": columns((make_pipeline(log1p, SimpleImputer()), ["amount", "months", "age"])),
     "log, then a histogram": columns((FunctionTransformer(np.log), ["amount", "months"]), (SimpleImputer(), ["age"])),
     "roots": columns((FunctionTransformer(np.sqrt), ["amount"]), (FunctionTransformer(np.cbrt), ["rate"])),
     "exp": columns((FunctionTransformer(np.exp), ["rate"]), (FunctionTransformer(np.expm1), ["months"])),
     "square and its kin": columns(
-        (FunctionTransformer(np.square), ["rate"]),
-        (FunctionTransformer(np.abs), ["months"]),
-        (FunctionTransformer(np.negative), ["amount"]),
-        (FunctionTransformer(np.reciprocal), ["amount"]),
+        (FunctionTransformer(np.square), ["rate"]), (FunctionTransformer(np.abs), ["months"]),
+        (FunctionTransformer(np.negative), ["amount"]), (FunctionTransformer(np.reciprocal), ["amount"]),
         (FunctionTransformer(np.rint), ["rate"]),
     ),
     "identity": on_numbers(FunctionTransformer(), SimpleImputer()),
 }
 
 
+# Behind these steps values are still missing, which gradient boosting refuses in training.
+KEEP_MISSING = ("ordinal", "ordinal, unknown values", "ordinal, infrequent", "the remainder is scaled")
+
+
 def cases() -> Iterator[Any]:
     """Every kind of step with two kinds of models, all kinds of models in turn."""
     names = list(MODELS)
     for number, (name, step) in enumerate((STEPS | NUMBER_STEPS).items()):
-        for model in {names[number % len(names)], names[(2 * number + 1) % len(names)]}:
-            yield pytest.param(step, model, id=f"{name}, {model}")
+        quick, other = names[number % len(names)], names[(number + 1 + number // len(names) % 5) % len(names)]
+        for model in (quick, other):
+            refused = (model == "boosting" and name in KEEP_MISSING) or (model == "histogram" and "a sparse" in name)
+            if not refused:
+                marks = [] if model == quick else [pytest.mark.slow]
+                yield pytest.param(step, model, id=f"{name}, {model}", marks=marks)
+    for name in ("sparse however dense", "a scaler behind a sparse matrix", "dense however sparse"):
+        yield pytest.param(STEPS[name], "xgboost", id=f"{name}, zeros for xgboost")
 
 
 def fitted(step: Any, model: str, X: Any = X, y: Any = y) -> Any:
@@ -302,6 +295,21 @@ def some_rows(n: int, seed: int = 0) -> pd.DataFrame:
     return X.sample(n, replace=True, random_state=seed).reset_index(drop=True)
 
 
+def values_taken(ensemble: tp.Ensemble, pipeline: Any, column: tp.Column, values: list[Any]) -> list[Any]:
+    """The values of a column that scikit-learn takes; with each of them alone, both sides say the same."""
+    dtype = None if column.name == "loans" else object
+
+    def with_values(some: list[Any]) -> pd.DataFrame:
+        return replaced(some_rows(8 * len(some)), column.name, pd.Series(some * 8, dtype=dtype))
+
+    if labels_of(pipeline.predict, with_values(values)) is not None:
+        assert same_labels(ensemble, pipeline, with_values(values)), column
+        return values
+    for value in values:
+        assert same_labels(ensemble, pipeline, with_values([value])), (column, value)
+    return [value for value in values if labels_of(pipeline.predict, with_values([value])) is not None]
+
+
 def check_values(ensemble: tp.Ensemble, pipeline: Any) -> None:
     """Every value of every category column, missing and unseen ones: alone, and in random mixtures."""
     rng = np.random.default_rng(1)
@@ -313,14 +321,7 @@ def check_values(ensemble: tp.Ensemble, pipeline: Any) -> None:
         if column.name != "loans" or not column.values:
             # A column of truth values with text in it is text to scikit-learn, and refused here.
             known += [np.nan, None] + [NEVER] * (column.name != "phone")
-        taken = []
-        for value in known:
-            rows = replaced(
-                some_rows(12), column.name, pd.Series([value] * 12, dtype=None if column.name == "loans" else object)
-            )
-            assert same_labels(ensemble, pipeline, rows), (column, value)
-            if labels_of(pipeline.predict, rows) is not None:
-                taken.append(value)
+        taken = values_taken(ensemble, pipeline, column, known)
         assert taken
         picked = rng.integers(len(taken), size=len(mixed))
         mixed = replaced(mixed, column.name, pd.Series([taken[i] for i in picked]))
@@ -342,10 +343,9 @@ def check_numbers(ensemble: tp.Ensemble, pipeline: Any) -> None:
         differ = np.flatnonzero(ours != theirs)
         assert len(differ) == 0, (column.name, len(differ), values[differ[0]])
         assert same_labels(ensemble, pipeline, replaced(some_rows(9), column.name, np.full(9, np.nan))), column
-        for end, way in ((ensemble.value_low[f], -1), (ensemble.value_high[f], 1)):
-            beyond = np.nextafter(end + way * abs(end) * 1e-6, way * np.inf)
-            if np.isfinite(beyond) and isinstance(pipeline[-1], (RandomForestClassifier, GradientBoostingClassifier)):
-                assert labels_of(pipeline.predict, replaced(some_rows(1), column.name, [beyond])) is None, column
+        high = ensemble.value_high[f] * (1 + 1e-6)
+        if np.isfinite(high) and isinstance(pipeline[-1], (RandomForestClassifier, GradientBoostingClassifier)):
+            assert labels_of(pipeline.predict, replaced(some_rows(1), column.name, [high])) is None, column
 
 
 @pytest.mark.parametrize(("step", "model"), cases())

@@ -148,9 +148,7 @@ class _Folding:
     def __init__(self, plan: Plan, intake: Intake, columns: Sequence[Given], *, frame: bool) -> None:
         self._plan, self._intake, self._columns = plan, intake, columns
         self._frame = frame
-        listed = {
-            f: column for f, column in enumerate(columns) if column.coded or (column.is_category and not column.unseen)
-        }
+        listed = {f: column for f, column in enumerate(columns) if column.coded or (column.is_category and not column.unseen)}
         self.listed = listed_columns(plan, intake, listed, frame=frame)
         lines = [f for f in range(len(columns)) if f not in listed]
         self._lines = Lines(plan, intake, lines)
@@ -163,12 +161,10 @@ class _Folding:
         run = self._plan.run({f: np.array([np.nan]) for f in lines})
         missing = {}
         for f in lines:
-            made = {}
-            for number, slot in enumerate(self._plan.made.slots):
-                if self._plan.slots[slot].origin == f:
-                    values = run.values[slot]
-                    assert values is not None
-                    made[number] = float(self._intake.doubles(number, values)[0][0])
+            made = {
+                number: float(self._intake.compared(number, np.asarray(run.values[slot]))[0])
+                for number, slot in self._plan.made_of[f]
+            }
             missing[f] = (not refused_in(self._plan, self._intake, run, f)[0], made)
         return missing
 
@@ -199,7 +195,7 @@ class _Folding:
             handles_missing=any(takes_missing),
             no_missing=tuple(f for f in range(n) if not takes_missing[f]) if any(takes_missing) else (),
             categories=categories,
-            takes_frames=self._frame and (bool(categories) or self._by_name()),
+            takes_frames=self._frame and (bool(categories) or self._plan.by_name),
             refused_types=refused if any(refused) else (),
             **changes,
         )
@@ -212,10 +208,6 @@ class _Folding:
             return self.listed[f].category
         column = self._columns[f]
         return Category(column.values, coded=False, unseen=True, dtype="float64") if column.is_category else None
-
-    def _by_name(self) -> bool:
-        """Whether a step chooses columns by their names, so that an array will not do."""
-        return any(len(leaf.given.slots) != len(self._columns) for leaf in self._plan.leaves)
 
     def _missing_left(self, tests: Tests) -> Bools:
         """Where each test sends a missing value."""
@@ -239,8 +231,8 @@ def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake)
     run = plan.run({f: _column(folded, f, rows[:, f]) for f in range(folded.n_features)})
     theirs = np.asarray(dense_of(given), dtype=np.float64)
     for column, slot in enumerate(plan.made.slots):
-        made, _ = intake.doubles(column, np.asarray(run.values[slot], dtype=np.float64))
-        wanted, _ = intake.doubles(column, theirs[:, column])
+        made = intake.compared(column, np.asarray(run.values[slot], dtype=np.float64))
+        wanted = intake.compared(column, theirs[:, column])
         differ = np.flatnonzero((made != wanted) & ~(np.isnan(made) & np.isnan(wanted)))
         if len(differ):
             raise SoundnessError(

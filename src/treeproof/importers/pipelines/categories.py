@@ -51,9 +51,8 @@ def listed_columns(plan: Plan, intake: Intake, columns: Mapping[int, Given], *, 
     for f, column in columns.items():
         taken = ~refused_in(plan, intake, run, f)[: len(probes[f])]
         made = {
-            number: intake.doubles(number, np.asarray(run.values[slot], dtype=np.float64))[0][: len(taken)]
-            for number, slot in enumerate(plan.made.slots)
-            if plan.slots[slot].origin == f
+            number: intake.compared(number, np.asarray(run.values[slot], dtype=np.float64))[: len(taken)]
+            for number, slot in plan.made_of[f]
         }
         found[f] = _listed(column, taken, made, frame=frame)
     return found

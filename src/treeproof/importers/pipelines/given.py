@@ -30,11 +30,16 @@ class Given:
 def columns_given(plan: Plan, n: int, *, frame: bool) -> list[Given]:
     """What each of the n columns is, from the encoders that its values reach."""
     reached: list[list[tuple[Leaf, int]]] = [[] for _ in range(n)]
+    dtypes: list[set[str]] = [set() for _ in range(n)]
     for leaf in plan.leaves:
         for column, slot in enumerate(leaf.given.slots):
+            if not _through_encoder(plan, slot):
+                dtypes[plan.slots[slot].origin].update(leaf.kind.dtypes)
             if plan.slots[slot].kept:
                 reached[plan.slots[slot].origin].append((leaf, column))
-    every = [_given(plan, f, own, frame=frame) for f, own in enumerate(reached)]
+    every = [
+        _given(plan, f, own, tuple(sorted(dtypes[f])), frame=frame) for f, own in enumerate(reached)
+    ]
     # Beside text, a column that nothing looks at may hold text as well.
     takes_text = frame or any(column.coded for column in every)
     used = {plan.slots[slot].origin for leaf in plan.leaves for slot in leaf.given.slots}
@@ -43,9 +48,8 @@ def columns_given(plan: Plan, n: int, *, frame: bool) -> list[Given]:
     return [ignored if takes_text and f not in used else column for f, column in enumerate(every)]
 
 
-def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], *, frame: bool) -> Given:
+def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tuple[str, ...], *, frame: bool) -> Given:
     encoders = [(leaf, column) for leaf, column in reached if leaf.kind.encodes]
-    dtypes = tuple(sorted({name for leaf in plan.leaves for name in leaf.kind.dtypes if _meets(plan, leaf, f)}))
     if not encoders:
         return Given(dtypes=dtypes)
     kinds = {leaf.step.categories_[column].dtype.kind for leaf, column in encoders}
@@ -58,15 +62,10 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], *, frame: bo
         return Given(coded=True, values=(False, True), is_category=True, dtypes=dtypes)
     if kinds & set("OUS"):
         return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes)
-    encoded_only = all(_through_encoder(plan, slot) for slot in plan.made.slots if plan.slots[slot].origin == f)
+    encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
     numbers = tuple(sorted(float(value) for value in values))
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
-
-
-def _meets(plan: Plan, leaf: Leaf, f: int) -> bool:
-    """Whether a step computes with a column's numbers."""
-    return any(plan.slots[slot].origin == f and not _through_encoder(plan, slot) for slot in leaf.given.slots)
 
 
 def _through_encoder(plan: Plan, number: int) -> bool:

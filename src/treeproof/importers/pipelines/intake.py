@@ -26,19 +26,20 @@ class Intake:
     takes_infinite: bool
     """Whether the model takes infinite numbers; it then sends them where it sends the largest ones."""
 
-    def doubles(self, column: int, values: FloatArray) -> tuple[FloatArray, Bools]:
-        """What the model compares for each value of a column, and which values it refuses."""
-        model, given = self.model, values
+    def compared(self, column: int, values: FloatArray) -> FloatArray:
+        """What the model compares for each value of a column."""
         if self.blank_zeros:
             blank = (values == 0) & ~np.signbit(values) if self.stored[column] else values == 0
-            given = np.where(blank, np.nan, values)
-        if self.takes_infinite:
-            given = np.clip(given, -LARGEST, LARGEST)
-        missing = np.isnan(given)
-        refused = ~missing & ~((given >= model.value_low[column]) & (given <= model.value_high[column]))
-        if not model.handles_missing or column in model.no_missing:
-            refused |= missing
-        return given, refused
+            values = np.where(blank, np.nan, values)
+        return np.clip(values, -LARGEST, LARGEST) if self.takes_infinite else values
+
+    def refuses(self, column: int, compared: FloatArray) -> Bools:
+        """Which of the numbers that it would compare the model refuses."""
+        model = self.model
+        refused = ~((compared >= model.value_low[column]) & (compared <= model.value_high[column]))
+        if model.handles_missing and column not in model.no_missing:
+            refused &= ~np.isnan(compared)
+        return np.asarray(refused)
 
 
 class Tests:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from treeproof.errors import UnsupportedModel
 from treeproof.importers.pipelines.intake import Bools, Indices, Intake, Tests
 from treeproof.importers.pipelines.plan import Leaf, Plan, Run
+from treeproof.importers.pipelines.steps import around
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_up, ordinal
 
 Ordinals = npt.NDArray[np.int64]
@@ -25,11 +27,12 @@ PROBES, APART = 8, 2
 ROWS = 2**20
 """The largest number of rows in a call of `transform`."""
 
-ROWS_AT_ONCE, MOST_PARTS = 2**14, 255
+ROWS_AT_ONCE, MOST_PARTS = 2**16, 255
 """A search asks about so many doubles at once, and about at most so many for one problem."""
 
-NEAR_ZERO = (-1.0, 0.0, 1.0)
-"""What steps pass on is cut here: a stretch whose two ends are too large for a model may hold numbers that are not."""
+NEAR_ZERO = (-1.0, *around(0.0), 1.0)
+"""What steps pass on is cut here: a stretch whose two ends are too large for a model may hold numbers that are not,
+and zero itself is missing for XGBoost if a sparse matrix leaves it out."""
 
 ANCHORS, REACHES = 65, (2**40, 2**24, 2**8)
 """So many problems of a kind are solved before the others are guessed, to so many doubles to either side."""
@@ -104,7 +107,9 @@ class Lines:
         lines = {f: self.lines[f] for f in {self._plan.slots[slot].origin for slot in far}}
         ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in lines.items()}, n_leaves)
         search = _Search(
-            lambda doubles: self._run(doubles, n_leaves), lambda run, slot, rows, mark: _at(run, slot)[rows] <= mark
+            lambda doubles: self._run(doubles, n_leaves),
+            lambda run, slot, rows: _at(run, slot)[rows],
+            lambda values, marks: values <= marks,
         )
         for slot, own in far.items():
             f = self._plan.slots[slot].origin
@@ -119,7 +124,7 @@ class Lines:
     def _keep_accepted(self) -> None:
         """Narrows each line to the numbers that neither a step nor the model refuses."""
         ends = self._run({f: np.concatenate((line.starts, line.ends)) for f, line in self.lines.items()})
-        search = _Search(self._run, lambda run, f, rows, _: self._accepts(run, f)[rows])
+        search = _Search(self._run, lambda run, f, rows: self._accepts(run, f)[rows], lambda accepts, _: accepts > 0)
         for f, line in self.lines.items():
             low, high = np.split(self._accepts(ends, f)[: 2 * len(line.starts)], 2)
             some = np.flatnonzero(low != high)
@@ -137,9 +142,10 @@ class Lines:
 
     def _is_missing(self, run: Run, f: int) -> Bools:
         """Where steps make numbers of a column missing that are not, as logarithms do."""
-        slots = [slot for slot in self._plan.made.slots if self._plan.slots[slot].origin == f]
-        missing = [np.isnan(_at(run, slot)) for slot in slots]
-        return np.asarray(np.any(missing, axis=0)) if slots else np.zeros(len(run.refused[f]), dtype=bool)
+        missing = np.zeros(len(run.refused[f]), dtype=bool)
+        for _, slot in self._plan.made_of[f]:
+            missing |= np.isnan(_at(run, slot))
+        return missing
 
     def _run(self, doubles: Mapping[int, FloatArray], n_leaves: int | None = None) -> Run:
         """A run on columns of different lengths: short ones are filled up."""
@@ -149,7 +155,7 @@ class Lines:
     def sides(self, tests: Tests) -> list[Sides]:
         """The tests on columns of numbers, pulled back to the user's doubles."""
         ends = self._run({f: _between(line) for f, line in self.lines.items()}) if self.lines else None
-        search = _Search(self._run, lambda run, column, rows, test: self._sides(tests, run, column, rows, test))
+        search = _Search(self._run, self._compared, lambda doubles, asked: tests.sides(asked, doubles))
         found: list[tuple[int, Indices, Bools, Indices, FloatArray]] = []
         goals: list[tuple[FloatArray, Indices]] = []
         for column, slot in enumerate(self._plan.made.slots):
@@ -159,28 +165,29 @@ class Lines:
                 continue
             assert ends is not None
             line = self.lines[f]
-            doubles, _ = self._intake.doubles(column, _at(ends, slot)[: 2 * len(line.starts)])
+            doubles = self._compared(ends, column, slice(2 * len(line.starts)))
             left = tests.sides(own[:, None], doubles[None, :])
             test, place = np.nonzero(left[:, 1:] != left[:, :-1])
             # From the end of a stretch to the start of the next there is one step; within a stretch, many.
             cuts = line.ends[np.minimum(place // 2, len(line.ends) - 1)].copy()
             found.append((column, own, left[:, 0], test, cuts))
-            for stretch in np.unique(place[place % 2 == 0]).tolist():
-                within = np.flatnonzero(place == stretch)
+            for within in _alike(place):
                 goals.append((cuts, within))
-                start, end = (np.full(len(within), ends_[stretch // 2]) for ends_ in (line.starts, line.ends))
-                asked = own[test[within]]
-                answer = left[test[within], stretch]
-                search.add(_Part(f, start, end, answer, column, asked, tests.threshold(asked)))
+                stretch, asked = place[within] // 2, own[test[within]]
+                answer = left[test[within], place[within]]
+                search.add(
+                    _Part(f, line.starts[stretch], line.ends[stretch], answer, column, asked, tests.threshold(asked))
+                )
         for (cuts, within), solved in zip(goals, search.solve(), strict=True):
             cuts[within] = solved
         return [self._closely(tests, *one) for one in found]
 
-    def _sides(self, tests: Tests, run: Run, column: int, rows: slice, test: Indices) -> Bools:
-        doubles, _ = self._intake.doubles(column, _at(run, self._plan.made.slots[column])[rows])
-        return tests.sides(test, doubles)
+    def _compared(self, run: Run, column: int, rows: slice) -> FloatArray:
+        return self._intake.compared(column, _at(run, self._plan.made.slots[column])[rows])
 
-    def _closely(self, tests: Tests, column: int, own: Indices, first: Bools, test: Indices, cuts: FloatArray) -> Sides:
+    def _closely(
+        self, tests: Tests, column: int, own: Indices, first: Bools, test: Indices, cuts: FloatArray
+    ) -> Sides:
         """The cuts of tests on a column, with those that rounding adds."""
         slot = self._plan.slots[self._plan.made.slots[column]]
         if slot.rounds and len(cuts):
@@ -191,10 +198,9 @@ class Lines:
         """What the model compares for values of the column of the user behind one of its own."""
         slot = self._plan.made.slots[column]
         made = [
-            _at(self._run({self._plan.slots[slot].origin: values[i : i + ROWS]}), slot)
-            for i in range(0, len(values), ROWS)
+            _at(self._run({self._plan.slots[slot].origin: values[i : i + ROWS]}), slot) for i in range(0, len(values), ROWS)
         ]
-        return self._intake.doubles(column, np.concatenate(made))[0]
+        return self._intake.compared(column, np.concatenate(made))
 
     def line_behind(self, column: int) -> Line:
         """The line of the user's column behind one of the model's."""
@@ -210,13 +216,19 @@ class Lines:
         return ", ".join(reversed(names))
 
 
+def _alike(place: Indices) -> list[Indices]:
+    """The searches within stretches: together if they are few, else those of one stretch by themselves."""
+    within = np.flatnonzero(place % 2 == 0)
+    if len(within) <= 4 * ANCHORS:
+        return [within] if len(within) else []
+    return [within[place[within] == stretch] for stretch in np.unique(place[within])]
+
+
 def refused_in(plan: Plan, intake: Intake, run: Run, f: int) -> Bools:
     """Which values of a column a step or the model refuses."""
     refused = run.refused[f].copy()
-    for column, slot in enumerate(plan.made.slots):
-        values = run.values[slot]
-        if plan.slots[slot].origin == f and values is not None:
-            refused |= intake.doubles(column, values.astype(np.float64))[1]
+    for column, slot in plan.made_of[f]:
+        refused |= intake.refuses(column, intake.compared(column, _at(run, slot).astype(np.float64)))
     return refused
 
 
@@ -238,11 +250,7 @@ def _filled(values: FloatArray, n: int) -> FloatArray:
 def _marks(plan: Plan, leaf: Leaf, column: int) -> Sequence[float]:
     """Where a step stops being monotone, and some places where it does not overflow."""
     own = leaf.kind.cuts(leaf.step, column)
-    if (
-        own
-        and plan.slots[leaf.given.slots[column]].rounds
-        and (leaf.kind.encodes or hasattr(leaf.step, "missing_values"))
-    ):
+    if own and plan.slots[leaf.given.slots[column]].rounds and (leaf.kind.encodes or hasattr(leaf.step, "missing_values")):
         raise UnsupportedModel(
             f"the pipeline's {leaf.name} looks for single numbers behind a step that rounds; do it before that step"
         )
@@ -255,10 +263,9 @@ def _longest(line: Line, accepted: Bools, missing: Bools) -> Line:
         raise UnsupportedModel("the pipeline takes no number in one of its columns")
     # As doubles, so that the longest line of all does not overflow.
     lengths = ordinal(line.ends).astype(float) - ordinal(line.starts).astype(float) + 1.0
+    lengths[missing] = 0.0
     change = np.flatnonzero(np.diff(np.concatenate(([False], accepted, [False])).astype(np.int8)))
-    totals = [
-        np.where(missing, 0.0, lengths)[first:end].sum() for first, end in zip(change[::2], change[1::2], strict=True)
-    ]
+    totals = [lengths[first:end].sum() for first, end in zip(change[::2], change[1::2], strict=True)]
     best = len(totals) - 1 - int(np.argmax(totals[::-1]))  # of two, the one with larger numbers
     low, high = float(line.starts[change[2 * best]]), float(line.ends[change[2 * best + 1] - 1])
     return Line(low, high, line.cuts[(line.cuts >= low) & (line.cuts < high)])
@@ -267,13 +274,16 @@ def _longest(line: Line, accepted: Bools, missing: Bools) -> Line:
 class _Search:
     """Looks for the last double with the same answer as the lowest one, in many stretches of several lines at once.
 
-    A problem asks about one `key` (a slot, a column), with a number of its own: a mark, a test.
+    A problem reads the numbers of one `key` (a slot, a column) and judges each by a number of its own: a mark, a test.
     """
 
     def __init__(
-        self, run: Callable[[dict[int, FloatArray]], Run], asks: Callable[[Run, int, slice, npt.NDArray[Any]], Bools]
+        self,
+        run: Callable[[dict[int, FloatArray]], Run],
+        reads: Callable[[Run, int, slice], npt.NDArray[Any]],
+        judges: Callable[[FloatArray, npt.NDArray[Any]], Bools],
     ) -> None:
-        self._run, self._asks = run, asks
+        self._run, self._reads, self._judges = run, reads, judges
         self._parts: list[_Part] = []
 
     def add(self, part: _Part) -> None:
@@ -286,6 +296,7 @@ class _Search:
             return []
         sizes = [len(part.low) for part in self._parts]
         self._part = np.repeat(np.arange(len(sizes)), sizes)
+        self._first = (np.cumsum(sizes) - sizes).tolist()
         self._about = np.concatenate([part.about for part in self._parts])
         self._low = np.concatenate([ordinal(part.low) for part in self._parts])
         self._high = np.concatenate([ordinal(part.high) for part in self._parts])
@@ -298,18 +309,18 @@ class _Search:
 
     def _anchors(self, number: int) -> Indices:
         """A few problems of a part that are solved first, if the others can be guessed from them."""
-        mine = np.flatnonzero(self._part == number)
-        if self._parts[number].rising is None or len(mine) <= 4 * ANCHORS:
-            return mine[:0]
-        return np.unique(mine[np.linspace(0, len(mine) - 1, ANCHORS).astype(np.intp)])
+        part = self._parts[number]
+        if part.rising is None or len(part.low) <= 4 * ANCHORS:
+            return np.zeros(0, dtype=np.intp)
+        return self._first[number] + np.unique(np.linspace(0, len(part.low) - 1, ANCHORS).astype(np.intp))
 
     def _guess(self, anchors: Indices) -> None:
         """Narrows the other problems to where a line through the solutions of these has its own."""
         for number in np.unique(self._part[anchors]).tolist():
             known = anchors[self._part[anchors] == number]
-            mine = np.flatnonzero(self._part == number)
             rising = self._parts[number].rising
             assert rising is not None
+            mine = self._first[number] + np.arange(len(rising))
             guess = ordinal(np.interp(rising, rising[known - mine[0]], from_ordinal(self._low[known])))
             for reach in REACHES:
                 for way in (-reach, reach):
@@ -343,23 +354,26 @@ class _Search:
         self._low[problems], self._high[problems] = ends[rows, n_same], ends[rows, n_same + 1]
 
     def _ask(self, problems: Indices, at: Ordinals) -> Bools:
-        part = self._part[problems]
-        doubles, about = from_ordinal(at), np.repeat(self._about[problems], at.shape[1])
+        """The answers about these doubles of each problem; problems are in rising order, so parts lie together."""
+        n = at.shape[1]
+        doubles = from_ordinal(at).reshape(-1)
+        numbers, starts = np.unique(self._part[problems], return_index=True)
+        bounds = [*(starts * n).tolist(), len(doubles)]
+        places = [slice(start, end) for start, end in pairwise(bounds)]
         inputs: dict[int, list[FloatArray]] = {}
-        rows = {}
-        for number in np.unique(part).tolist():
-            own = doubles[part == number].reshape(-1)
-            lists = inputs.setdefault(self._parts[number].f, [])
-            start = sum(map(len, lists))
-            rows[number] = slice(start, start + len(own))
-            lists.append(own)
+        used: dict[int, int] = {}
+        rows = []
+        for number, place in zip(numbers.tolist(), places, strict=True):
+            f = self._parts[number].f
+            first = used.get(f, 0)
+            used[f] = first + place.stop - place.start
+            rows.append(slice(first, used[f]))
+            inputs.setdefault(f, []).append(doubles[place])
         ran = self._run({f: np.concatenate(lists) for f, lists in inputs.items()})
-        answers = np.empty(at.shape, dtype=bool)
-        for number, own_rows in rows.items():
-            mine = part == number
-            own_about = about.reshape(at.shape)[mine].reshape(-1)
-            answers[mine] = self._asks(ran, self._parts[number].key, own_rows, own_about).reshape(-1, at.shape[1])
-        return answers
+        values = np.empty(len(doubles))
+        for number, place, own in zip(numbers.tolist(), places, rows, strict=True):
+            values[place] = self._reads(ran, self._parts[number].key, own)
+        return self._judges(values, np.repeat(self._about[problems], n)).reshape(at.shape)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +132,8 @@ class Plan:
             if base is not None:
                 slot.base, slot.dtype, slot.coded = base, np.dtype(object), True
         self.leaves: list[Leaf] = []
+        self.by_name = False
+        """Whether columns are chosen, which needs their names if there are any."""
         self.made = Matrix(tuple(range(n)), None if frame else np.result_type(*(slot.dtype for slot in self.slots)))
         for step in steps:
             self.made = self._through(step, self.made)
@@ -160,7 +163,16 @@ class Plan:
             return self._side_by_side(parts, sparse=any(part.sparse for part in parts))
         return self._through_leaf(step, given)
 
+    @cached_property
+    def made_of(self) -> list[list[tuple[int, int]]]:
+        """For each column of the user, the (column, slot) pairs that the model gets for it."""
+        pairs: list[list[tuple[int, int]]] = [[] for slot in self.slots if slot.leaf is None]
+        for column, slot in enumerate(self.made.slots):
+            pairs[self.slots[slot].origin].append((column, slot))
+        return pairs
+
     def _through_columns(self, step: Any, given: Matrix) -> Matrix:
+        self.by_name = True
         places = []
         for name, part, _ in step.transformers_:
             columns = step._transformer_to_input_indices[name]
@@ -187,9 +199,7 @@ class Plan:
     def _through_leaf(self, step: Any, given: Matrix) -> Matrix:
         kind = kind_of(step)
         leaf = Leaf(step, kind, given, kind.sources(step))
-        n_values = len(leaf.sources) - (
-            0 if getattr(step, "indicator_", None) is None else len(step.indicator_.features_)
-        )
+        n_values = len(leaf.sources) - (0 if getattr(step, "indicator_", None) is None else len(step.indicator_.features_))
         for number, source in enumerate(leaf.sources):
             parent = given.slots[source]
             before = self.slots[parent]
@@ -244,7 +254,7 @@ class Plan:
         ):
             if self._tries(leaf, probes):
                 taken: Sequence[int] = every
-            elif leaf.kind.by_column:
+            elif leaf.kind.by_column and sort in ("nan", "none", "unseen"):
                 alone = [[*leaf.bases[:column], probes[column], *leaf.bases[column + 1 :]] for column in every]
                 taken = [column for column in every if self._tries(leaf, alone[column])]
             else:
@@ -355,10 +365,10 @@ def dense_of(matrix: Any) -> Any:
     """A matrix as it is, or a sparse one as an array in which the zeros that it stores are negative."""
     if not hasattr(matrix, "tocsr"):
         return matrix
-    rows = matrix.tocsr().copy()
-    if rows.data.dtype.kind == "f":
-        rows.data[rows.data == 0] = -0.0
-    return rows.toarray()
+    entries = matrix.tocoo()
+    dense = np.zeros(matrix.shape, dtype=matrix.dtype)
+    dense[entries.row, entries.col] = np.where(entries.data == 0, -0.0, entries.data)
+    return dense
 
 
 def _as(values: Values, dtype: np.dtype[Any]) -> Values:

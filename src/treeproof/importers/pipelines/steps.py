@@ -41,7 +41,7 @@ class Kind:
     encodes: bool = False
     """Whether it takes categories, `categories_`."""
     by_column: bool = False
-    """Whether what it refuses differs between its columns."""
+    """Whether missing and unseen values that it refuses differ between its columns."""
     dtypes: tuple[str, ...] = ("float16", "float32")
     """The types of columns for which it computes otherwise than for doubles."""
 
@@ -153,9 +153,7 @@ def _check_function(step: Any) -> None:
     if step.func is not None:
         _function(step)
         if step.kw_args:
-            raise UnsupportedModel(
-                f"the pipeline has a FunctionTransformer with kw_args={step.kw_args!r}; leave them out"
-            )
+            raise UnsupportedModel(f"the pipeline has a FunctionTransformer with kw_args={step.kw_args!r}; leave them out")
 
 
 def _check_union(step: Any) -> None:
@@ -206,7 +204,7 @@ KINDS: dict[str, tuple[str, Kind]] = {
     "PowerTransformer": ("preprocessing", Kind(_one_to_one, lambda *_: around(0.0), rounds=True)),
     "QuantileTransformer": ("preprocessing", Kind(_one_to_one, rounds=True)),
     "TargetEncoder": ("preprocessing", Kind(_of_target, _category_cuts, encodes=True, by_column=True, dtypes=())),
-    "SimpleImputer": ("impute", Kind(_of_imputer, _stand_in_cuts, keeps=True, by_column=True)),
+    "SimpleImputer": ("impute", Kind(_of_imputer, _stand_in_cuts, keeps=True)),
     "MissingIndicator": ("impute", Kind(_of_indicator, _stand_in_cuts, by_column=True)),
     **{
         name: ("feature_selection", _SELECTOR)
