@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,13 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def run_python(page: Path) -> dict[str, object]:
+    """What a page's Python leaves behind, in the folder that is the current one."""
     names: dict[str, object] = {}
+    if page.name == "credit.md":
+        folder = os.environ.get("TREEPROOF_DATA")
+        if folder is None:
+            pytest.skip("german_credit.csv is found through TREEPROOF_DATA")
+        shutil.copy(Path(folder, "german_credit.csv"), "german_credit.csv")
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
     return names
