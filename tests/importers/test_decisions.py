@@ -174,6 +174,20 @@ def test_a_forests_tie_goes_to_the_second_class_only_at_a_threshold() -> None:
     assert (tp.from_model(model, threshold=0.5).predict(tied) == 1).all()
 
 
+def test_robust_forests_are_cut_by_their_share_of_votes() -> None:
+    X, y = grid_data()
+    model = tp.RobustForestClassifier(tp.Attacker.linf(0.25), n_estimators=10, max_depth=3, random_state=0).fit(X, y)
+    for threshold in (0.1, 0.3, 0.7):
+        assert (model.predict_proba(X)[:, 1] == threshold).any()
+        assert_same(tp.from_model(model, threshold=threshold), at_least(model, threshold), X)
+        wrapped = FixedThresholdClassifier(FrozenEstimator(model), threshold=threshold, pos_label=0).fit(X, y)
+        assert_same(tp.from_model(wrapped), wrapped.predict, X)
+    with pytest.raises(UnsupportedModel, match="'r' of the VotingClassifier is a treeproof RobustForestClassifier"):
+        tp.from_model(VotingClassifier([("r", model), ("t", DecisionTreeClassifier())], voting="soft").fit(X, y))
+    with pytest.raises(InvalidInput, match="treeproof RobustTreeClassifier gives no probabilities"):
+        tp.from_model(tp.RobustTreeClassifier(tp.Attacker.linf(0.25), max_depth=2).fit(X, y), threshold=0.3)
+
+
 @pytest.mark.parametrize("name", ["forest", "xgboost", "lightgbm", "catboost"])
 def test_a_pipeline_takes_a_threshold_in_the_users_own_units(name: str) -> None:
     X, y = grid_data()

@@ -28,11 +28,13 @@ class Responses:
     """The decision function, (n,), where the library has one."""
     name: str = "probability"
     """What people call a probability of this model."""
+    votes: int = 0
+    """If not 0, the scores are the classes' numbers of so many votes, and probabilities their shares."""
 
     @property
     def additive(self) -> bool:
         """Whether the scores are probabilities: then those of several models add up."""
-        return self.probabilities is None
+        return self.probabilities is None and not self.votes
 
 
 ADDITIVE = Responses()
@@ -46,6 +48,11 @@ def same(scores: Scores) -> Scores:
 def negated(scores: Scores) -> Scores:
     """The scores with the other sign, exactly."""
     return -scores
+
+
+def share_of(votes: int, function: Function, scores: Scores) -> Scores:
+    """What a function makes of votes, as a share of all."""
+    return function(scores) / votes
 
 
 def column_of(function: Function, column: int, scores: Scores) -> Scores:

@@ -28,6 +28,7 @@ from treeproof.importers._responses import (
     column_of,
     negated,
     same,
+    share_of,
 )
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.ensemble import Ensemble
@@ -96,7 +97,8 @@ def response(ensemble: Ensemble, method: str, column: int) -> tuple[Ensemble, Fu
     # One of the two sums decides. Of the first class's, the one with the other sign: it rises with the second class.
     leaf_scores, base = ensemble.leaf_scores[:, [column]], ensemble.base[[column]]
     one = _with_scores(ensemble, leaf_scores if column else -leaf_scores, base if column else -base)
-    return one, same if column else negated
+    own = same if column else negated
+    return one, partial(share_of, responses.votes, own) if responses.votes else own
 
 
 def _negative_of(function: Function, scores: Scores) -> Scores:
@@ -131,7 +133,7 @@ def import_fixed(model: Any, *, voting: Voting | None) -> Ensemble:
     """The ensemble of a FixedThresholdClassifier."""
     estimator = getattr(model, "estimator_", model.estimator)
     inner = from_model(estimator, voting=voting)
-    method = _method_of(model, inner)
+    method = _method_of(model, estimator)
     threshold = model.threshold
     if isinstance(threshold, str):
         threshold = 0.5 if method == "predict_proba" else 0.0
@@ -141,17 +143,15 @@ def import_fixed(model: Any, *, voting: Voting | None) -> Ensemble:
 def import_tuned(model: Any, *, voting: Voting | None) -> Ensemble:
     """The ensemble of a TunedThresholdClassifierCV."""
     inner = from_model(model.estimator_, voting=voting)
-    method = _method_of(model, inner)
+    method = _method_of(model, model.estimator_)
     return _thresholded(model, inner, method, model._curve_scorer._get_pos_label(), model.best_threshold_)
 
 
-def _method_of(model: Any, inner: Ensemble) -> str:
-    """Which response scikit-learn compares with the threshold."""
+def _method_of(model: Any, estimator: Any) -> str:
+    """Which response of its estimator scikit-learn compares with the threshold."""
     if model.response_method != "auto":
         return str(model.response_method)
-    without = inner.responses is not None and inner.responses.decision is not None
-    estimator = getattr(model, "estimator_", model.estimator)
-    return "decision_function" if without and not hasattr(estimator, "predict_proba") else "predict_proba"
+    return "predict_proba" if hasattr(estimator, "predict_proba") else "decision_function"
 
 
 def _thresholded(model: Any, inner: Ensemble, method: str, positive: Any, threshold: Any) -> Ensemble:
