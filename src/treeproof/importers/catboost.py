@@ -318,7 +318,7 @@ def _features(info: Mapping[str, Any], tables: Mapping[str, Any], categories: An
     for kind, name in _KINDS_OF_FEATURES.items():
         if info.get(kind):
             raise UnsupportedModel(f"the model has {name}; treeproof verifies numbers and categories only")
-    numbers, texts = info["float_features"], info.get("categorical_features") or []
+    numbers, texts = (info.get(kind) or [] for kind in ("float_features", "categorical_features"))
     for feature in numbers:
         fields_of(feature, "a feature", (), _FIELDS["a feature"])
     for column in texts:
