@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support import oracles
-from tests.support.category_models import is_stable, random_model, random_moves, random_row
+from tests.support.category_models import CODED, is_stable, random_model, random_moves, random_row
 from tests.support.small_maps import ATTACKERS, blurred, cell_corners, drawn, in_domain, small_forest
 from tests.support.strategies import neighbourhoods, points
 from treeproof.errors import InvalidInput
+from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.maps import partition
 from treeproof.maps.stability_map import StabilityMap
+from treeproof.model.pieces import Pieces
 from treeproof.results.verdicts import Status
 
 
@@ -291,6 +293,23 @@ def test_explanations_hold_in_their_whole_box() -> None:
             for f in told.breaking:
                 alone = tp.verify(clf, [x], clf.predict([x]), tp.Attacker({f: (-0.05, 0.0)}))
                 assert alone.stability[0] == tp.Outcome.REFUTED
+
+
+def test_explanations_name_the_values_of_categories() -> None:
+    builder = EnsembleBuilder(
+        n_features=2, classes=["no", "yes"], feature_names=["colour", "size"], categories={0: CODED}
+    )
+    builder.add_tree(
+        feature=[0, LEAF, 1, LEAF, LEAF], threshold=[0, 0, 0.5, 0, 0], left=[1, LEAF, 3, LEAF, LEAF],
+        right=[2, LEAF, 4, LEAF, LEAF], scores=[[0, 0], [1, 0], [0, 0], [1, 0], [0, 1]],
+        pieces={0: Pieces.of_codes([False, True, True, False, False, False])},
+    )  # fmt: skip
+    smap = StabilityMap.build(builder.build(), tp.Attacker.linf(0.25))
+    assert str(smap.explain(["mauve", 0.5]).conditions[0]) == "colour is grey or black or (never seen)"
+    assert str(smap.explain(["red", 0.5]).conditions[0]) == "colour is red"
+    told = StabilityMap.build(builder.build(), tp.Attacker({"colour": tp.ANY})).explain(["grey", 0.9])
+    assert told.status == Status.UNSTABLE and told.breaking == ("colour",)
+    assert told.attacked is not None and told.attacked[0] in ("green", "blue")
 
 
 def test_rules_are_the_largest_stable_boxes() -> None:
