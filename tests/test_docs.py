@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import re
 import shlex
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,13 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def run_python(page: Path) -> dict[str, object]:
+    """What a page's Python leaves behind, in the folder that is the current one."""
     names: dict[str, object] = {}
+    if page.name == "credit.md":
+        folder = os.environ.get("TREEPROOF_DATA")
+        if folder is None:
+            pytest.skip("german_credit.csv is found through TREEPROOF_DATA")
+        shutil.copy(Path(folder, "german_credit.csv"), "german_credit.csv")
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
     return names
@@ -124,6 +133,7 @@ def test_every_field_of_a_result_is_written_down() -> None:
     section = (DOCS / "format.md").read_text(encoding="utf-8").split("## The result format")[1]
     first_cells = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
     named = {name for cell in first_cells for name in cell.split("`")[1::2]}
+    result = replace(result, decision="label 1 where its probability is at least 0.2")
     assert set(json.loads(result.to_json())) == named
 
 

@@ -296,7 +296,13 @@ def test_missing_values_are_answered_online_only() -> None:
     mapped = GuardedClassifier(own, ATTACKER, mode="map").fit(X, y)
     missing = np.isnan(X).any(axis=1)
     truth = tp.verify(online.estimator_, X, y, ATTACKER).stability == tp.Outcome.PROVED
-    assert online.is_proved(X).tolist() == truth.tolist() and truth[missing].any()
+    with pytest.warns(UserWarning, match=f"{missing.sum()} of 200 rows have missing cells .* neither fills nor blanks"):
+        assert online.is_proved(X).tolist() == truth.tolist() and truth[missing].any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough, and what is not answered needs no warning
+        online.predict(X)
+        mapped.predict(X)
+    assert online.has_missing(X).tolist() == missing.tolist()
     assert (mapped.predict(X)[missing] == -1).all()
     assert (mapped.predict(X)[~missing] == online.predict(X)[~missing]).all()
     with pytest.raises(ValueError, match="NaN"):

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
+    from treeproof.results.measures import Measures
     from treeproof.results.table_summary import TableSummary
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
     from treeproof.symbolic import Analysis, SymbolicAttack, analyze
-    from treeproof.threat.attacker import Attacker
+    from treeproof.threat.attacker import ANY, Attacker
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
@@ -36,12 +37,14 @@ __version__ = "0.1.0"
 # Every public name and the module it lives in; imported on first use, so that `import treeproof` costs nothing.
 _HOMES = {
     "Analysis": "symbolic",
+    "ANY": "threat.attacker",
     "Attacker": "threat.attacker",
     "Bounds": "results.verdicts",
     "CheapestAttacks": "verification.cheapest",
     "Ensemble": "model.ensemble",
     "GuardedClassifier": "guard",
     "InvalidInput": "errors",
+    "Measures": "results.measures",
     "Outcome": "results.verdicts",
     "ResilienceCurve": "verification.radii",
     "RobustForestClassifier": "training",
@@ -75,12 +78,14 @@ _MODULES = {"check": "check", "plots": "present.plots"}
 
 __all__ = [
     "Analysis",
+    "ANY",
     "Attacker",
     "Bounds",
     "CheapestAttacks",
     "Ensemble",
     "GuardedClassifier",
     "InvalidInput",
+    "Measures",
     "Outcome",
     "ResilienceCurve",
     "RobustForestClassifier",

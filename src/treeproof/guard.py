@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.workers import in_groups, n_workers, run_tasks
@@ -61,7 +63,8 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     as `stability_map`) and looks rows up in it. A row counts as not proved if it is still open after `timeout` seconds
     for the row or `max_seconds` for one call (online), or if a build limited by `max_seconds` or `max_boxes` left it
     open (map). `fit` compares the labels of the model's own library with those that are proved, on rows at thresholds,
-    and later calls do so on a few of their rows; a difference is a SoundnessError. `abstain_label` must be of the same
+    and later calls do so on a few of their rows; a difference is a SoundnessError. A missing value is taken to stay
+    missing: the attacker neither fills it nor blanks others (see `has_missing`). `abstain_label` must be of the same
     kind as the labels but not one of them; for None, one is chosen (see `abstain_label_`).
 
     >>> import treeproof as tp
@@ -136,7 +139,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             self.map_ = smap
         self._trained, self.estimator_, self.ensemble_, self.classes_ = trained, model, ensemble, classes
         self._labels, self._threat, self.abstain_label_ = labels, threat, labels.tolist()[-1]
-        self._spot_check = SpotCheck()
+        self._spot_check, self._warned = SpotCheck(), False
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -149,6 +152,13 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     def is_proved(self, X: Any) -> BoolArray:
         """Whether the model's label of each row is proved to withstand every attack on the row."""
         return self._proved(self._rows(X))
+
+    def has_missing(self, X: Any) -> BoolArray:
+        """Which rows have missing values in columns that the attacker can move: these values are taken to stay missing.
+
+        The first call that meets such rows warns about them. With mode="map", they get no answer.
+        """
+        return self._threat.has_missing(self._rows(X))
 
     def coverage(self, X: Any) -> float:
         """The share of rows that get an answer; NaN if there are no rows."""
@@ -278,9 +288,17 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         if hasattr(self, "map_"):
             proved[inside] = self.map_.is_stable(rows[inside])
         else:
+            self._warn_of_missing(rows)
             index = self.ensemble_.predict_index(rows) if index is None else index
             proved[inside] = self._search(rows[inside], index[inside])
         return proved
+
+    def _warn_of_missing(self, rows: FloatArray) -> None:
+        """Says, once, what is assumed about missing values."""
+        n = int(self._threat.has_missing(rows).sum()) if not self._warned and np.isnan(rows).any() else 0
+        if n:
+            self._warned = True
+            warnings.warn(missing_in_words(n, len(rows)), stacklevel=4)
 
     def _search(self, rows: FloatArray, index: npt.NDArray[np.int64]) -> BoolArray:
         """Whether the local search proves each row stable within the limits."""

@@ -18,6 +18,8 @@ from tests.support.adapters import as_attacker
 from tests.support.strategies import Case, cases, points, tiny_ensembles
 from treeproof.check.evidence import is_within_reach, is_witness, predict_row
 from treeproof.importers import EnsembleBuilder
+from treeproof.model.columns import Category
+from treeproof.model.pieces import Pieces
 
 INF = math.inf
 
@@ -260,3 +262,25 @@ def test_a_plain_walk_predicts_what_the_ensemble_predicts(data: st.DataObject) -
     ensemble = data.draw(tiny_ensembles())
     rows = np.array(data.draw(st.lists(points(ensemble), min_size=1, max_size=3)))
     assert [predict_row(ensemble, row) for row in rows] == ensemble.predict(rows).tolist()
+
+
+def test_a_category_is_a_whole_code_and_missing_only_where_the_model_takes_it() -> None:
+    colour = Category(values=("blue", "green", "red"))
+    builder = EnsembleBuilder(
+        n_features=2, classes=[0, 1], categories={0: colour, 1: colour}, no_missing=[1], handles_missing=True
+    )
+    builder.add_tree(
+        feature=[0, -1, -1],
+        threshold=[0, 0, 0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        scores=[[0, 0], [1, 0], [0, 1]],
+        pieces={0: Pieces.of_codes([True, False, True])},
+    )
+    ensemble, attacker = builder.build(), tp.Attacker({0: (-INF, INF)})
+    assert is_witness(ensemble, attacker, None, witness([0, 0], [0, 0], [1, 0]))
+    assert not is_witness(ensemble, attacker, None, witness([0, 0], [0, 0], [2, 0]))
+    assert not is_witness(ensemble, attacker, None, witness([0, 0], [0, 0], [0.5, 0]))
+    nan = math.nan
+    assert is_within_reach(ensemble, attacker, None, witness([nan, 0], [nan, 0], [nan, 0]))
+    assert not is_within_reach(ensemble, attacker, None, witness([0, nan], [0, nan], [1, nan]))

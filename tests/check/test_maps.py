@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
+from tests.support.category_models import random_model, random_moves
 from tests.support.small_maps import ATTACKERS, cell_corners, drawn, small_forest
 from treeproof.check.maps import check_map
 from treeproof.errors import SoundnessError
@@ -90,3 +93,14 @@ def test_overlapping_or_missing_parts_are_caught() -> None:
     for change in (lambda nodes: nodes[: len(nodes) - 2], lambda nodes: np.concatenate((nodes, nodes[-2:]))):
         with pytest.raises(SoundnessError, match="not a tree"):
             check_map(model, ATTACKERS[0], dataclasses.replace(smap, nodes=change(np.array(smap.nodes))))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_maps_of_categories_are_proved_again_also_from_a_file(seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    for _ in range(4):
+        model, attacker = random_model(random), tp.Attacker(random_moves(random), budget=random.choice((None, 1, 2)))
+        smap = StabilityMap.build(model, attacker, n_jobs=1)
+        smap.save(tmp_path / "map.tpm")
+        again = StabilityMap.load(tmp_path / "map.tpm")
+        assert check_map(model, attacker, again, sample=10, seed=0) == min(10, smap.n_boxes)

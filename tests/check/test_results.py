@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,13 @@ def with_entry(result: tp.Verification, name: str, row: int, value: Any) -> tp.V
     array = getattr(result, name).copy()
     array[row] = value
     return changed(result, **{name: array})
+
+
+def test_a_result_that_hides_what_can_be_moved_does_not_hold() -> None:
+    clf, result = question()
+    with pytest.raises(tp.SoundnessError, match="names other columns than those that its attacker can move"):
+        check_verification(clf, dataclasses.replace(result, movable=()))
+    assert check_verification(clf, dataclasses.replace(result, movable=None), sample=2)["labels"] == 2
 
 
 def test_a_damaged_result_does_not_hold() -> None:

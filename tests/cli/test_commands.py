@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pickle
 import re
@@ -22,6 +21,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support.commands import run
+from tests.support.results import changed
 
 COLUMNS = ["mean radius", "mean texture", "worst area", "worst concavity"]
 
@@ -86,7 +86,7 @@ def test_confirm_has_nothing_to_say_about_our_own_format(
 def test_a_difference_ends_the_command_in_one_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def other(data: bytes, module: str, title: str, voting: Any, rows: np.ndarray) -> tuple[np.ndarray, str]:
+    def other(data: bytes, module: str, title: str, voting: Any, rows: np.ndarray, cut: Any) -> tuple[np.ndarray, str]:
         return np.full(len(rows), 7), "1.0"
 
     monkeypatch.setattr("treeproof.importers.confirm._ask", other)
@@ -156,7 +156,7 @@ def test_a_neighbourhood_by_name(
     truth = expected(folder, attacker, epsilon=epsilon)
     written = tp.Verification.from_json(tmp_path / "r.json")
     np.testing.assert_array_equal(written.resilience_by_epsilon[0], truth.resilience_by_epsilon[0])
-    assert "resilient, ε = mean radius=0.02,worst area=0.1" in out
+    assert "resilient, ε = mean radius 0.02, worst area 0.1" in out
 
 
 def test_a_gate_for_ci(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,6 +179,35 @@ def test_a_gate_for_ci(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(capsys, *question, "--fail-under-resilience", resilience + 0.001)[0] == 1
     # What is not decided is not proved.
     assert run(capsys, *question, "--max-seconds", "0", "--fail-under-robustness", "0.01")[0] == 1
+
+
+def test_a_gate_for_each_class(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--classes", "bad,good"]
+    frame = pd.read_csv(folder / "test.csv").replace({"y": {0: "bad", 1: "good"}})
+    frame.to_csv(folder / "named.csv", index=False)
+    question[2] = folder / "named.csv"
+    question += ["--delta", "0.5", "--epsilon", "0.1"]
+    truth = expected(folder, tp.Attacker.linf(0.5), epsilon=0.1).by_class
+    bad, good = truth[0].robustness.lower, truth[1].robustness.lower
+    assert bad != good
+    code, out, _ = run(capsys, *question, "--fail-under-robustness", f"{min(bad, good) - 0.1},bad={bad},good={good}")
+    assert code == 0
+    line = next(line.split() for line in out.splitlines() if line.strip().startswith("bad"))
+    assert line == [
+        "bad",
+        str(len(truth[0])),
+        *(f"{one:.3f}" for one in (truth[0].accuracy, bad, float(truth[0].resilience or 0))),
+        "0",
+    ]
+    for option, share in (("robustness", bad), ("resilience", truth[0].resilience.lower)):  # type: ignore[union-attr]
+        gate = f"--fail-under-{option}"
+        assert run(capsys, *question, gate, f"bad={share}", gate, "0")[0] == 0
+        code, out, _ = run(capsys, *question, gate, f"bad={share + 0.001}", gate, "0")
+        assert code == 1 and re.search(f"FAILED     {option}.* of class bad {share:.3f} is not proved", out)
+    frame[frame["y"] == "good"].to_csv(folder / "good.csv", index=False)
+    question[2] = folder / "good.csv"
+    code, out, _ = run(capsys, *question, "--fail-under-robustness", "bad=0")
+    assert code == 1 and "no row has this label" in out
 
 
 def test_inspect_says_what_was_imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,9 +274,8 @@ def test_check_accepts_a_result_and_refuses_a_false_one(
     )  # fmt: skip
     code, out, _ = run(capsys, "check", folder / "model.json", file)
     assert code == 0 and "holds" in out
-    content = json.loads(file.read_text())
-    content["stability"] = [0] * len(content["stability"])
-    file.write_text(json.dumps(content))
+    result = tp.Verification.from_json(file)
+    changed(result, stability=np.zeros_like(result.stability)).to_json(file)
     code, _, err = run(capsys, "check", folder / "model.json", file)
     assert code == 2 and err.startswith("treeproof: row")
 
@@ -278,6 +306,13 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("scale alone", [*VERIFY, "--delta", "1", "--scale", "2"], "--scale goes with --norm, not with --delta"),
     ("norm alone", [*VERIFY, "--norm", "2"], "--norm and --radius go together"),
     ("gate without epsilon", [*VERIFY, "--delta", "1", "--fail-under-resilience", "0.9"], "needs --epsilon"),
+    (
+        "a gate for no class",
+        [*VERIFY, "--delta", "1", "--fail-under-robustness", "bad=0.9"],
+        "no class 'bad'; it has 0",
+    ),
+    ("two gates", [*VERIFY, "--delta", "1", "--fail-under-robustness", "1=0,1=1"], "two shares for 1; give one"),
+    ("a gate of words", [*VERIFY, "--delta", "1", "--fail-under-robustness", "high"], "such as 0.9, or .* got 'high'"),
     ("gate above 1", [*VERIFY, "--delta", "1", "--fail-under-robustness", "90"], "between 0 and 1, got 90"),
     ("classes", [*VERIFY, "--delta", "1", "--classes", "a,b,c"], "must name the model's 2 classes"),
     ("unknown command", ["verfy"], "verfy"),

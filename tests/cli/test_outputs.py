@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 import treeproof as tp
 from tests.support.commands import run
 from treeproof import files
+from treeproof.cli.commands.verify import ENDINGS
 from treeproof.cli.outputs import Outputs
 
 
@@ -75,7 +76,8 @@ def test_several_outputs_may_go_to_a_device(folder: Path) -> None:
     # A terminal, as a test that fails must not replace /dev/null.
     master, slave = pty.openpty()
     terminal = os.ttyname(slave)
-    Outputs({"--json": terminal, "--csv": terminal}, {"DATA": "data.csv"}).save(terminal, lambda file: None)
+    outputs = Outputs({"--json": terminal, "--csv": terminal}, {"DATA": "data.csv"}, ENDINGS)
+    outputs.save(terminal, lambda file: None)
     assert Path(terminal).is_char_device()
     os.close(master)
     os.close(slave)

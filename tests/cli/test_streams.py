@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import treeproof as tp
 from tests.support.commands import run
@@ -67,6 +68,8 @@ def test_verify_prints_and_writes_what_it_does_without_parts(
     measures = ("accurate", "robust", "resilient")
     lines = [[line for line in text.splitlines() if line.strip().startswith(measures)] for text in (whole, out)]
     assert lines[0] == lines[1] and len(lines[0]) == 4
+    by_class = [re.findall(r"^ *[01] .*", text, re.MULTILINE) for text in (whole, out)]
+    assert by_class[0] == by_class[1] and len(by_class[0]) == 2
     found, expected = parts("out"), read("whole.csv")
     # Which of several counterexamples is found may depend on the rows that come together.
     assert (found.pop("moved").fillna("") == "").tolist() == (expected.pop("moved").fillna("") == "").tolist()
@@ -87,6 +90,41 @@ def test_verify_goes_on_after_time_is_up_and_fails_a_gate_until_then(
     assert code == 2 and "out holds results for a different format" in err
     code, out, _ = run(capsys, *question, "--resume")
     assert code == 0 and len(parts("out")) == 150
+
+
+def test_a_gate_for_each_class_in_parts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = read("rows.csv")
+    truth = tp.verify(tp.load_model("model.json"), frame[NAMES], frame["y"], tp.Attacker.linf(0.3)).by_class
+    gate = [*VERIFY, "rows.csv", "--resume", "--out", "out", "--chunk-rows", "40", "--fail-under-robustness"]
+    for label, one in truth.items():
+        least = one.robustness.lower
+        assert run(capsys, *gate, f"{label}={least}")[0] == 0
+        code, out, _ = run(capsys, *gate, f"{label}={least + 0.001}")
+        assert code == 1 and f"FAILED     robustness of class {label} {least:.3f} is not proved" in out
+    code, _, err = run(capsys, *gate, "good=1")
+    assert code == 2 and "the model has no class 'good'; it has 0, 1" in err
+
+
+def test_missing_cells_are_counted_and_what_is_assumed_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = read("rows.csv").drop(columns="id")
+    holed = frame.assign(age=frame.age.mask(frame.index < 12))
+    holed.to_csv("holed.csv", index=False)
+    clf = HistGradientBoostingClassifier(max_iter=3).fit(holed[NAMES], holed.y)
+    tp.save_model(clf, "model.json")
+    said = "missing    12 of 150 rows have missing cells in columns that the attacker may touch; missing cells stay"
+    for more in ([*VERIFY], [*VERIFY, "--out", "out"], [*GUARD[:-2], "--out", "o.csv"], [*GUARD[:-2], "--out", "o/"]):
+        code, out, err = run(capsys, more[0], "model.json", "holed.csv", *more[2:])
+        assert code == 0 and said in out and "Warning" not in err, err
+        at = more.index("--delta") + 1
+        code, out, _ = run(
+            capsys, more[0], "model.json", "holed.csv", *more[2:at], "income=1", *more[at + 1 : -1], f"2{more[-1]}"
+        )
+        assert code == 0 and "missing" not in out
+    run(capsys, "map", "model.json", "--delta", "0.3", "--budget", "1", "--out", "m.tpm", "--max-boxes", "9")
+    code, out, _ = run(capsys, "guard", "model.json", "holed.csv", "--label", "y", "--map", "m.tpm", "--out", "3.csv")
+    assert code == 0 and "may touch; a map has no answer for them" in out
 
 
 def test_neighbourhoods_relative_to_ranges_of_other_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

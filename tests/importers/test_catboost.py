@@ -101,16 +101,6 @@ def test_several_labels_per_row_are_refused() -> None:
         tp.from_model(model)
 
 
-@pytest.mark.parametrize("options", [{}, {"one_hot_max_size": 10}], ids=["ctr", "one-hot"])
-def test_categorical_features_are_refused(options: dict[str, Any]) -> None:
-    pandas = pytest.importorskip("pandas")
-    X, y = data(2)
-    frame = pandas.DataFrame(X).assign(kind=np.array(["x", "y", "z"])[(y + np.arange(len(y)) % 2)])
-    model = zoo.fit(iterations=3, cat_features=["kind"], **options)(frame, y)
-    with pytest.raises(UnsupportedModel, match="categorical features"):
-        tp.from_model(model)
-
-
 def test_text_features_are_refused() -> None:
     pandas = pytest.importorskip("pandas")
     X, y = data(2)
@@ -198,7 +188,7 @@ def test_unknown_shapes_of_a_json_file_are_named(content: dict[str, Any]) -> Non
         read(changed((*split, "split_index"), 999))
     with pytest.raises(InvalidInput, match="must be a whole number"):
         read(changed((*split, "split_index"), "0"))
-    with pytest.raises(UnsupportedModel, match="OnlineCtr splits"):
+    with pytest.raises(InvalidInput, match="in features_info and {'split_type': 'OnlineCtr'"):
         read(changed((*split, "split_type"), "OnlineCtr"))
     with pytest.raises(InvalidInput, match="depth 60"):
         read(changed((*split[:-1],), tree["splits"] * 30))

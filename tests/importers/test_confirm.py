@@ -61,8 +61,8 @@ def test_the_labels_of_the_library_are_those_of_the_ensemble(kind: str, tmp_path
 def answered_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The child's work done in this process, which saves seconds."""
 
-    def ask(data: bytes, module: str, title: str, voting: Any, rows: np.ndarray) -> tuple[np.ndarray, str]:
-        return confirm.library_labels(module, data, rows, voting), "1.0"
+    def ask(data: bytes, module: str, title: str, voting: Any, rows: np.ndarray, cut: Any) -> tuple[np.ndarray, str]:
+        return confirm.library_labels(module, data, rows, voting, cut), "1.0"
 
     monkeypatch.setattr(confirm, "_ask", ask)
 

@@ -234,13 +234,6 @@ def test_anything_but_a_plain_tree_classifier_is_refused_by_name(name: str) -> N
         tp.from_model(make())
 
 
-def test_categories_of_a_data_frame_are_refused() -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"f": pd.Categorical(np.where(X2[:, 2] > 0, "up", "down")), "g": X2[:, 0]})
-    with pytest.raises(tp.UnsupportedModel, match="recodes categorical columns of pandas"):
-        tp.from_model(lgb.LGBMClassifier(**SMALL).fit(frame, Y2))
-
-
 def test_voting_is_refused() -> None:
     with pytest.raises(tp.InvalidInput, match="voting='hard' is for forests"):
         tp.from_model(small(), voting="hard")
@@ -348,7 +341,14 @@ DAMAGED = [
     (ONE, "parameters:\n", "parameters:\n[linear_tree: 1]\n", "UNSUPPORTED linear_tree"),
     (ONE, "pandas_categorical:null", "pandas_categorical:null\nx", "must be the last line"),
     (ONE, "pandas_categorical:null", "pandas_categorical:[]\npandas_categorical:null", "must be the last line"),
-    (ONE, "pandas_categorical:null", 'pandas_categorical:[["a"]]', "UNSUPPORTED recodes categorical columns"),
+    (ONE, "pandas_categorical:null\n", "pandas_categorical:null\n\n\n", "must be the last line"),
+    (ONE, "pandas_categorical:null", 'pandas_categorical:[["a"]]', "has 1 lists, which do not fit the model's columns"),
+    (ONE, "pandas_categorical:null", "pandas_categorical:[1]", "must be a list of lists"),
+    (ONE, "pandas_categorical:null", "pandas_categorical:[[null]]", "None is no category"),
+    (ONE, "pandas_categorical:null", "pandas_categorical:[[NaN]]", "nan is no category"),
+    (ONE, "pandas_categorical:null", 'pandas_categorical:[["a", "a"]]', "a list has a value twice"),
+    (ONE, "pandas_categorical:null", "pandas_categorical:[[", "JSONDecodeError"),
+    (ONE, "feature_infos=[-10:10000]", "feature_infos=[-10:1000", "is neither a range nor a list of categories"),
 ]
 
 

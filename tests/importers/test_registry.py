@@ -179,7 +179,7 @@ def own_format() -> dict:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "its version is 2; this treeproof reads version 1"),
+        ({"version": 3}, "its version is 3; this treeproof reads versions 1 and 2"),
         ({"format": "other"}, "its format is 'other'"),
         ({"extra": 1}, "the model has a field 'extra', which treeproof does not know"),
         ({"n_features": "four"}, "n_features must be a whole number"),

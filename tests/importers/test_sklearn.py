@@ -11,7 +11,6 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
     GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
@@ -51,10 +50,6 @@ X, y = data(2)
             "starts from init=DummyClassifier.*stratified",
         ),
         (Pipeline([("scale", StandardScaler()), ("model", "passthrough")]).fit(X, y), "no step that predicts"),
-        (
-            HistGradientBoostingClassifier(max_iter=2, categorical_features=[2]).fit(np.abs(X), y),
-            "with categorical_features re-encodes its input",
-        ),
         (make_pipeline(PCA(2), DecisionTreeClassifier()).fit(X, y), "the pipeline has a PCA before the model"),
         (make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), "no importer .* LogisticRegression"),
         (StandardScaler().fit(X), "no importer for scikit-learn's StandardScaler"),

@@ -130,7 +130,7 @@ EDITS: dict[str, tuple[Any, Callable[[Any, Files], None], str]] = {
     "categories in a node": (
         HISTOGRAM,
         array("TreePredictor", "nodes", set_node("is_categorical", 1)),
-        "tests categories",
+        "tests numbers where the model has categories, or the other way round",
     ),
     "a histogram node before the first feature": (
         HISTOGRAM,
@@ -140,7 +140,7 @@ EDITS: dict[str, tuple[Any, Callable[[Any, Files], None], str]] = {
     "an encoder before the trees": (
         HISTOGRAM,
         put("HistGradientBoostingClassifier", "_preprocessor", another_part("_BinMapper")),
-        "re-encodes its input",
+        "is_categorical_ of this HistGradientBoostingClassifier is not one truth value per column",
     ),
     "binned rows": (HISTOGRAM, put("HistGradientBoostingClassifier", "_in_fit", True), "_in_fit"),
     "a baseline of float32": (

@@ -281,15 +281,6 @@ def test_anything_but_a_plain_tree_classifier_is_refused_by_name(name: str) -> N
         tp.from_model(make())
 
 
-@needs_3_1
-def test_categories_of_a_data_frame_are_refused() -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"f": pd.Categorical(np.where(X2[:, 2] > 0, "up", "down")), "g": X2[:, 0]})
-    model = xgb.XGBClassifier(**SMALL, enable_categorical=True).fit(frame, Y2)
-    with pytest.raises(tp.UnsupportedModel, match="recodes the categories"):
-        tp.from_model(model)
-
-
 def test_voting_is_refused() -> None:
     with pytest.raises(tp.InvalidInput, match="voting='hard' is for forests"):
         tp.from_model(small(), voting="hard")
@@ -388,7 +379,7 @@ DAMAGED = [
     (M + "tree_info/0", True, "tree_info must be a list of whole numbers"),
     (M + "iteration_indptr", [3, 18], "iteration_indptr must rise from 0"),
     (M + "iteration_indptr", [0, 9, 3, 18], "iteration_indptr must rise from 0"),
-    (M + "cats", {"enc": [], "feature_segments": [], "sorted_idx": [1]}, "recodes the categories"),
+    (M + "cats", {"enc": [], "feature_segments": [], "sorted_idx": [1]}, "sorted_idx does not put"),
     (M + "trees/0/id", 1, "tree 0: its id is 1; the trees must be in the order of their ids"),
     (M + "trees/0/id", 2**64, "tree 0: its id is 18446744073709551616"),
     (M + "trees/0/extra", [], "tree 0 has a field 'extra'"),

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import joblib
@@ -18,12 +19,30 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support import oracles
+from tests.support.category_models import CODED, is_stable, random_model, random_moves, random_row
 from tests.support.small_maps import ATTACKERS, blurred, cell_corners, drawn, in_domain, small_forest
 from tests.support.strategies import neighbourhoods, points
 from treeproof.errors import InvalidInput
+from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.maps import partition
 from treeproof.maps.stability_map import StabilityMap
+from treeproof.model.pieces import Pieces
 from treeproof.results.verdicts import Status
+
+
+def assert_status_equals_the_oracle(data: st.DataObject, several: bool | None = None) -> None:
+    ensemble, plain, smap = drawn(data, several)
+    rows = cell_corners(smap)
+    more = [data.draw(points(ensemble)) for _ in range(3)]
+    rows += [x for x in more if not any(map(math.isnan, x)) and in_domain(plain, x)]
+    found = smap.status(rows)
+    for x, status in zip(rows, found.tolist(), strict=True):
+        if status == Status.OPEN:
+            assert blurred(smap, x)
+            continue
+        truth = oracles.stable(ensemble, plain, x)
+        assert status == (Status.STABLE if truth else Status.UNSTABLE), x
+    assert smap.complete or not smap.grid.sure.all()
 
 
 # Four tests of the same promise, so that they can run side by side.
@@ -33,20 +52,39 @@ def test_status_equals_the_oracle_in_every_fine_cell(part: int) -> None:
     @settings(max_examples=150, deadline=None, database=None)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        ensemble, plain, smap = drawn(data)
-        rows = cell_corners(smap)
-        more = [data.draw(points(ensemble)) for _ in range(3)]
-        rows += [x for x in more if not any(map(math.isnan, x)) and in_domain(plain, x)]
-        found = smap.status(rows)
-        for x, status in zip(rows, found.tolist(), strict=True):
-            if status == Status.OPEN:
-                assert blurred(smap, x)
-                continue
-            truth = oracles.stable(ensemble, plain, x)
-            assert status == (Status.STABLE if truth else Status.UNSTABLE), x
-        assert smap.complete or not smap.grid.sure.all()
+        assert_status_equals_the_oracle(data)
 
     check()
+
+
+@settings(max_examples=25, deadline=None, database=None)
+@given(st.data())
+def test_status_equals_the_oracle_where_tests_have_several_cuts(data: st.DataObject) -> None:
+    assert_status_equals_the_oracle(data, several=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_status_equals_the_oracle_in_many_cases_where_tests_have_several_cuts(part: int) -> None:
+    @settings(max_examples=150, deadline=None, database=None)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        assert_status_equals_the_oracle(data, several=True)
+
+    check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_status_equals_brute_force_on_categories(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(3):
+        model, moves, budget = random_model(random), random_moves(random), random.choice((None, 1, 2))
+        smap = StabilityMap.build(model, tp.Attacker(moves, budget=budget), n_jobs=1)
+        rows = [random_row(random) for _ in range(20)]
+        assert smap.complete
+        for row, status in zip(rows, smap.status(np.array(rows)).tolist(), strict=True):
+            stable = is_stable(model, row, moves, budget, oracles.predict(model, row))
+            assert status == (Status.STABLE if stable else Status.UNSTABLE), (row, moves, budget)
 
 
 @pytest.mark.slow
@@ -255,6 +293,23 @@ def test_explanations_hold_in_their_whole_box() -> None:
             for f in told.breaking:
                 alone = tp.verify(clf, [x], clf.predict([x]), tp.Attacker({f: (-0.05, 0.0)}))
                 assert alone.stability[0] == tp.Outcome.REFUTED
+
+
+def test_explanations_name_the_values_of_categories() -> None:
+    builder = EnsembleBuilder(
+        n_features=2, classes=["no", "yes"], feature_names=["colour", "size"], categories={0: CODED}
+    )
+    builder.add_tree(
+        feature=[0, LEAF, 1, LEAF, LEAF], threshold=[0, 0, 0.5, 0, 0], left=[1, LEAF, 3, LEAF, LEAF],
+        right=[2, LEAF, 4, LEAF, LEAF], scores=[[0, 0], [1, 0], [0, 0], [1, 0], [0, 1]],
+        pieces={0: Pieces.of_codes([False, True, True, False, False, False])},
+    )  # fmt: skip
+    smap = StabilityMap.build(builder.build(), tp.Attacker.linf(0.25))
+    assert str(smap.explain(["mauve", 0.5]).conditions[0]) == "colour is grey or black or (never seen)"
+    assert str(smap.explain(["red", 0.5]).conditions[0]) == "colour is red"
+    told = StabilityMap.build(builder.build(), tp.Attacker({"colour": tp.ANY})).explain(["grey", 0.9])
+    assert told.status == Status.UNSTABLE and told.breaking == ("colour",)
+    assert told.attacked is not None and told.attacked[0] in ("green", "blue")
 
 
 def test_rules_are_the_largest_stable_boxes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
+from tests.support.category_models import random_model
 from tests.support.oracles import OracleAttacker
 from tests.support.strategies import tiny_ensembles
 from treeproof.importers import EnsembleBuilder
@@ -126,3 +128,15 @@ def test_frames_stay_inside_the_domain_and_need_room() -> None:
     assert frame_of(ensemble, tp.Attacker.linf(0.1, domain={2: (1.0, 1.0)}), X, 2) is None
     assert frame_of(ensemble, tp.Attacker.linf(0.1), X[:1], 2) is not None
     assert frame_of(ensemble, tp.Attacker.linf(0.1), np.full((2, 4), math.nan), 2) is None
+
+
+def test_slices_go_along_numbers_only() -> None:
+    model = random_model(Random(0))  # columns a and c are categories
+    attacker, rows = tp.Attacker.linf(0.1), np.array([[0.0, 0.2, 1.0, 0.3], [2.0, 0.6, 4.0, 0.9]])
+    assert [frame_of(model, attacker, rows, f) is None for f in range(4)] == [True, False, True, False]
+    cut = cut_slice(model, attacker, rows[0], ("b", "d"), (0.0, 0.0), (1.0, 1.0), resolution=3)
+    assert set(np.unique(cut.status)) <= {P, R}
+    with pytest.raises(tp.InvalidInput, match="column 'c' is a category, and a slice goes along two columns"):
+        cut_slice(model, attacker, rows[0], ("b", "c"), (0.0, 0.0), (1.0, 1.0), resolution=3)
+    with pytest.raises(tp.InvalidInput, match="column 'a' is a category, and a slice goes along two columns"):
+        tp.plots.slice(model, attacker, rows, ("a", "b"))

@@ -119,11 +119,16 @@ def test_without_a_neighbourhood_there_is_no_resilience() -> None:
 
 
 def test_a_result_in_one_line() -> None:
-    assert repr(result()) == ("Verification(4 rows, accuracy 0.750, robustness 0.500, resilience 0.250 at ε = 0.15)")
-    assert repr(result(max_seconds=0)) == (
-        "Verification(4 rows, accuracy 0.750, robustness 0.000 to 0.750, resilience 0.000 to 0.750 at ε = 0.15)"
+    missing = "missing cells in 2 rows stay missing"
+    assert repr(result()) == (
+        f"Verification(4 rows, accuracy 0.750, robustness 0.500, resilience 0.250 at ε = 0.15, {missing})"
     )
-    assert repr(dataclasses.replace(result(epsilons=None), interrupted=True)).endswith("robustness 0.500, interrupted)")
+    assert repr(result(max_seconds=0)) == (
+        "Verification(4 rows, accuracy 0.750, robustness 0.000 to 0.750, resilience 0.000 to 0.750 at ε = 0.15, "
+        f"{missing})"
+    )
+    interrupted = dataclasses.replace(result(epsilons=None), interrupted=True)
+    assert repr(interrupted).endswith(f"robustness 0.500, {missing}, interrupted)")
 
 
 def test_the_frame_has_one_line_per_row() -> None:
@@ -143,6 +148,118 @@ def test_the_frame_of_a_sweep_has_a_column_per_neighbourhood() -> None:
     assert frame["resilience at 0.0"].tolist() == ["refuted", "proved", "proved", "refuted"]
     assert frame["resilience at 0.15"].tolist() == ["refuted", "refuted", "proved", "refuted"]
     assert frame["moved"][0].startswith("0 0.45 → ")
+
+
+def test_neighbourhoods_are_named_by_their_columns() -> None:
+    found = result(epsilons=[{"age": 0.2}, {1: 1500.0, 0: 0.5}, (0.0, 0.25)])
+    names = ["age 0.2", "income 1,500, age 0.5", "income 0.25"]
+    assert found.names_of_epsilons == [f"ε = {name}" for name in names]
+    assert [f"resilience at {name}" for name in names] == found.to_frame().columns[4:7].tolist()
+    # A column of a table must not replace another.
+    same = result(epsilons=[(0.0, 0.25), {"income": 0.25}])
+    assert same.names_of_epsilons == ["ε1 per feature", "ε2 per feature"]
+
+
+# --- classes ---------------------------------------------------------------------------------------------------------
+
+
+def two_classes(**options: Any) -> Verification:
+    """The same four rows, of which the last two are labelled "bad" and rightly so for the last."""
+    rows = [[0.45, 0.1], [0.3, NAN], [NAN, -0.0], [0.9, 1e-300]]
+    labels, model = ["good", "good", "bad", "bad"], stump(("good", "bad"))
+    return tp.verify(model, rows, labels, tp.Attacker.linf(0.1), **({"epsilons": [0.15, 0.5]} | options))
+
+
+def test_measures_by_class_are_those_of_the_rows_of_each_class() -> None:
+    found = two_classes()
+    assert list(found.by_class) == ["bad", "good"]
+    for label, one in found.by_class.items():
+        rows = found.y == label
+        assert one.rows == len(one) == rows.sum() == 2 and one.open_rows == 0
+        assert one.accuracy == found.correct[rows].mean()
+        assert one.robustness == Bounds.of(found.robustness_outcomes[rows])
+        assert one.resilience_by_epsilon == tuple(Bounds.of(each[rows]) for each in found.resilience_by_epsilon)
+        assert one.resilience == one.resilience_by_epsilon[0]
+    good, bad = found.by_class["good"], found.by_class["bad"]
+    assert (good.accuracy, float(good.robustness), float(good.resilience)) == (1.0, 0.5, 0.0)
+    assert (bad.accuracy, float(bad.robustness), float(bad.resilience)) == (0.5, 0.5, 0.5)
+    assert repr(good) == (
+        "Measures(2 rows, accuracy 1.000, robustness 0.500, resilience 0.000, 0.000, 1 with missing cells)"
+    )
+
+
+def test_open_rows_are_counted_for_each_class() -> None:
+    found = two_classes(max_seconds=0)
+    # A wrong label is not robust, whether or not it is stable.
+    assert {label: one.open_rows for label, one in found.by_class.items()} == {"bad": 1, "good": 2}
+    assert found.measures.open_rows == 3 and "2 rows, accuracy 0.500, robustness 0.000 to 0.500" in repr(found)
+
+
+def test_one_line_and_notebooks_speak_of_each_class() -> None:
+    found = two_classes(epsilons=None)
+    missing = "missing cells in 2 rows stay missing"
+    bad = "bad: 2 rows, accuracy 0.500, robustness 0.500, 1 with missing cells"
+    good = "good: 2 rows, accuracy 1.000, robustness 0.500, 1 with missing cells"
+    assert repr(found) == f"Verification(4 rows, accuracy 0.750, robustness 0.500, {missing}; {bad}; {good})"
+    assert '<th scope="row">bad</th><td>2</td><td>50.0 %</td><td>50.0 %</td><td>0</td>' in found._repr_html_()
+    assert "true class" not in result()._repr_html_(), "there is but one"
+
+
+def test_one_line_does_not_list_a_hundred_classes() -> None:
+    builder = EnsembleBuilder(n_features=1, classes=list(range(100)))
+    builder.add_tree(feature=[-1], threshold=[0], left=[-1], right=[-1], scores=[[1] + [0] * 99])
+    shown = repr(tp.verify(builder.build(), [[0.0]] * 100, list(range(100)), tp.Attacker.linf(0.1)))
+    assert shown.endswith("; 4: 1 rows, accuracy 0.000, robustness 0.000; and 95 more classes)")
+
+
+def test_the_file_has_the_measures_of_each_class() -> None:
+    content = json.loads(two_classes().to_json())
+    assert content["by_class"][0] == {
+        "class": "bad",
+        "rows": 2,
+        "accuracy": 0.5,
+        "robustness": [0.5, 0.5],
+        "resilience": [[0.5, 0.5], [0.0, 0.0]],
+        "open_rows": 0,
+        "rows_with_missing": 1,
+    }
+
+
+# --- missing values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attacker", "rows"),
+    [
+        (tp.Attacker.linf(0.1), [1, 2]),
+        (tp.Attacker.linf(0.1, features=["age"]), [2]),
+        (tp.Attacker({"income": (0, 1)}), [1]),
+        (tp.Attacker((0.0, 0.0)), []),
+        (tp.Attacker.lp(2, 0.1, features=["income"]), [1]),
+        (tp.Attacker.lp(2, 0.0), []),
+        (tp.Attacker((-0.1, 0.1), costs={"age": 3}, budget=2), [1]),
+        (tp.Attacker((-0.1, 0.1), budget=0), []),
+    ],
+    ids=repr,
+)
+def test_rows_are_counted_whose_missing_cells_the_attacker_could_touch(attacker: tp.Attacker, rows: list[int]) -> None:
+    X = [[0.45, 0.1], [0.3, NAN], [NAN, -0.0], [0.9, 1e-300]]
+    found = tp.verify(stump(), X, [0, 1, 0, 1], attacker)
+    assert np.flatnonzero(found.has_missing).tolist() == rows and found.rows_with_missing == len(rows)
+    assert [verdict.has_missing for verdict in found.verdicts] == found.has_missing.tolist()
+    alone = tp.Verifier(stump(), attacker).verdicts(X)
+    assert [verdict.has_missing for verdict in alone] == found.has_missing.tolist()
+    assert ("missing" in repr(found)) == ("neither fills nor blanks" in found._repr_html_()) == bool(rows)
+    again = Verification.from_json(found.to_json())
+    assert again.rows_with_missing == len(rows) == json.loads(found.to_json())["rows_with_missing"]
+    assert sum(one.rows_with_missing for one in again.by_class.values()) == len(rows)
+
+
+def test_a_file_that_does_not_say_what_can_be_moved_counts_every_missing_cell() -> None:
+    found = tp.verify(stump(), [[0.45, 0.1], [0.3, NAN]], [0, 0], tp.Attacker.linf(0.1, features=["age"]))
+    assert found.rows_with_missing == 0
+    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
+    assert Verification.from_json(json.dumps(old | {"version": 2})).rows_with_missing == 1
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
@@ -218,7 +335,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
-    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 2"),
+    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 3"),
     ({"extra": 1}, "unknown or missing fields: extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
@@ -271,7 +388,16 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"interrupted": 0}, "interrupted has the wrong type: 0"),
     ({"boxes": 1.5}, "boxes has the wrong type: 1.5"),
     ({"model": None}, "model has the wrong type: None"),
+    ({"movable": [0, 2]}, r"movable must list columns from 0 to 1 in order, got \[0, 2\]"),
+    ({"movable": [1, 0]}, "movable must list columns"),
+    ({"movable": [True]}, "movable must not contain True"),
+    ({"rows_with_missing": 0}, "rows_with_missing is not what the rows add up to"),
+    ({"movable": []}, "rows_with_missing is not what the rows add up to"),
+    ({"by_class": []}, "by_class is not what the rows add up to"),
+    ({"stability": [0, 0, 0, 0]}, "by_class is not what the rows add up to"),
 ]
+MEASURES = ("by_class", "movable", "rows_with_missing")
+"""What files of versions 1 and 2 do not have."""
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES)
@@ -282,9 +408,15 @@ def test_files_that_contradict_themselves_are_refused(change: dict[str, Any], me
     assert "\n" not in str(caught.value)
 
 
+def test_files_of_version_2_are_still_read() -> None:
+    found = result()
+    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
+    assert repr(Verification.from_json(json.dumps(old | {"version": 2}))) == repr(found)
+
+
 def test_files_of_version_1_are_still_read() -> None:
     found = result()
-    content = json.loads(found.to_json())
+    content = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
     assert content.pop("refuted") == ["stability", 0, None, None]
     old = content | {"version": 1, "has_witness": [True, True, False, False]}
     again = Verification.from_json(json.dumps(old))
@@ -358,7 +490,7 @@ def test_sources_that_are_not_result_files_are_refused(tmp_path: Path) -> None:
 def test_notebooks_show_measures_and_first_witnesses() -> None:
     shown = result(epsilons=[0.15, {"age": 0.2}])._repr_html_()
     assert "<td>75.0 %</td><td>exact</td>" in shown and "resilience, ε = 0.15" in shown
-    assert "resilience, ε per feature" in shown and "age 0.45 → 0.500001" in shown
+    assert "resilience, ε = age 0.2" in shown and "age 0.45 → 0.500001" in shown
     many = changed(result(), has_witness=np.ones(4, dtype=bool))
     # A row that is labelled wrongly needs no attack.
     assert many._repr_html_().count("<tr>") == 4 + 1 + int(many.correct.sum())
@@ -386,7 +518,8 @@ def test_labels_take_no_more_memory_than_allowed() -> None:
         text = json.dumps(content | labels | change)
         with pytest.raises(tp.InvalidInput, match="max_bytes is 1,500,000, but y takes"):
             Verification.from_json(text, max_bytes=1_500_000)
-    assert Verification.from_json(json.dumps(content | labels | {"label_dtype": "<U9"})).y.dtype == "<U9"
+    old = {name: value for name, value in (content | labels).items() if name not in MEASURES}
+    assert Verification.from_json(json.dumps(old | {"label_dtype": "<U9", "version": 2})).y.dtype == "<U9"
 
 
 def test_rows_are_not_wider_than_memory_where_there_are_none() -> None:

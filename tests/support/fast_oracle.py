@@ -48,8 +48,9 @@ def labels_of_cells(ensemble: Ensemble) -> np.ndarray:
         f = int(ensemble.feature[node])
         if f < 0:
             return int(ensemble.leaf[node])
-        place = cuts[f].index(float(ensemble.threshold[node]))
-        goes_left = np.arange(shape[f]) <= place
+        goes_left = np.ones(shape[f], dtype=bool)
+        for cut in oracles.cuts_of_test(ensemble, node):
+            goes_left ^= np.arange(shape[f]) > cuts[f].index(cut)
         goes_left[-1] = ensemble.nan_left[node]
         goes_left = goes_left.reshape([-1 if g == f else 1 for g in range(len(shape))])
         return np.where(goes_left, leaves(int(ensemble.left[node])), leaves(int(ensemble.right[node])))

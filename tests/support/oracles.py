@@ -150,9 +150,16 @@ def _scores(ensemble: Ensemble, x: Sequence[float]) -> list[Any]:
 def _leaf_node(ensemble: Ensemble, node: int, x: Sequence[float]) -> int:
     while ensemble.feature[node] >= 0:
         value = x[ensemble.feature[node]]
-        goes_left = ensemble.nan_left[node] if math.isnan(value) else value <= ensemble.threshold[node]
+        below = sum(cut < value for cut in cuts_of_test(ensemble, node))
+        goes_left = ensemble.nan_left[node] if math.isnan(value) else below % 2 == 0
         node = int(ensemble.left[node] if goes_left else ensemble.right[node])
     return node
+
+
+def cuts_of_test(ensemble: Ensemble, node: int) -> list[float]:
+    """Where the side changes that a test sends a number to: left up to the first cut, right up to the second, …"""
+    more = ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]
+    return [float(ensemble.threshold[node]), *more.tolist()]
 
 
 def _decide(ensemble: Ensemble, scores: list[Any]) -> int:
@@ -182,7 +189,8 @@ def _exp(x: float) -> float:
 @lru_cache(maxsize=1000)
 def thresholds(ensemble: Ensemble, f: int) -> tuple[float, ...]:
     """The distinct thresholds of feature f, sorted."""
-    return tuple(sorted({float(e) for g, e in zip(ensemble.feature, ensemble.threshold, strict=True) if g == f}))
+    nodes = np.flatnonzero(ensemble.feature == f).tolist()
+    return tuple(sorted({cut for node in nodes for cut in cuts_of_test(ensemble, node)}))
 
 
 def taken(ensemble: Ensemble, f: int) -> Span:

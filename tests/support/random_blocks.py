@@ -20,6 +20,7 @@ from tests.support.oracles import LARGEST, OracleAttacker
 from tests.support.strategies import BASES, LABELS, MARGINS, REACHES, ROUNDED_MARGINS, THRESHOLDS, UNITS, VALUE_LIMITS
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 
 ROWS = 32
@@ -106,13 +107,25 @@ def random_ensemble(random: Random, kind: str) -> Ensemble:
         value_limit=random.choice(VALUE_LIMITS),
     )
     pools = [_pool(random, random.randint(*shape.cuts)) for _ in range(n_features)]
+    is_mixed = random.random() < 0.4
     for _ in range(n_trees):
         if kind in ("tiny", "many trees", "wide"):
             tree = _bushy_tree(random, pools, rows, shape.depth)
         else:
             tree = _full_tree(random, pools, rows, chain=kind == "comb")
-        builder.add_tree(**tree)
+        builder.add_tree(**tree, pieces=_pieces(random, pools, tree["feature"]) if is_mixed else None)
     return builder.build()
+
+
+def _pieces(random: Random, pools: Sequence[Sequence[float]], feature: Sequence[int]) -> dict[int, Pieces]:
+    """Several cuts for many of a tree's tests."""
+    found = {}
+    for node, f in enumerate(feature):
+        if f >= 0 and len(pools[f]) > 1 and random.random() < 0.6:
+            cuts = sorted(random.sample(pools[f], random.randint(2, len(pools[f]))))
+            first = random.random() < 0.5
+            found[node] = Pieces(tuple(cuts), tuple(first == (i % 2 == 0) for i in range(len(cuts) + 1)))
+    return found
 
 
 def _corner(random: Random) -> Ensemble:

@@ -36,9 +36,9 @@ def small_forest(n: int = 6, depth: int = 3, classes: int = 2, seed: int = 0) ->
     return RandomForestClassifier(n, max_depth=depth, random_state=seed).fit(X, y), X, y
 
 
-def drawn(data: st.DataObject) -> tuple[Ensemble, OracleAttacker, StabilityMap]:
+def drawn(data: st.DataObject, several: bool | None = None) -> tuple[Ensemble, OracleAttacker, StabilityMap]:
     """A drawn model and interval attacker, and their map."""
-    ensemble = data.draw(tiny_ensembles())
+    ensemble = data.draw(tiny_ensembles(several=several))
     anchor = [float(np.clip(0.25, *ends)) for ends in zip(ensemble.value_low, ensemble.value_high, strict=True)]
     plain = data.draw(attackers(ensemble.n_features, anchor).filter(lambda one: one.p is None))
     smap = StabilityMap.build(ensemble, as_attacker(plain), n_jobs=1)

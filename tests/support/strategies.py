@@ -16,6 +16,7 @@ from tests.support import oracles
 from tests.support.oracles import OracleAttacker
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 
 MAX_DEPTH = 3
@@ -150,8 +151,26 @@ def _trees(draw: st.DrawFn, splits: Sequence[tuple[int, float]], rows: Sequence[
 
 
 @st.composite
-def tiny_ensembles(draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[float] = THRESHOLDS) -> Ensemble:
-    """Models of 1 to 5 trees, depth at most 3, 1 to 3 features and 2 to 4 classes, of every score rule."""
+def _pieces(draw: st.DrawFn, tree: dict[str, Any], pools: Sequence[Sequence[float]]) -> dict[int, Pieces]:
+    """Several cuts for some of a tree's tests, out of those of their feature."""
+    pieces = {}
+    for node, feature in enumerate(tree["feature"]):
+        if feature != LEAF and len(pools[feature]) > 1 and draw(pick(True, True, False)):
+            cuts = draw(st.lists(pick(*pools[feature]), min_size=2, max_size=4, unique=True))
+            first = draw(st.booleans())
+            pieces[node] = Pieces(tuple(sorted(cuts)), tuple(first ^ (i % 2 == 1) for i in range(len(cuts) + 1)))
+    return pieces
+
+
+@st.composite
+def tiny_ensembles(
+    draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[float] = THRESHOLDS, several: bool | None = None
+) -> Ensemble:
+    """Models of 1 to 5 trees, depth at most 3, 1 to 3 features and 2 to 4 classes, of every score rule.
+
+    With `several`, most tests have several cuts; None: in some of the models.
+    """
+    several = draw(pick(False, False, True)) if several is None else several
     n_features = draw(st.integers(1, max_features))
     n_classes = draw(pick(2, 2, 3, 4))
     n_trees = draw(st.integers(1, 5))
@@ -165,9 +184,11 @@ def tiny_ensembles(draw: st.DrawFn, max_features: int = 3, thresholds: Sequence[
         handles_missing=draw(pick(False, False, True)),
         value_limit=draw(pick(*VALUE_LIMITS)),
     )
-    splits = [(f, e) for f in range(n_features) for e in draw(_pools(thresholds))]
+    pools = [draw(_pools(thresholds)) for _ in range(n_features)]
+    splits = [(f, e) for f, pool in enumerate(pools) for e in pool]
     for _ in range(n_trees):
-        builder.add_tree(**draw(_trees(splits, leaves.rows)))
+        tree = draw(_trees(splits, leaves.rows))
+        builder.add_tree(**tree, pieces=draw(_pieces(tree, pools)) if several else None)
     return builder.build()
 
 
@@ -302,9 +323,9 @@ def _beyond_reach(attacker: OracleAttacker, far: Sequence[Sequence[float]]) -> l
 
 
 @st.composite
-def cases(draw: st.DrawFn, max_features: int = 3) -> Case:
+def cases(draw: st.DrawFn, max_features: int = 3, several: bool | None = None) -> Case:
     """A model, an attacker, a labelled point and a neighbourhood, such that the oracle can answer."""
-    ensemble = draw(tiny_ensembles(max_features))
+    ensemble = draw(tiny_ensembles(max_features, several=several))
     x = draw(points(ensemble))
     far = threshold_distances(ensemble, x)
     attacker = draw(attackers(ensemble.n_features, x, far))

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from hypothesis import strategies as st
 import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
+from tests.support.category_models import is_stable, random_model, random_moves, random_row
 from tests.support.oracles import OracleAttacker
 from tests.support.points import critical_rows
 from tests.support.strategies import Case, cases
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.symbolic import compiled, refinement
 from treeproof.symbolic.unstable_region import UnstableRegion
@@ -37,7 +40,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refinement, "N_LANES", 1)
 
 
-def plain_cases() -> st.SearchStrategy[Case]:
+def plain_cases(several: bool | None = None) -> st.SearchStrategy[Case]:
     """Cases whose attacker is made of intervals: an Lp attacker becomes the box around its ball."""
 
     def without_norm(case: Case) -> Case:
@@ -48,7 +51,7 @@ def plain_cases() -> st.SearchStrategy[Case]:
         intervals = tuple((0.0, 0.0) if i == (0.0, 0.0) else (-reach, reach) for i in plain.intervals)
         return case._replace(attacker=replace(plain, p=None, radius=0.0, scale=None, intervals=intervals))
 
-    return cases().map(without_norm)
+    return cases(several=several).map(without_norm)
 
 
 def is_coarse(ensemble: Ensemble, plain: OracleAttacker) -> bool:
@@ -122,9 +125,31 @@ def test_the_same_holds_where_every_interval_excludes_0() -> None:
     check()
 
 
+@pytest.mark.usefixtures("small_steps")
+def test_the_same_holds_where_tests_have_several_cuts() -> None:
+    @settings(max_examples=40, deadline=None, database=None)
+    @given(plain_cases(several=True))
+    def check(case: Case) -> None:
+        assert_sound(case)
+
+    check()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("part", range(3))
+def test_the_same_holds_in_many_cases_where_tests_have_several_cuts(part: int) -> None:
+    @settings(max_examples=500, deadline=None, database=None)
+    @given(plain_cases(several=True))
+    def check(case: Case) -> None:
+        assert_sound(case)
+
+    check()
+
+
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None, database=None)
-@given(plain_cases().filter(lambda case: case.ensemble.n_trees == 1))
+@given(plain_cases(several=False).filter(lambda case: case.ensemble.n_trees == 1))
 def test_single_trees_are_exact_without_iterations(case: Case) -> None:
     ensemble, plain, x, _, eps = case
     analysis = tp.analyze(ensemble, as_attacker(plain), max_iterations=0, missing=True)
@@ -149,6 +174,30 @@ def test_a_move_may_leap_over_the_place_it_would_need() -> None:
     rows = [[9.5, 8.5], [9.5, 7.0], [9.5, 4.5], [9.5, 3.5], [9.5, 2.5], [9.5, 9.5], [8.5, 2.5]]
     assert analysis.is_stable(rows).tolist() == [False, True, True, False, False, True, True]
     assert analysis.complete
+
+
+def test_a_gap_in_the_middle_is_seen() -> None:
+    """Label 1 for (1, 2] and above 5, in one tree: what lies in the gap can be moved out, and what is around in."""
+    builder = EnsembleBuilder(n_features=1, classes=[0, 1])
+    builder.add_tree(
+        feature=[0, LEAF, LEAF], threshold=[0.0, 0, 0], left=[1, LEAF, LEAF], right=[2, LEAF, LEAF],
+        scores=[[0, 0], [1, 0], [0, 1]], pieces={0: Pieces((1.0, 2.0, 5.0), (True, False, True, False))},
+    )  # fmt: skip
+    analysis = tp.analyze(builder.build(), tp.Attacker.linf(0.25))
+    rows = [[0.5], [0.75], [0.8], [1.2], [1.25], [1.5], [1.75], [1.8], [2.2], [2.25], [2.3], [4.8], [5.2], [5.3]]
+    stable = [True, True, False, False, False, True, True, False, False, False, True, False, False, True]
+    assert analysis.complete and analysis.is_stable(rows).tolist() == stable
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_categories_become_what_the_model_knows_and_nothing_else(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(4):
+        model, moves, budget = random_model(random), random_moves(random), random.choice((None, 1, 2))
+        analysis = tp.analyze(model, tp.Attacker(moves, budget=budget), max_iterations=None, n_jobs=1)
+        rows = [random_row(random) for _ in range(20)]
+        stable = [is_stable(model, row, moves, budget, oracles.predict(model, row)) for row in rows]
+        assert analysis.complete and analysis.is_stable(np.array(rows)).tolist() == stable
 
 
 # --- real models -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from treeproof.tables import csv_files
+from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.readers import read_table
 from treeproof.tables.table import Table
 
@@ -75,6 +77,15 @@ def test_labels_are_those_of_the_model_however_they_are_written(tmp_path: Path) 
         table.labels("y", model())
 
 
+def test_labels_that_are_true_or_false(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b,y\n0,0,True\n0,0,False\n")
+    table = read_table(tmp_path / "d.csv")
+    assert table.labels("y", model()).tolist() == [1, 0]
+    assert table.labels("y", model(labels=Y == 1)).tolist() == [True, False]
+    with pytest.raises(tp.InvalidInput, match="does not know the label 'True'; it predicts 2, 3"):
+        table.labels("y", model(labels=Y + 2))
+
+
 def test_a_row_without_a_label(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a,b,y\n0,0,1\n0,0,\n")
     with pytest.raises(tp.InvalidInput, match=r"row 1, column 'y': the label is missing"):
@@ -85,6 +96,73 @@ def test_missing_values_become_nan(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a,b\n1,\nNA,2\n?,3\n")
     rows = read_table(tmp_path / "d.csv").rows(model())
     np.testing.assert_array_equal(rows, [[1, np.nan], [np.nan, 2], [np.nan, 3]])
+
+
+def test_truth_is_one_and_zero(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b\nTrue,true\nFalse,\n1,FALSE\n")
+    np.testing.assert_array_equal(read_table(tmp_path / "d.csv").rows(model()), [[1, 1], [0, np.nan], [1, 0]])
+
+
+@pytest.mark.parametrize("separator", [";", "|", "tab", "\\t"])
+def test_separators_and_decimal_commas(separator: str, tmp_path: Path) -> None:
+    written = "\t" if separator in ("tab", "\\t") else separator
+    text = written.join("ab") + "\n" + "".join(f"{one}{written}-2,5\n" for one in ("0,1", "1e-3", "NA", "True"))
+    (tmp_path / "d.csv").write_text(text)
+    rows = read_table(tmp_path / "d.csv", style=CsvStyle.of(separator, ",")).rows(model())
+    np.testing.assert_array_equal(rows, [[0.1, -2.5], [1e-3, -2.5], [np.nan, -2.5], [1, -2.5]])
+
+
+def test_decimal_commas_go_with_semicolons_unless_somebody_says_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a;b\n0,1;2\n")
+    (tmp_path / "d.tsv").write_text("a\tb\n0,1\t2\n")
+    for name in ("d.csv", "d.tsv"):
+        assert read_table(tmp_path / name, style=CsvStyle.of(None, ",")).rows(model()).tolist() == [[0.1, 2]]
+
+
+def test_a_point_is_no_part_of_a_number_with_decimal_commas(tmp_path: Path) -> None:
+    """1.234 may be one thousand two hundred and thirty-four."""
+    for values in ("1.234\n5.678", "1.234\nNA"):
+        (tmp_path / "d.csv").write_text("a;b\n" + "".join(f"{value};1\n" for value in values.split("\n")))
+        with pytest.raises(tp.InvalidInput, match=r"row 0, column 'a': '1.234' is not a number"):
+            read_table(tmp_path / "d.csv", style=CsvStyle.of(None, ",")).rows(model())
+
+
+@pytest.mark.parametrize(
+    ("separator", "decimal", "message"),
+    [
+        ("", ".", "must be one character, such as ';' or tab, got ''"),
+        (";;", ".", "must be one character, such as ';' or tab, got ';;'"),
+        ("\n", ".", "must be one character"),
+        (3, ".", "must be one character, .* got 3"),
+        (";", ":", "must be a point or a comma, got ':'"),
+        (",", ",", "',' cannot both separate values and stand before decimals"),
+    ],
+)
+def test_styles_that_nobody_can_read_are_refused(separator: Any, decimal: str, message: str) -> None:
+    with pytest.raises(tp.InvalidInput, match=message):
+        CsvStyle.of(separator, decimal)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbered_columns_go_by_their_numbers(first: int, tmp_path: Path) -> None:
+    names = [f"x{i + first}" for i in range(12)]
+    frame = pd.DataFrame([range(12)], columns=names).assign(label=0)
+    clf = DecisionTreeClassifier(random_state=0).fit(np.arange(48).reshape(4, 12), Y)
+    frame[["label", *sorted(names)]].to_csv(tmp_path / "d.csv", index=False)  # x10 comes before x2
+    matched = read_table(tmp_path / "d.csv").matched(tp.from_model(clf), "label")
+    assert matched.by_number and matched.columns == names and matched.ensemble.feature_names == tuple(names)
+    frame.rename(columns={names[3]: "x99"}).to_csv(tmp_path / "d.csv", index=False)
+    matched = read_table(tmp_path / "d.csv").matched(tp.from_model(clf), "label")
+    assert matched.by_position and not matched.by_number and matched.columns[3] == "x99"
+
+
+def test_the_way_out_of_text_depends_on_who_needs_the_column(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("age,income,label\n1,low,0\n")
+    table = read_table(tmp_path / "d.csv")
+    with pytest.raises(tp.InvalidInput, match="'low' is not a number; give the numbers that the model was trained on$"):
+        table.model_rows(model(["age", "income"]), ["age", "income"])
+    with pytest.raises(tp.InvalidInput, match="'low' is not a number; name the label .* not features with drop=$"):
+        table.features(("label",))
 
 
 def test_long_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +183,18 @@ def test_long_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monke
         ("empty.csv", b"", "has no rows"),
         ("head.csv", b"a,b\n", "has no rows"),
         ("ragged.csv", b"a,b\n1,2\n3\n", "line 3: 1 values in a table of 2 columns"),
-        ("semicolons.csv", b"a;b\n1;2\n", "separated by semicolons or tabs; save it with commas"),
+        (
+            "semicolons.csv",
+            b"a;b\n1;2\n",
+            "commas between values, but seems to have semicolons; say so with separator=';'",
+        ),
+        ("tabs.csv", b"a\tb\n1\t2\n", r"seems to have tabs; say so with separator='\\t'"),
+        ("commas.tsv", b"a,b\n1,2\n", "was read with tabs between values, but seems to have commas"),
+        (
+            "decimals.csv",
+            b'a,b\n1,"2,5"\n',
+            "row 0, column 'b': '2,5' is not a number; if .* decimal comma, .*decimal=",
+        ),
         ("twice.csv", b"a,a\n1,2\n", "two columns named 'a'; rename one"),
         ("binary.csv", b"\xff\xfe\x00\x01", "not a text file in UTF-8"),
         ("nul.csv", b"a,b\n1,\0\n", "CSV|not a number"),

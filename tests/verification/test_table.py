@@ -81,6 +81,31 @@ def assert_same_measures(summary: tp.TableSummary, result: tp.Verification) -> N
     assert (summary.accuracy, summary.robustness) == (result.accuracy, result.robustness)
     assert list(summary.resilience_by_epsilon) == list(result.resilience_at.values())
     assert summary.resilience == result.resilience
+    assert {label: dict(one.counts) for label, one in summary.by_class.items()} == {
+        label: dict(one.counts) for label, one in result.by_class.items()
+    }
+    assert len(summary.by_class) == 2 and repr(summary).endswith(repr(result).partition("; ")[2])
+
+
+def test_semicolons_and_decimal_commas(folder: Path) -> None:
+    FRAME.to_csv("german.csv", index=False, sep=";", decimal=",")
+    summary = ask("german.csv", separator=";", decimal=",")
+    assert_same_measures(summary, whole())
+    with pytest.raises(tp.InvalidInput, match="holds results for a different separator or decimal"):
+        ask("german.csv", decimal=",", resume=True)
+    with pytest.raises(tp.InvalidInput, match="seems to have semicolons; say so with separator=';'"):
+        ask("german.csv", out="other")
+
+
+def test_rows_with_missing_cells_are_counted(folder: Path) -> None:
+    holed = FRAME.assign(c2=FRAME.c2.mask(FRAME.index % 10 == 0))
+    holed.to_parquet("holed.parquet", row_group_size=40)
+    model = HistGradientBoostingClassifier(max_iter=3).fit(holed[NAMES], holed.y)
+    for features, rows in ((["c2"], 23), (["c1"], 0)):
+        attacker = tp.Attacker.linf(0.2, features=features)
+        summary = ask("holed.parquet", model=model, attacker=attacker, out=features[0])
+        assert summary.rows_with_missing == rows == sum(one.rows_with_missing for one in summary.by_class.values())
+        assert ("missing cells in 23 rows stay missing" in repr(summary)) == (rows > 0)
 
 
 # --- the same verdicts -----------------------------------------------------------------------------------------------
@@ -305,7 +330,7 @@ def test_results_are_not_written_over(folder: Path) -> None:
         ({"rows": 5}, "expected a path, got 5"),
         ({"label": "z"}, "0.parquet has no column 'z'; it has 'c3', 'y'"),
         ({"drop": ["z"]}, "0.parquet has no column 'z'"),
-        ({"drop": ["c1"]}, "0.parquet has no column 'c1', which the model was trained with"),
+        ({"drop": ["c1"]}, "0.parquet: the model was trained with 'c1', which can be neither the label nor dropped"),
         ({"chunk_rows": 0}, "chunk_rows must be a whole number of at least 1, got 0"),
         ({"chunk_rows": None}, "chunk_rows must be a whole number of at least 1, got None"),
         ({"format": "xls"}, "format must be one of 'parquet', 'csv', got 'xls'"),
@@ -348,7 +373,11 @@ def test_files_must_have_the_same_columns(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("c2", "x", "bad.csv, row 150, column 'c2': 'x' is not a number.*drop="),
+        (
+            "c2",
+            "x",
+            "bad.csv, row 150, column 'c2': 'x' is not a number; give the numbers that the model was trained on",
+        ),
         ("y", "ugly", "bad.csv, row 150, column 'y': the model does not know the label 'ugly'"),
         ("y", "", "bad.csv, row 150, column 'y': the label is missing"),
         ("c2", "1e300", "bad.csv, counted from row 150: row 0, column 'c2': .* outside the range"),

@@ -82,6 +82,10 @@ class Exact(NamedTuple):
     decision: Any
     cut: Any
     steepness: Any
+    part_divisor: Any
+    """(n_trees,): at the last tree of each member what its sum is divided by, else 0; empty if there are no members."""
+    part_weight: Any
+    """(n_trees,): what it is multiplied by then"""
 
 
 # What a test is, and the only place that says so: the cells up to its first cut go left, and the side changes at every
@@ -160,9 +164,25 @@ def leaf_of_cells(model, root, cells):
 
 
 @borrowing
+def _label_of_members(model, exact, cells, scores):
+    """The same where several models vote; trees are walked once for each score, which takes no more room."""
+    for k in range(scores.shape[0]):
+        total = part = 0.0
+        for t in range(model.roots.shape[0]):
+            part += exact.leaf_scores[leaf_of_cells(model, model.roots[t], cells), k]
+            if exact.part_divisor[t] != 0:
+                total += part / exact.part_divisor[t] * exact.part_weight[t]
+                part = 0.0
+        scores[k] = total / exact.divisor
+    return decide(scores, exact.decision, exact.cut, exact.steepness)
+
+
+@borrowing
 def label_of_cells(model, exact, cells, scores):
     """The class index of every row with these cells (NaN: -1); `scores` (n_scores,) is scratch in the right dtype."""
     n_scores = scores.shape[0]
+    if exact.part_divisor.shape[0] > 0:
+        return _label_of_members(model, exact, cells, scores)
     for k in range(n_scores):
         scores[k] = 0 if exact.base_last else exact.base[k]
     for t in range(model.roots.shape[0]):

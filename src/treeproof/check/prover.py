@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from treeproof.check.evidence import predict_row
+from treeproof.check.evidence import cuts_of, goes_left, predict_row
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -34,11 +35,13 @@ class _Prover:
         threat = attacker.bind(ensemble)
         self.domain = [(float(a), float(b)) for a, b in zip(threat.domain_low, threat.domain_high, strict=True)]
         self.intervals = [(float(a), float(b)) for a, b in zip(threat.low, threat.high, strict=True)]
+        self.known = {f: ends.tolist() for f, ends in threat.ends}
         self.costs, self.budget = threat.cost.tolist(), int(threat.budget)
         self.cuts = [ensemble.grid.cuts_of(f).tolist() for f in range(ensemble.n_features)]
-        self.feature, self.threshold = ensemble.feature.tolist(), ensemble.threshold.tolist()
+        self.feature = ensemble.feature.tolist()
+        self.tests = [cuts_of(ensemble, node) for node in range(ensemble.n_nodes)]
         self.left, self.right = ensemble.left.tolist(), ensemble.right.tolist()
-        rows = ensemble.leaf_scores.astype(np.float64)
+        rows = ensemble.leaf_shares
         if ensemble.rule.decision == Decision.CUT:
             rows = np.column_stack((np.zeros(len(rows)), rows))
         self.scores: list[list[float]] = [
@@ -57,7 +60,13 @@ class _Prover:
         rule = self.ensemble.rule
         largest = float(np.abs(rows).max()) * self.ensemble.n_trees + max(map(abs, self.base))
         plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
-        if plain and largest < 2**20 and (rows == np.rint(rows)).all() and all(b == int(b) for b in self.base):
+        if (
+            plain
+            and not rule.members
+            and largest < 2**20
+            and (rows == np.rint(rows)).all()
+            and all(b == int(b) for b in self.base)
+        ):
             return 0.0
         margin = 1e-3 * largest
         if rule.decision == Decision.SOFTMAX:
@@ -119,20 +128,30 @@ class _Prover:
             if f < 0:
                 yield node
                 continue
-            if box[f][0] <= self.threshold[node]:
+            low, _ = box[f]
+            undecided = self._cut_inside(node, box) is not None
+            if undecided or goes_left(self.tests[node], low):
                 waiting.append(self.left[node])
-            if box[f][1] > self.threshold[node]:
+            if undecided or not goes_left(self.tests[node], low):
                 waiting.append(self.right[node])
+
+    def _cut_inside(self, node: int, box: list[Range]) -> float | None:
+        """The first cut of a test that tells numbers of the box apart."""
+        low, high = box[self.feature[node]]
+        cuts = self.tests[node]
+        first = bisect_left(cuts, low)
+        return cuts[first] if first < len(cuts) and cuts[first] < high else None
 
     def _undecided(self, box: list[Range]) -> tuple[int, float] | None:
         """The first test that the box does not settle."""
         for root in self.ensemble.roots.tolist():
             node = root
             while self.feature[node] >= 0:
-                (low, high), cut = box[self.feature[node]], self.threshold[node]
-                if low <= cut < high:
+                cut = self._cut_inside(node, box)
+                if cut is not None:
                     return self.feature[node], cut
-                node = self.left[node] if high <= cut else self.right[node]
+                low, _ = box[self.feature[node]]
+                node = self.left[node] if goes_left(self.tests[node], low) else self.right[node]
         return None
 
     @staticmethod
@@ -166,6 +185,8 @@ class _Prover:
 
     def _targets(self, f: int, box: Range) -> list[Range]:
         """The doubles that a move of feature f from somewhere in the range can end at, as ranges."""
+        if f in self.known:
+            return self._known_ranges(f)
         (low, high), (first, last) = self.intervals[f], self.domain[f]
         start = first if math.isinf(low) else max(first, _at_least(Fraction(box[0]) + Fraction(low)))
         end = last if math.isinf(high) else min(last, -_at_least(-(Fraction(box[1]) + Fraction(high))))
@@ -184,6 +205,16 @@ class _Prover:
                 ranges.append((below, cut))
             below = math.nextafter(cut, math.inf)
         return ranges
+
+    def _known_ranges(self, f: int) -> list[Range]:
+        """Ranges of doubles that no test tells from the values that a category can become."""
+        ranges, begin = [], self.known[f][0]
+        for value, following in itertools.pairwise(self.known[f]):
+            between = [cut for cut in self.cuts[f] if value <= cut < following]
+            if len(between) > 1:  # what lies between two cuts is no such value
+                ranges.append((begin, between[0]))
+                begin = math.nextafter(between[-1], math.inf)
+        return [*ranges, (begin, self.known[f][-1])]
 
     def is_stable(self, box: list[Range]) -> bool:
         """Whether no attack on any row of the box changes its label."""

@@ -32,6 +32,8 @@ def check_verification(
     rows = np.arange(len(result)) if sample is None else drawn(len(result), sample, seed)
     prover = _Prover(ensemble, attacker, most_boxes) if attacker.power is None else None
     threat = attacker.bind(ensemble)
+    if result.movable not in (None, tuple(np.flatnonzero(threat.movable).tolist())):
+        raise SoundnessError("the result names other columns than those that its attacker can move")
     counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
     for row in rows.tolist():
         x = result.X[row]

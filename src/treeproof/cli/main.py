@@ -121,13 +121,16 @@ OPTIONS = {
 WAYS_OUT = {
     "allow_pickle": "or use --allow-pickle if you trust the file",
     "attacker": "use treeproof verify, or --delta",
+    "categories": "read it in Python with tp.load_model(path, categories=X_train) and give the file of tp.save_model",
     "confirm": "leave --confirm out",
+    "decimal": "if it is one with a decimal comma, say so with --decimal ,",
     "drop": "name the label with --label and columns that are not features with --drop",
+    "label": "name one of them with --label",
     "labels": "--classes renames them",
     "max_bytes": "raise --max-bytes if you trust the file",
     "p": "for L0 use --l0",
     "resume": "--resume goes on from them",
-    "values": "or leave the column out with --drop",
+    "separator": "say so with --separator, as in --separator ';' or --separator tab",
 }
 """What to do instead, where that differs from Python."""
 

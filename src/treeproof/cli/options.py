@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -11,6 +12,7 @@ import click
 from treeproof.cli import screen
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES
+from treeproof.visible import shortened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from treeproof import Attacker, Ensemble
     from treeproof.tables.chunks import RowFiles
+    from treeproof.tables.csv_files import CsvStyle
     from treeproof.tables.table import Matched, Table
 
 MAX_JOBS = 10_000
@@ -42,6 +45,9 @@ def model_options(command: F) -> F:
         click.option(
             "--voting", type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's."
         ),
+        click.option(
+            "--threshold", type=float, metavar="P", help="Of two classes, the second from this probability on."
+        ),
         click.option("--classes", metavar="A,B,…", help="Names for the model's classes, in its order."),
         click.option(
             "--allow-pickle", is_flag=True, help="Read a pickle; it can run any code, so only if you trust it."
@@ -59,6 +65,21 @@ def data_options(command: F) -> F:
         click.argument("data", metavar="DATA"),
         click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
         click.option("--drop", default="", metavar="COL,…", help="Columns that are neither features nor the label."),
+        csv_options,
+    )(command)
+
+
+def csv_options(command: F) -> F:
+    """Adds how CSV files are written."""
+    return _chain(
+        click.option(
+            "--separator",
+            metavar="C",
+            help="What separates values in CSV files, such as ';' or tab; a comma or, with --decimal ',', a semicolon.",
+        ),
+        click.option(
+            "--decimal", type=click.Choice([".", ","]), default=".", help="What stands before decimals in CSV files."
+        ),
     )(command)
 
 
@@ -106,7 +127,9 @@ def raw_csv_option(command: F) -> F:
 def attacker_options(command: F) -> F:
     """Adds who may change the input: one of --delta, --attacker, --l0 or --norm."""
     return _chain(
-        click.option("--delta", metavar="D", help="Moves features by up to D: one number, or name=D,name=D,…"),
+        click.option(
+            "--delta", metavar="D", help="Moves features by up to D: one number, or name=D,name=D,… or name=any."
+        ),
         click.option("--one-sided", is_flag=True, help="With --delta: may only lower values, as in the paper."),
         click.option("--budget", type=int, metavar="N", help="With --delta: moves at most N features at a time."),
         click.option("--attacker", "attacker_file", metavar="FILE", help="An attacker as JSON (Attacker.to_json)."),
@@ -125,13 +148,27 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def load(model: str, voting: Any, classes: str | None, allow_pickle: bool, confirm: bool, max_bytes: int) -> Ensemble:
+def load(
+    model: str,
+    voting: Any,
+    threshold: float | None,
+    classes: str | None,
+    allow_pickle: bool,
+    confirm: bool,
+    max_bytes: int,
+) -> Ensemble:
     """The model in a file, with its classes renamed if wanted; says what was confirmed, if that was."""
     from treeproof.importers.registry import load_and_confirm
 
     names = None if classes is None else listed(classes)
     ensemble, confirmation = load_and_confirm(
-        model, voting=voting, classes=names, allow_pickle=allow_pickle, confirm=confirm, max_bytes=max_bytes
+        model,
+        voting=voting,
+        threshold=threshold,
+        classes=names,
+        allow_pickle=allow_pickle,
+        confirm=confirm,
+        max_bytes=max_bytes,
     )
     if confirmation is not None:
         screen.say(f"confirmed  {confirmation}")
@@ -158,6 +195,11 @@ class AttackerChoice:
     def files(self) -> dict[str, str | None]:
         """The files that the options name."""
         return {"--attacker": self.attacker_file, "--ranges": self.ranges}
+
+    @property
+    def fraction(self) -> str:
+        """What --relative applies to, as it was given."""
+        return f"--delta {self.delta}" if self.delta is not None else str(self.attacker_file)
 
     def reference(
         self, source: Source, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
@@ -187,7 +229,7 @@ class AttackerChoice:
             raise InvalidInput("--norm and --radius go together, as in --norm 2 --radius 0.1")
         if self.norm is None and self.scale is not None:
             raise InvalidInput(f"--scale goes with --norm, not with {given[0]}")
-        features = listed(self.only) or None
+        features = tuple(place(name, ensemble) for name in listed(self.only)) or None
         if self.attacker_file is not None:
             if features is not None:
                 raise InvalidInput("--only goes with --delta, --l0 and --norm; an attacker file names its own features")
@@ -197,10 +239,10 @@ class AttackerChoice:
         elif self.norm is not None and self.radius is not None:
             if self.relative:
                 raise InvalidInput("--relative needs a reach per feature: use --delta, or a radius in the data's units")
-            units = None if self.scale is None else number_or_by_name(self.scale, "--scale")
+            units = None if self.scale is None else number_or_by_name(self.scale, "--scale", ensemble)
             return tp.Attacker.lp(self.norm, self.radius, features=features, scale=units)
         else:
-            attacker = self._interval_attacker(features)
+            attacker = self._interval_attacker(features, ensemble)
         return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
 
     def by_position(self, names: list[str], X: npt.NDArray[np.float64]) -> Attacker:
@@ -213,11 +255,11 @@ class AttackerChoice:
         attacker = self.attacker(blank, X)
         return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
 
-    def _interval_attacker(self, features: tuple[str, ...] | None) -> Attacker:
+    def _interval_attacker(self, features: tuple[int | str, ...] | None, ensemble: Ensemble) -> Attacker:
         import treeproof as tp
 
         assert self.delta is not None
-        reach = number_or_by_name(self.delta, "--delta")
+        reach = number_or_by_name(self.delta, "--delta", ensemble)
         if features is not None:
             if isinstance(reach, dict):
                 raise InvalidInput("--delta by name already says which features can be touched; leave --only out")
@@ -229,19 +271,40 @@ class AttackerChoice:
             return (-size, 0.0 if self.one_sided else size)
 
         if isinstance(reach, dict):
-            return tp.Attacker({name: interval(size) for name, size in reach.items()}, budget=self.budget)
+            categories = dict(ensemble.categories)
+            sizes = {
+                # There is no up and down between values of a category.
+                name: tp.ANY if size == math.inf and ensemble.feature_index(name) in categories else interval(size)
+                for name, size in reach.items()
+            }
+            return tp.Attacker(sizes, budget=self.budget)
         return tp.Attacker(interval(reach), budget=self.budget)
 
 
-def number_or_by_name(text: str, option: str) -> float | dict[str, float]:
-    """`0.03`, or `age=2,income=500`."""
+def place(name: str, ensemble: Ensemble) -> int | str:
+    """A feature as users write it: by its name or, unless that is a name, by its position, from 0 on."""
+    return int(name) if name.isdecimal() and name not in (ensemble.feature_names or ()) else name
+
+
+def number_or_by_name(text: str, option: str, ensemble: Ensemble) -> float | dict[int | str, float]:
+    """`0.03`, or `age=2,income=500`, or `0=2,4=500` by position."""
     if "=" not in text:
         return _number(text, option)
-    pairs = [part.partition("=") for part in listed(text)]
-    return {name.strip(): _number(value, option) for name, _, value in pairs}
+    found: dict[int | str, float] = {}
+    for part in listed(text):
+        name, is_pair, value = part.rpartition("=")
+        if not is_pair:
+            raise InvalidInput(f"{option} has {part!r} beside names; give one number for all, or name=number,…")
+        feature = place(name.strip(), ensemble)
+        if feature in found:
+            raise InvalidInput(f"{option} names {name.strip()} twice; name it once")
+        found[feature] = _number(value, option)
+    return found
 
 
 def _number(text: str, option: str) -> float:
+    if option == "--delta" and text.strip().lower() == "any":
+        return math.inf
     try:
         return float(text)
     except ValueError:
@@ -284,7 +347,7 @@ def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64])
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """One ε as the user wrote it, and as `verify` accepts it."""
+    """One ε as it is called, and as `verify` accepts it."""
 
     text: str
     value: Any
@@ -293,7 +356,7 @@ class Neighbourhood:
 def neighbourhoods(
     text: str | None, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble
 ) -> list[Neighbourhood]:
-    """The ε of --epsilon: comma-separated numbers, or one neighbourhood as name=number,…"""
+    """The ε of --epsilon: comma-separated numbers, or one neighbourhood as name=number,…, called `name number, …`."""
     if text is None:
         return []
     parts = [text] if "=" in text else list(listed(text))
@@ -301,11 +364,21 @@ def neighbourhoods(
         raise InvalidInput(f"--epsilon must be a number, or several separated by commas; got {text!r}")
     if len(set(parts)) != len(parts):
         raise InvalidInput(f"--epsilon has a number twice: {text}")
-    return [Neighbourhood(part, _neighbourhood(part, relative, X, ensemble)) for part in parts]
+    return [Neighbourhood(_called(part, ensemble), _neighbourhood(part, relative, X, ensemble)) for part in parts]
+
+
+def _called(text: str, ensemble: Ensemble) -> str:
+    """What a neighbourhood is called: the number, or the names of columns with theirs."""
+    size = number_or_by_name(text, "--epsilon", ensemble)
+    if not isinstance(size, dict):
+        return text
+    names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
+    values = [part.rpartition("=")[2].strip() for part in listed(text)]
+    return ", ".join(f"{names[ensemble.feature_index(f)]} {value}" for f, value in zip(size, values, strict=True))
 
 
 def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble) -> Any:
-    size = number_or_by_name(text, "--epsilon")
+    size = number_or_by_name(text, "--epsilon", ensemble)
     for one in size.values() if isinstance(size, dict) else [size]:
         if not one >= 0:
             raise InvalidInput(f"--epsilon must be at least 0, got {text}")
@@ -332,7 +405,16 @@ class Source:
     file: str
     label: str
     drop: str
+    separator: str | None
+    decimal: str
     max_bytes: int
+
+    @property
+    def style(self) -> CsvStyle:
+        """How the file is written, if it is a CSV file."""
+        from treeproof.tables.csv_files import CsvStyle
+
+        return CsvStyle.of(self.separator, self.decimal)
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -343,18 +425,41 @@ class Source:
         """The files that the name stands for, which may be a pattern, to be read in chunks."""
         from treeproof.tables.chunks import CHUNK_ROWS, RowFiles
 
-        return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes)
+        return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes, self.style)
+
+    def table(self) -> Table:
+        """The whole table of the file."""
+        from treeproof.tables.readers import read_table
+
+        return read_table(self.file, self.max_bytes, self.style)
 
     def rows(self, ensemble: Ensemble) -> ModelRows:
         """The rows of the file, in the order of the model's features."""
-        from treeproof.tables.readers import read_table
-
-        table = read_table(self.file, self.max_bytes)
+        table = self.table()
         matched = table.matched(ensemble, self.label, self.dropped)
-        return ModelRows(table, matched.ensemble.check_rows(table.numbers(matched.columns)), matched)
+        return ModelRows(table, table.model_rows(matched.ensemble, matched.columns), matched)
+
+
+def say_attacker(attacker: Attacker, ensemble: Ensemble, choice: AttackerChoice | None = None) -> None:
+    """Says what the attacker may do to the columns of the model."""
+    from treeproof.results.attacker_words import attacker_in_words
+
+    names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
+    said = attacker_in_words(attacker, attacker.bind(ensemble), names).removeprefix("The attacker ").removesuffix(".")
+    what = "" if choice is None or not choice.relative else f" ({choice.fraction} of each feature's range)"
+    screen.say(f"attacker   {shortened(said, screen.MAX_CHARACTERS)}{what}")
+
+
+def say_cut(ensemble: Ensemble) -> None:
+    """Says where labels are cut, if not where the library cuts them."""
+    if ensemble.decided:
+        screen.say(f"cut        {ensemble.decision_text}")
 
 
 def say_assumed(matched: Matched) -> None:
     """Says what the answer rests on besides the model and the data."""
-    if matched.by_position:
-        screen.say("columns    by position: the model does not name its features")
+    if not matched.by_position:
+        return
+    how = "by their numbers" if matched.by_number else "by position"
+    first, last = matched.columns[0], matched.columns[-1]
+    screen.say(f"columns    {how}: the model does not name its features; the first is {first!r}, the last {last!r}")

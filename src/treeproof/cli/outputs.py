@@ -17,13 +17,25 @@ MAX_STEM = 40
 """Characters of a file's name that are kept in the name of its stand-in."""
 
 
-class Outputs:
-    """Where a command's results go, by the names of its options.
+FORMATS = frozenset(
+    {
+        *(".csv", ".tsv", ".parquet", ".npz", ".libsvm", ".arrow", ".feather", ".xls", ".xlsx"),
+        *(".json", ".onnx", ".pkl", ".tpm", ".ubj", ".htm", ".html", ".pdf", ".svg"),
+    }
+)
+"""Endings that promise a format."""
 
-    Refuses a file that cannot be written, that is also read, or that two options name, before any work is done for it.
+
+class Outputs:
+    """Where a command's results go, by the names of its options; `endings` says what is written for each of them.
+
+    Refuses a file that cannot be written, that is also read, that two options name, or whose name promises another
+    format, before any work is done for it.
     """
 
-    def __init__(self, outputs: dict[str, str | None], inputs: dict[str, str | None]) -> None:
+    def __init__(
+        self, outputs: dict[str, str | None], inputs: dict[str, str | None], endings: dict[str, tuple[str, ...]]
+    ) -> None:
         self._failures: list[str] = []
         written: list[tuple[str, Path]] = []
         read = [(name, as_path(path)) for name, path in inputs.items() if path is not None]
@@ -38,6 +50,9 @@ class Outputs:
                 # Whatever goes to /dev/null or a terminal replaces nothing.
                 if same_file(file, taken) and not file.is_char_device():
                     raise InvalidInput(f"{name} and {other} are the same file, {path}; choose another for {name}")
+            ending, own = file.suffix.lower(), endings[name]
+            if ending in FORMATS and ending not in own:
+                raise InvalidInput(f"{name} does not write {ending} files, got {path}; end it in {' or '.join(own)}")
             written.append((name, file))
 
     def save(self, path: str | Path | None, write: Callable[[Path], Any]) -> None:

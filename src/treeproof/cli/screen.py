@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treeproof.visible import shortened, visible
+from treeproof.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,11 +83,6 @@ def say(text: str = "") -> None:
         put("".join(f"{INDENT if i else ''}{part.plain}\n" for i, part in enumerate(lines)))
 
 
-def cut(thing: object) -> str:
-    """What Python shows of it, if that is not too long."""
-    return shortened(repr(thing), MAX_CHARACTERS)
-
-
 def announce_compilation() -> None:
     """Says that the first use takes longer, if there is no compiled code where numba keeps it."""
     from treeproof import _kernels
@@ -119,9 +114,9 @@ def table(title: str, head: Sequence[str], lines: Iterable[Sequence[Any]]) -> No
     put(printed.get())
 
 
-def feature_names(result: Verification) -> list[str]:
+def feature_names(given: Sequence[str] | None, n_features: int) -> list[str]:
     """The names of the features, or their numbers."""
-    return list(result.feature_names or (f"feature {f}" for f in range(result.X.shape[1])))
+    return list(given or (f"feature {f}" for f in range(n_features)))
 
 
 def in_words(result: Verification, row: int) -> str:

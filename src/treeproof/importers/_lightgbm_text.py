@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.files import parse_json
 from treeproof.numbers.doubles import FloatArray
 
 _FLAG = "average_output"
@@ -27,11 +28,12 @@ _HEADER = (
 # Files of LightGBM 2.2 and later say "end of trees"; in older ones the importances come next.
 _ENDS = ("end of trees", "feature importances:", "feature_importances:")
 _PANDAS = "pandas_categorical:"
+_DECLARED = re.compile(r"\[categorical_feature: ([0-9]{1,9}(?:,[0-9]{1,9})*)\]")
 _LINEAR = "[linear_tree: "
 
 _WHOLE = "-?[0-9]{1,18}"
-_FLOAT = r"-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|inf|nan)"
-_WHOLES, _FLOATS = (re.compile(f"(?:{number}(?: {number})*)?") for number in (_WHOLE, _FLOAT))
+FLOAT = r"-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|inf|nan)"
+_WHOLES, _FLOATS = (re.compile(f"(?:{number}(?: {number})*)?") for number in (_WHOLE, FLOAT))
 _PLAIN = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,15}))?(?:[eE]([-+]?)([0-9]{1,2}))?")
 
 
@@ -49,6 +51,10 @@ class TextFile:
     header: Section = field(default_factory=Section)
     average_output: bool = False
     trees: list[Section] = field(default_factory=list)
+    category_lists: list[list[Any]] = field(default_factory=list)
+    """The values of each category column of the data frame that the model was trained on."""
+    declared: tuple[int, ...] | None = None
+    """The columns that the parameter `categorical_feature` names."""
 
 
 def read(text: str) -> TextFile:
@@ -72,7 +78,7 @@ def read(text: str) -> TextFile:
         # No tree follows the last one; old files have an empty line more there.
         if said[:-1] != sizes[:-1]:
             raise InvalidInput("tree_sizes does not say how many bytes each tree has; LightGBM would look elsewhere")
-    _check_tail(lines[end + 1 :])
+    _read_tail(file, lines[end + 1 :])
     return file
 
 
@@ -115,18 +121,34 @@ def _read_trees(file: TextFile, lines: Sequence[str]) -> list[int]:
     return sizes
 
 
-def _check_tail(lines: Sequence[str]) -> None:
-    """Refuses settings behind the trees that would change what is predicted; the rest is for people to read."""
+def _read_tail(file: TextFile, lines: Sequence[str]) -> None:
+    """Reads what is said of categories behind the trees; refuses settings that would change what is predicted."""
     lines = [line.strip() for line in lines]
     if any(line.startswith(_LINEAR) and line != _LINEAR + "0]" for line in lines):
         raise UnsupportedModel("linear_tree: leaves that hold a linear model are not supported")
+    for match in filter(None, map(_DECLARED.fullmatch, lines)):
+        file.declared = tuple(int(f) for f in match[1].split(","))
     pandas = [at for at, line in enumerate(lines) if line.startswith(_PANDAS)]
     if not pandas:
         return
-    if len(pandas) > 1 or any(lines[pandas[0] + 1 :]):
+    # LightGBM looks at the last two lines, of which the last may be empty.
+    if len(pandas) > 1 or any(lines[pandas[0] + 1 :]) or len(lines) > pandas[0] + 3:
         raise InvalidInput(f"{_PANDAS} must be the last line; LightGBM looks for it nowhere else")
-    if lines[pandas[0]][len(_PANDAS) :] not in ("null", "[]"):
-        raise UnsupportedModel("the model recodes categorical columns of pandas; train it on category codes")
+    lists = parse_json(lines[pandas[0]][len(_PANDAS) :].encode(), constants=True)
+    if lists is not None:
+        file.category_lists = _category_lists(lists)
+
+
+def _category_lists(lists: Any) -> list[list[Any]]:
+    if not isinstance(lists, list) or not all(isinstance(values, list) for values in lists):
+        raise InvalidInput(f"{_PANDAS} must be a list of lists")
+    for values in lists:
+        for value in values:
+            if not isinstance(value, (str, int, float)) or value != value:
+                raise InvalidInput(f"{_PANDAS} {value!r} is no category")
+        if len(set(values)) != len(values):
+            raise InvalidInput(f"{_PANDAS} a list has a value twice: {values!r}")
+    return lists
 
 
 def whole(text: str, name: str, least: int) -> int:

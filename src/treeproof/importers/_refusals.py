@@ -14,6 +14,10 @@ class WrongVoting(InvalidInput):
     """The model is fine, but cannot vote as asked."""
 
 
+class WrongCategories(InvalidInput):
+    """The model is fine, but the values of its category columns are not."""
+
+
 def refuse_voting(voting: object, library: str) -> None:
     """Refuses `voting`, which chooses how a forest votes: where scores are added up, there is nothing to choose."""
     if voting is not None:

@@ -1,4 +1,4 @@
-"""CatBoost: classifiers with numeric features, as objects, `.cbm` files and `.json` files.
+"""CatBoost: classifiers with numbers and categories, as objects, `.cbm` files and `.json` files.
 
 CatBoost casts each value to float32 and goes right where it is above a border. It adds the leaf values in
 double, tree after tree, and the bias last. One score is cut at the logit of the probability threshold; of
@@ -16,7 +16,8 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +26,16 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
+from treeproof.importers._catboost_categories import Split, category_columns
 from treeproof.importers._child import run_child
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
 from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers._refusals import refuse_voting
+from treeproof.importers._responses import logistic
 from treeproof.model.builder import LEAF, EnsembleBuilder, check_text
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
 
@@ -48,7 +53,16 @@ _FIELDS = {
     "the model": ("features_info", "model_info", "oblivious_trees", "trees", "scale_and_bias", "ctr_data"),
     "features_info": ("float_features", "categorical_features", "ctrs", "text_features", "embedding_features"),
     "a feature": ("borders", "feature_id", "feature_index", "flat_feature_index", "has_nans", "nan_value_treatment"),
-    "a split": ("border", "float_feature_index", "split_index", "split_type"),
+    "a category column": ("feature_id", "feature_index", "feature_name", "flat_feature_index", "values"),
+    "a split": (
+        "border",
+        "cat_feature_index",
+        "ctr_target_border_idx",
+        "float_feature_index",
+        "split_index",
+        "split_type",
+        "value",
+    ),
     "a tree": ("leaf_values", "leaf_weights", "splits"),
     "a leaf": ("value", "weight"),
     "a node": ("left", "right", "split"),
@@ -57,8 +71,6 @@ _FIELDS = {
 _PLAIN_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 _KINDS_OF_FEATURES = {
-    "categorical_features": "categorical features",
-    "ctrs": "categorical features (CTR tables)",
     "text_features": "text features",
     "embedding_features": "embedding features",
 }
@@ -80,17 +92,19 @@ model.save_model(sys.argv[2], format="json")
 
 
 class _Features(NamedTuple):
-    """Names, where NaN goes in each feature, and the (feature, border) of every split of the whole model."""
+    """The columns of a row: names, where NaN goes in each, and which are categories; and every test of the model."""
 
     names: list[str] | None
     nan_right: npt.NDArray[np.bool_]
-    splits: list[tuple[int, float]]
+    categories: dict[int, Category]
+    splits: list[Split]
 
 
-def import_model(model: Any, *, voting: object) -> Ensemble:
+def import_model(model: Any, *, voting: object, categories: Any = None) -> Ensemble:
     """The exact ensemble of a trained CatBoostClassifier, or of a CatBoost object trained on a class loss.
 
     A plain CatBoost object predicts raw scores unless asked; the ensemble predicts its `prediction_type="Class"`.
+    `categories` has the values of category columns, by column.
     """
     refuse_voting(voting, "CatBoost")
     catboost = _library()
@@ -109,15 +123,15 @@ def import_model(model: Any, *, voting: object) -> Ensemble:
         content = json.loads(file.read_bytes())
     _check_loss(_loss(content["model_info"]))
     source = model if isinstance(model, catboost.CatBoostClassifier) else catboost.to_classifier(model)
-    return _ensemble(content, origin=f"CatBoost {type(model).__qualname__}", source=source)
+    return _ensemble(content, categories, origin=f"CatBoost {type(model).__qualname__}", source=source)
 
 
-def load_bytes(data: bytes, *, voting: object) -> Ensemble:
+def load_bytes(data: bytes, *, voting: object, categories: Any = None) -> Ensemble:
     """The exact ensemble of a `.cbm` file (needs catboost) or a `.json` file (does not)."""
     refuse_voting(voting, "CatBoost")
     is_cbm = data[:4] == b"CBM1"
     content = parse_json(_json_of_cbm(data) if is_cbm else data, constants=True)
-    return _ensemble(content, origin="CatBoost model file", source=None)
+    return _ensemble(content, categories, origin="CatBoost model file", source=None)
 
 
 def _library() -> Any:
@@ -141,12 +155,12 @@ def _json_of_cbm(data: bytes) -> bytes:
         return target.read_bytes()
 
 
-def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemble:
+def _ensemble(content: Mapping[str, Any], categories: Any, *, origin: str, source: Any) -> Ensemble:
     fields_of(content, "the model", (), _FIELDS["the model"])
     info = content["model_info"]
     loss = _loss(info)
     _check_loss(loss)
-    features = _features(content["features_info"])
+    features = _features(content["features_info"], content.get("ctr_data") or {}, categories)
     one_score = loss in _ONE_SCORE
     classes = _classes(info, one_score)
     if one_score and len(classes) != 2:
@@ -164,6 +178,10 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
         feature_names=features.names,
         handles_missing=True,
         value_limit=LARGEST_FLOAT32,
+        # CatBoost takes no missing values in category columns.
+        no_missing=list(features.categories),
+        categories=features.categories,
+        takes_frames=bool(features.categories),
         origin=origin,
         source=source,
     )
@@ -173,7 +191,8 @@ def _ensemble(content: Mapping[str, Any], *, origin: str, source: Any) -> Ensemb
         builder.add_tree(**_oblivious_tree(tree, features, n_scores))
     for tree in content.get("trees") or ():
         builder.add_tree(**_plain_tree(tree, features, n_scores))
-    return builder.build()
+    ensemble = builder.build()
+    return replace(ensemble, responses=logistic(1.0), decided=_stated(info)) if one_score else ensemble
 
 
 def _params(info: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -251,12 +270,22 @@ def _label(value: Any) -> int:
     return int(value) if isinstance(value, float) and value.is_integer() else _whole(value, "class_to_label")
 
 
-def _cut(info: Mapping[str, Any]) -> float:
-    """The raw score above which the second class is predicted: the logit of the probability threshold."""
+def _threshold(info: Mapping[str, Any]) -> float:
     threshold = info.get("binclass_probability_threshold", 0.5)
     if isinstance(threshold, str) and _PLAIN_NUMBER.fullmatch(threshold):
         threshold = float(threshold)
-    threshold = _number(threshold, "binclass_probability_threshold")
+    return _number(threshold, "binclass_probability_threshold")
+
+
+def _stated(info: Mapping[str, Any]) -> tuple[int, str] | None:
+    """The model's own threshold in words, if it is not the usual one."""
+    threshold = _threshold(info)
+    return None if threshold == 0.5 else (1, f"where its probability is above {threshold!r}")
+
+
+def _cut(info: Mapping[str, Any]) -> float:
+    """The raw score above which the second class is predicted: the logit of the probability threshold."""
+    threshold = _threshold(info)
     if not 0 < threshold < 1:
         raise UnsupportedModel(
             f"with a probability threshold of {threshold} the model always predicts the same class; "
@@ -284,28 +313,57 @@ def _numbers(values: Any, what: str) -> FloatArray:
     return np.array(numbers_of(values, what, _number), dtype=np.float64)
 
 
-def _features(info: Mapping[str, Any]) -> _Features:
+def _features(info: Mapping[str, Any], tables: Mapping[str, Any], categories: Any) -> _Features:
     fields_of(info, "features_info", (), _FIELDS["features_info"])
     for kind, name in _KINDS_OF_FEATURES.items():
         if info.get(kind):
-            raise UnsupportedModel(f"the model has {name}; treeproof verifies numeric features only")
-    features = info["float_features"]
-    for feature in features:
+            raise UnsupportedModel(f"the model has {name}; treeproof verifies numbers and categories only")
+    numbers, texts = (info.get(kind) or [] for kind in ("float_features", "categorical_features"))
+    for feature in numbers:
         fields_of(feature, "a feature", (), _FIELDS["a feature"])
-    for index in ("flat_feature_index", "feature_index"):
-        if [_whole(feature[index], "a feature index") for feature in features] != list(range(len(features))):
+    for column in texts:
+        fields_of(column, "a category column", (), _FIELDS["a category column"])
+    _check_positions(numbers, texts)
+    n_features = len(numbers) + len(texts)
+    names = {each["flat_feature_index"]: str(each.get("feature_id", "")) for each in (*numbers, *texts)}
+    named = names if all(names.values()) else None
+    splits = [split for number, feature in enumerate(numbers) for split in _number_splits(feature, number)]
+    found = category_columns(info, tables, categories, named)
+    nan_right = np.zeros(n_features, dtype=bool)
+    nan_right[[feature["flat_feature_index"] for feature in numbers]] = [_nan_right(feature) for feature in numbers]
+    in_order = None if named is None else [named[position] for position in range(n_features)]
+    return _Features(in_order, nan_right, found.categories, splits + found.splits)
+
+
+def _check_positions(numbers: Sequence[Mapping[str, Any]], texts: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses features that are not numbered in their order, and together from 0 on."""
+    positions = []
+    for features in (numbers, texts):
+        in_row = [_whole(feature["flat_feature_index"], "a feature index") for feature in features]
+        counted = [_whole(feature["feature_index"], "a feature index") for feature in features]
+        if counted != list(range(len(features))) or in_row != sorted(in_row):
             raise InvalidInput(f"the indices of the {len(features)} features are not 0 to {len(features) - 1}")
-    names = [str(feature.get("feature_id", "")) for feature in features]
-    splits = []
-    for number, feature in enumerate(features):
-        # CatBoost counts how many borders a value is above, so each border decides only in its order.
-        borders = _numbers(feature["borders"], f"a border of feature {number}")
-        with np.errstate(over="ignore"):
-            narrow = borders.astype(np.float32)
-        if np.isnan(narrow).any() or (narrow[1:] <= narrow[:-1]).any():
-            raise InvalidInput(f"the borders of feature {number} are not in rising order")
-        splits += [(number, border) for border in borders.tolist()]
-    return _Features(names if all(names) else None, np.asarray([_nan_right(feature) for feature in features]), splits)
+        positions += in_row
+    if sorted(positions) != list(range(len(positions))):
+        raise InvalidInput(f"the indices of the {len(positions)} features are not 0 to {len(positions) - 1}")
+
+
+def _number_splits(feature: Mapping[str, Any], number: int) -> list[Split]:
+    # CatBoost counts how many borders a value is above, so each border decides only in its order.
+    borders = _numbers(feature["borders"], f"a border of feature {number}")
+    with np.errstate(over="ignore"):
+        narrow = borders.astype(np.float32)
+    if np.isnan(narrow).any() or (narrow[1:] <= narrow[:-1]).any():
+        raise InvalidInput(f"the borders of feature {number} are not in rising order")
+    return [
+        Split(
+            feature["flat_feature_index"],
+            border,
+            None,
+            {"split_type": "FloatFeature", "float_feature_index": number, "border": border},
+        )
+        for border in borders.tolist()
+    ]
 
 
 def _nan_right(feature: Mapping[str, Any]) -> bool:
@@ -324,19 +382,17 @@ def _whole(value: Any, what: str) -> int:
     return value
 
 
-def _split(split: Mapping[str, Any], features: _Features) -> tuple[int, float]:
-    """(feature, border) of one split; the file states it twice, and both must agree."""
-    kind = split.get("split_type", "FloatFeature")
-    if kind != "FloatFeature":
-        raise UnsupportedModel(f"the model has {kind} splits; treeproof verifies numeric features only")
+def _split(split: Mapping[str, Any], features: _Features) -> Split:
+    """One test of a tree; the file states it twice, and both must agree."""
     fields_of(split, "a split", (), _FIELDS["a split"])
     index = _whole(split["split_index"], "split_index")
     if not 0 <= index < len(features.splits):
-        raise InvalidInput(f"split_index {index} is out of range; the model has {len(features.splits)} borders")
-    stated = (split["float_feature_index"], split["border"])
-    if stated != features.splits[index]:
-        raise InvalidInput(f"split {index} is {features.splits[index]} in features_info and {stated} in a tree")
-    return features.splits[index]
+        raise InvalidInput(f"split_index {index} is out of range; the model has {len(features.splits)} tests")
+    found = features.splits[index]
+    stated = {"split_type": "FloatFeature"} | {name: split[name] for name in split if name != "split_index"}
+    if stated != found.stated:
+        raise InvalidInput(f"split {index} is {found.stated} in features_info and {stated} in a tree")
+    return found
 
 
 def _thresholds(borders: npt.ArrayLike) -> FloatArray:
@@ -362,8 +418,8 @@ def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int)
     level = np.repeat(np.arange(depth), 2 ** np.arange(depth))
     by_level = splits[::-1]
     leaves = np.full(n_inner + 1, LEAF)
-    feature = np.array([f for f, _ in by_level], dtype=np.int64)[level]
-    threshold = _thresholds([border for _, border in by_level])[level]
+    feature = np.array([split.feature for split in by_level], dtype=np.int64)[level]
+    threshold = _thresholds([split.border for split in by_level])[level]
     scores = np.zeros((2 * n_inner + 1, n_scores))
     scores[n_inner:] = values.reshape(-1, n_scores)
     children = 2 * np.arange(n_inner) + 1
@@ -374,36 +430,42 @@ def _oblivious_tree(tree: Mapping[str, Any], features: _Features, n_scores: int)
         "right": np.concatenate((children + 1, leaves)),
         "nan_left": np.concatenate((~features.nan_right[feature], np.zeros(n_inner + 1, dtype=bool))),
         "scores": scores,
+        "pieces": _pieces([by_level[each] for each in level.tolist()]),
     }
+
+
+def _pieces(splits: Sequence[Split | None]) -> dict[int, Pieces]:
+    """By node, the tests on categories; a leaf has no test."""
+    return {node: split.pieces for node, split in enumerate(splits) if split is not None and split.pieces is not None}
 
 
 def _plain_tree(tree: Mapping[str, Any], features: _Features, n_scores: int) -> dict[str, Any]:
     """A tree of Lossguide or Depthwise growth: nested nodes, numbered here in the order they are met."""
     nodes = [tree]
-    feature, border, left, scores = [], [], [], []
+    splits: list[Split | None] = []
+    left, scores = [], []
     for node in nodes:  # grows as children are met
         kind = "a leaf" if "value" in node else "a node"
         fields_of(node, kind, (), _FIELDS[kind])
         if "split" in node:
-            split = _split(node["split"], features)
+            splits.append(_split(node["split"], features))
             left.append(len(nodes))
             nodes += [node["left"], node["right"]]
             scores.append(np.zeros(n_scores))
         else:
-            split = (LEAF, 0.0)
+            splits.append(None)
             left.append(LEAF)
             value = node["value"] if isinstance(node["value"], list) else [node["value"]]
             scores.append(_numbers(value, "a leaf value"))
-        feature.append(split[0])
-        border.append(split[1])
-    features_of = np.asarray(feature)
-    inner = features_of >= 0
+    feature = np.array([LEAF if split is None else split.feature for split in splits])
+    inner = feature >= 0
     children = np.asarray(left)
     return {
-        "feature": features_of,
-        "threshold": _thresholds(border),
+        "feature": feature,
+        "threshold": _thresholds([0.0 if split is None else split.border for split in splits]),
         "left": children,
         "right": np.where(inner, children + 1, LEAF),
-        "nan_left": inner & ~features.nan_right[np.where(inner, features_of, 0)],
+        "nan_left": inner & ~features.nan_right[np.where(inner, feature, 0)],
         "scores": np.stack(scores),
+        "pieces": _pieces(splits),
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import io
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +20,10 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._child import run_child
+from treeproof.importers._responses import ThresholdLabels
 from treeproof.importers.registry import Voting, from_model, is_ubjson
 from treeproof.model.agreement import compare_labels, probe_rows
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray
 
 MOST_ROWS, LEAST_ROWS, MOST_VALUES = 20_000, 200, 4_000_000
 """How many rows are compared: as many as there are steps beside thresholds, within these limits."""
@@ -59,7 +60,9 @@ _LIBRARIES = {
 _ANSWER = "from treeproof.importers.confirm import answer\nanswer(*sys.argv[1:])\n"
 
 
-def confirm_file(file: Path, data: bytes, module: str, ensemble: Ensemble, voting: Voting | None) -> Confirmation:
+def confirm_file(
+    file: Path, data: bytes, module: str, ensemble: Ensemble, voting: Voting | None, threshold: float | None = None
+) -> Confirmation:
     """Compares the ensemble of a file with the library that the file is for; `module` is the importer that read it.
 
     SoundnessError if a label differs; InvalidInput if there is no such library, it is not installed, or it cannot
@@ -76,7 +79,7 @@ def confirm_file(file: Path, data: bytes, module: str, ensemble: Ensemble, votin
         raise InvalidInput(f"{file}: confirming it needs {library.name}; pip install '{library.install}'")
     rows = probe_rows(ensemble, _row_count(ensemble))
     try:
-        labels, version = _ask(data, module, library.title, voting, rows)
+        labels, version = _ask(data, module, library.title, voting, ensemble.as_given(rows), threshold)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {library.title} does not confirm it: {error}") from None
     title = f"{library.title} {version}"
@@ -89,31 +92,39 @@ def _row_count(ensemble: Ensemble) -> int:
     return int(np.clip(steps, 1000, min(MOST_ROWS, max(LEAST_ROWS, MOST_VALUES // ensemble.n_features))))
 
 
-def _ask(data: bytes, module: str, title: str, voting: Voting | None, rows: FloatArray) -> tuple[npt.NDArray[Any], str]:
-    """The labels that the library gives the rows in another process, and its version there."""
+def _ask(
+    data: bytes, module: str, title: str, voting: Voting | None, rows: Any, threshold: float | None
+) -> tuple[npt.NDArray[Any], str]:
+    """The labels that the library gives an array or data frame in another process, and its version there."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.joinpath("model").write_bytes(data)
-        np.save(folder / "rows.npy", rows)
-        run_child(_ANSWER, [module, voting or "", name], folder=folder, library=title, size=len(data))
+        folder.joinpath("rows").write_bytes(pickle.dumps(rows))
+        words = [module, voting or "", "" if threshold is None else repr(float(threshold)), name]
+        run_child(_ANSWER, words, folder=folder, library=title, size=len(data))
         labels: npt.NDArray[Any] = np.load(folder / "labels.npy", allow_pickle=False)
         return labels, folder.joinpath("version").read_text(encoding="utf-8")
 
 
-def answer(module: str, voting: str, name: str) -> None:
+def answer(module: str, voting: str, threshold: str, name: str) -> None:
     """Runs in the child: writes the labels that the library gives the rows in the folder `name`, and its version."""
     folder = Path(name)
-    labels = library_labels(module, folder.joinpath("model").read_bytes(), np.load(folder / "rows.npy"), voting or None)
+    data, rows = folder.joinpath("model").read_bytes(), pickle.loads(folder.joinpath("rows").read_bytes())
+    labels = library_labels(module, data, rows, voting or None, float(threshold) if threshold else None)
     # Words are kept as objects by some libraries, and as such would need pickle.
     np.save(folder / "labels.npy", np.asarray(labels.tolist()), allow_pickle=False)
     version = importlib.import_module(_LIBRARIES[module].name).__version__
     folder.joinpath("version").write_text(version, encoding="utf-8")
 
 
-def library_labels(module: str, data: bytes, rows: FloatArray, voting: Any = None) -> npt.NDArray[Any]:
+def library_labels(
+    module: str, data: bytes, rows: Any, voting: Any = None, threshold: float | None = None
+) -> npt.NDArray[Any]:
     """The labels that the library itself gives rows, from the bytes of a file; it may crash on a damaged one."""
     model = library_model(module, data)
     source = _source_of(model, voting) if module in ("skops", "pickle") else model
+    if threshold is not None:
+        source = ThresholdLabels(source, np.asarray(getattr(model, "classes_", (0, 1))), threshold)
     return np.asarray(source.predict(rows)).reshape(-1)
 
 
@@ -136,15 +147,18 @@ class _XGBoostLabels:
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def predict(self, X: FloatArray) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         labels = np.asarray(self.model.predict(X))
         return labels if labels.ndim == 1 else np.argmax(self.model.predict_proba(X), axis=1)
+
+    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
+        return np.asarray(self.model.predict_proba(X))
 
 
 def _xgboost(data: bytes) -> Any:
     import xgboost
 
-    model = xgboost.XGBClassifier(n_jobs=1)
+    model = xgboost.XGBClassifier(n_jobs=1, enable_categorical=True)
     with tempfile.TemporaryDirectory() as folder:
         # XGBoost goes by the ending.
         file = Path(folder, "model.ubj" if is_ubjson(data) else "model.json")

@@ -1,8 +1,9 @@
 """LightGBM classifiers: objects, and the text files of `save_model`.
 
-LightGBM adds float64 leaf values, tree after tree, and compares `x <= threshold` on doubles, after
-turning numbers of magnitude up to 1e-35 into 0. An object that stopped early predicts with its best iteration,
-and `save_model` writes no more than that; a file is used whole. Files are read without LightGBM; their
+LightGBM adds float64 leaf values, tree after tree, and compares `x <= threshold` on doubles, after turning numbers of
+magnitude up to 1e-35 into 0. It codes the category columns of data frames itself, with NaN for a value that training
+never saw; rows hold these codes, and one more for such a value. An object that stopped early predicts with its best
+iteration, and `save_model` writes no more than that; a file is used whole. Files are read without LightGBM; their
 classes are 0, 1, 2…, since a file does not hold the labels of an LGBMClassifier.
 """
 
@@ -10,15 +11,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._lightgbm_categories import categories_of, found_in
 from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._responses import logistic, same
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
@@ -58,7 +62,7 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
 
     name = type(model).__qualname__
     if isinstance(model, lightgbm.Booster):
-        return _ensemble(model.model_to_string(), classes=None, origin=f"LightGBM {name}", source=BoosterLabels(model))
+        return _ensemble(_text_of(model), classes=None, origin=f"LightGBM {name}", source=BoosterLabels(model))
     if not isinstance(model, lightgbm.LGBMClassifier):
         raise UnsupportedModel(f"LightGBM's {name} is not a classifier; treeproof reads LGBMClassifier and Booster")
     if not model.__sklearn_is_fitted__():
@@ -69,8 +73,17 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
     for setting in _PREDICTION_SETTINGS:
         if params.get(setting):
             raise UnsupportedModel(f"{name}({setting}={params[setting]!r}) changes what predict returns; leave it out")
-    text = model.booster_.model_to_string()
-    return _ensemble(text, classes=model.classes_, origin=f"LightGBM {name}", source=model)
+    return _ensemble(_text_of(model.booster_), classes=model.classes_, origin=f"LightGBM {name}", source=model)
+
+
+def _text_of(booster: Any) -> str:
+    try:
+        return str(booster.model_to_string())
+    except (TypeError, ValueError) as error:
+        # Intervals and dates, which JSON lacks.
+        raise UnsupportedModel(
+            f"LightGBM cannot write this model: {error}; its categories must be text, numbers or truth values"
+        ) from None
 
 
 class BoosterLabels:
@@ -81,8 +94,17 @@ class BoosterLabels:
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of each row."""
-        p = np.asarray(self.booster.predict(np.asarray(X, dtype=np.float64)))
+        p = self._predicted(X)
         return np.argmax(p, axis=1) if p.ndim == 2 else (p > 0.5).astype(np.int64)
+
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The probabilities of both classes, as LGBMClassifier gives them."""
+        p = self._predicted(X)
+        return np.column_stack((1.0 - p, p))
+
+    def _predicted(self, X: Any) -> npt.NDArray[Any]:
+        # LightGBM would narrow an array of whole numbers to float32; of a data frame it codes the categories.
+        return np.asarray(self.booster.predict(X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)))
 
 
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
@@ -105,6 +127,9 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
     n_rounds = len(file.trees) // n_scores
     rule = _rule(header, n_scores, divisor=float(n_rounds) if file.average_output else 1.0)
     check_size(sum(2 * whole(tree["num_leaves"], "num_leaves", 1) for tree in file.trees), n_scores)
+    trees = [_read_tree(tree, f"tree {number}: ") for number, tree in enumerate(file.trees)]
+    found = found_in(header["feature_infos"].split(" "))
+    categories = categories_of(found, _codes_in_sets(trees), file.category_lists, file.declared, names)
     builder = EnsembleBuilder(
         n_features=len(names),
         classes=np.arange(max(2, n_scores)) if classes is None else classes,
@@ -112,16 +137,20 @@ def _ensemble(text: str, *, classes: Any, origin: str, source: Any) -> Ensemble:
         # A data frame must not be asked for the names that LightGBM made up for an array.
         feature_names=None if names == [f"Column_{i}" for i in range(len(names))] else names,
         handles_missing=True,
+        categories=categories,
+        takes_frames=bool(file.category_lists),
         origin=origin,
         source=source,
     )
-    for number, tree in enumerate(file.trees):
-        _add_tree(builder, tree, number, number % n_scores, n_scores)
-    return replace(builder.build(), blanks_underscored=True)
+    n_values = {f: len(category.values) for f, category in categories.items() if category.coded}
+    for number, tree in enumerate(trees):
+        _add_tree(builder, tree, n_values, number % n_scores, n_scores)
+    responses = logistic(rule.steepness, same) if rule.decision == Decision.CUT else None
+    return replace(builder.build(), blanks_underscored=True, responses=responses)
 
 
 def _feature_names(header: Section) -> list[str]:
-    """One name per feature; the header's other lists must have as many entries, but decide nothing."""
+    """One name per feature; the header's other lists must have as many entries."""
     n_features = whole(header["max_feature_idx"], "max_feature_idx", 0) + 1
     names, infos = (header[key].split(" ") for key in ("feature_names", "feature_infos"))
     if len(names) != n_features or not all(names):
@@ -173,8 +202,21 @@ def sigmoid_cut(steepness: float) -> float:
     return float(from_ordinal(low))
 
 
-def _add_tree(builder: EnsembleBuilder, tree: Section, number: int, group: int, n_scores: int) -> None:
-    where = f"tree {number}: "
+@dataclass(frozen=True)
+class _Tree:
+    """The numbers of a tree: an entry per split, and the values of its leaves."""
+
+    split: npt.NDArray[np.int64]
+    left: npt.NDArray[np.int64]
+    right: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int64]
+    threshold: FloatArray
+    leaves: FloatArray
+    sets: list[npt.NDArray[np.bool_]]
+    """Which codes go left; the threshold of a split on categories is the number of its set."""
+
+
+def _read_tree(tree: Section, where: str) -> _Tree:
     if tree.get("is_linear", "0") != "0":
         raise UnsupportedModel(f"{where}linear_tree: leaves that hold a linear model are not supported")
     n_leaves = whole(tree["num_leaves"], where + "num_leaves", 1)
@@ -188,16 +230,39 @@ def _add_tree(builder: EnsembleBuilder, tree: Section, number: int, group: int, 
         raise InvalidInput(f"{where}a split feature is negative")
     if ((kind < 0) | (kind >> 2 > _MISSING_NAN)).any():
         raise InvalidInput(f"{where}decision_type {kind[(kind < 0) | (kind >> 2 > _MISSING_NAN)][0]} is unknown")
-    threshold, nan_left, special = _splits(tree, raw, kind, where)
+    by_set = kind & _CATEGORICAL != 0
+    endless = ~by_set & (np.isnan(raw) | np.isneginf(raw))
+    if endless.any():
+        raise InvalidInput(f"{where}threshold {raw[endless][0]} is not a finite number")
+    sets = _category_sets(tree, kind, where)
+    for number in raw[by_set].tolist():
+        if number not in range(len(sets)):
+            raise InvalidInput(f"{where}category set {number} is out of range")
+    return _Tree(split, left, right, kind, raw, values, sets)
+
+
+def _codes_in_sets(trees: Sequence[_Tree]) -> dict[int, list[int]]:
+    """The codes that splits on categories name, by column."""
+    named: dict[int, set[int]] = {}
+    for tree in trees:
+        for node in np.flatnonzero(tree.kind & _CATEGORICAL).tolist():
+            codes = np.flatnonzero(tree.sets[int(tree.threshold[node])])
+            named.setdefault(int(tree.split[node]), set()).update(codes.tolist())
+    return {f: sorted(codes) for f, codes in named.items()}
+
+
+def _add_tree(builder: EnsembleBuilder, tree: _Tree, n_values: Mapping[int, int], group: int, n_scores: int) -> None:
+    threshold, nan_left, special = _splits(tree, n_values)
+    n_inner, n_leaves = len(tree.split), len(tree.leaves)
     scores = np.zeros((n_inner + n_leaves, n_scores))
-    scores[n_inner:, group] = values
+    scores[n_inner:, group] = tree.leaves
     none = np.full(n_leaves, LEAF)
     builder.add_tree(
-        feature=np.concatenate((split, none)),
+        feature=np.concatenate((tree.split, none)),
         threshold=np.concatenate((threshold, np.zeros(n_leaves))),
         # Inner nodes come first; a negative child -1 - i is leaf i.
-        left=np.concatenate((np.where(left < 0, n_inner - 1 - left, left), none)),
-        right=np.concatenate((np.where(right < 0, n_inner - 1 - right, right), none)),
+        left=np.concatenate((np.where(tree.left < 0, n_inner - 1 - tree.left, tree.left), none)),
+        right=np.concatenate((np.where(tree.right < 0, n_inner - 1 - tree.right, tree.right), none)),
         nan_left=np.concatenate((nan_left, np.zeros(n_leaves, dtype=bool))),
         scores=scores,
         pieces=special,
@@ -220,31 +285,41 @@ def _check_lines(tree: Section, n_leaves: int, where: str) -> None:
                 floats(tree[name], where + name, count if n_leaves > 1 else None)
 
 
-def _splits(
-    tree: Section, raw: FloatArray, kind: npt.NDArray[np.int64], where: str
-) -> tuple[FloatArray, npt.NDArray[np.bool_], dict[int, Pieces]]:
-    """Effective thresholds, directions of NaN, and the splits that are not a single threshold."""
-    missing = kind >> 2
-    default_left = (kind & _DEFAULT_LEFT) != 0
-    endless = (kind & _CATEGORICAL == 0) & (np.isnan(raw) | np.isneginf(raw))
-    if endless.any():
-        raise InvalidInput(f"{where}threshold {raw[endless][0]} is not a finite number")
+def _splits(tree: _Tree, n_values: Mapping[int, int]) -> tuple[FloatArray, npt.NDArray[np.bool_], dict[int, Pieces]]:
+    """Effective thresholds, directions of NaN, and the splits that are not a single threshold.
+
+    `n_values` has the columns whose rows hold codes.
+    """
+    missing, by_set = tree.kind >> 2, tree.kind & _CATEGORICAL != 0
+    default_left = (tree.kind & _DEFAULT_LEFT) != 0
     # A split of all numbers from NaN is written as inf; no number that treeproof lets in is above LARGEST.
-    raw = np.where(np.isposinf(raw), LARGEST, raw)
+    raw = np.where(np.isposinf(tree.threshold), LARGEST, tree.threshold)
     # Numbers around 0 are 0 before they are compared, so a threshold there acts at the edge of that zone.
     threshold = np.where((raw >= -ZERO) & (raw < 0), _BELOW_ZERO, np.where((raw >= 0) & (raw < ZERO), ZERO, raw))
-    # With no missing values in training, a NaN is read as 0.
-    nan_left = np.where(missing == _MISSING_NONE, threshold >= 0, default_left)
-    sets = _category_sets(tree, kind, where)
+    # With no missing values in training, a NaN is read as 0. Among categories it goes right.
+    nan_left = ~by_set & np.where(missing == _MISSING_NONE, threshold >= 0, default_left)
+    coded = np.isin(tree.split, list(n_values))
     special: dict[int, Pieces] = {}
-    for node in np.flatnonzero((kind & _CATEGORICAL != 0) | (missing == _MISSING_ZERO)).tolist():
-        threshold[node] = 0.0 if kind[node] & _CATEGORICAL else threshold[node]
-        if kind[node] & _CATEGORICAL:
-            special[node] = _category_pieces(sets, float(raw[node]), where)
-            nan_left[node] = False
+    for node in np.flatnonzero(by_set | coded | (missing == _MISSING_ZERO)).tolist():
+        zeros_left = bool(default_left[node]) if missing[node] == _MISSING_ZERO else bool(threshold[node] >= 0)
+        if coded[node]:
+            codes = np.arange(n_values[int(tree.split[node])])
+            if by_set[node]:
+                sides = _members(tree.sets[int(raw[node])], len(codes))
+            else:
+                sides = np.where(codes == 0, zeros_left, codes <= threshold[node])
+            # A value that training never saw is NaN to LightGBM.
+            special[node] = Pieces.of_codes(np.append(sides, nan_left[node]))
+        elif by_set[node]:
+            special[node] = _category_pieces(tree.sets[int(raw[node])])
         else:
-            special[node] = _zero_pieces(float(threshold[node]), bool(default_left[node]))
+            special[node] = _zero_pieces(float(threshold[node]), zeros_left)
     return threshold, nan_left, special
+
+
+def _members(lefts: npt.NDArray[np.bool_], n_codes: int) -> npt.NDArray[np.bool_]:
+    """Which of the codes 0 to n_codes - 1 are in a set."""
+    return np.pad(lefts[:n_codes], (0, max(0, n_codes - len(lefts))))
 
 
 def _zero_pieces(threshold: float, default_left: bool) -> Pieces:
@@ -254,8 +329,8 @@ def _zero_pieces(threshold: float, default_left: bool) -> Pieces:
     return Pieces.of([(_BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
 
 
-def _category_sets(tree: Section, kind: npt.NDArray[np.int64], where: str) -> list[npt.NDArray[np.int64]]:
-    """The words of each set of categories; a category is a bit of them."""
+def _category_sets(tree: Section, kind: npt.NDArray[np.int64], where: str) -> list[npt.NDArray[np.bool_]]:
+    """Which codes each set of categories has; a code is a bit of its words."""
     count = whole(tree["num_cat"], where + "num_cat", 0)
     by_category = (kind & _CATEGORICAL != 0).any()
     # Without sets, LightGBM takes every split for one on numbers, whatever decision_type says.
@@ -269,18 +344,12 @@ def _category_sets(tree: Section, kind: npt.NDArray[np.int64], where: str) -> li
         raise InvalidInput(f"{where}cat_boundaries must rise from 0 to the {len(words)} words of cat_threshold")
     if (words < 0).any() or (words >= 2**32).any():
         raise InvalidInput(f"{where}cat_threshold must hold 32-bit words")
-    return [words[start:stop] for start, stop in itertools.pairwise(starts)]
+    bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
+    return [bits[32 * start : 32 * stop] for start, stop in itertools.pairwise(starts.tolist())]
 
 
-def _category_pieces(sets: list[npt.NDArray[np.int64]], threshold: float, where: str) -> Pieces:
+def _category_pieces(lefts: npt.NDArray[np.bool_]) -> Pieces:
     """Left iff x, with its fraction cut off, is in the set; negative and unknown numbers go right."""
-    index = int(threshold) if math.isfinite(threshold) else -1
-    if index != threshold or not 0 <= index < len(sets):
-        raise InvalidInput(f"{where}category set {threshold} is out of range")
-    bits = (sets[index][:, None] >> np.arange(32)) & 1
-    parts: list[tuple[float, bool]] = []
-    for category in np.flatnonzero(bits.reshape(-1)).tolist():
-        # The fraction is cut off towards 0, so what lies between -1 and 0 is category 0.
-        below = float(next_down(category)) if category else -1.0
-        parts += [(below, False), (float(next_down(category + 1)), True)]
-    return Pieces.of(parts, last=False)
+    # The fraction is cut off towards 0, so what lies between -1 and 0 is category 0.
+    ends = next_down(np.arange(1.0, len(lefts) + 1))
+    return Pieces.between(np.concatenate(([-1.0], ends)), np.concatenate(([False], lefts, [False])))

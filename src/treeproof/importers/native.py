@@ -14,11 +14,11 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, write_whole
 from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers.registry import Voting, as_ensemble
-from treeproof.model.builder import EnsembleBuilder, check_text
-from treeproof.model.columns import Category
+from treeproof.model.builder import MAX_FEATURES, EnsembleBuilder, check_text
+from treeproof.model.columns import categories_from_json, categories_to_json
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
-from treeproof.model.score_rule import Decision, ScoreRule
+from treeproof.model.score_rule import Decision, Member, ScoreRule
 
 FORMAT = "treeproof-ensemble"
 VERSION = 2
@@ -39,10 +39,11 @@ _TOP = (
     "base",
     "trees",
 )
-_OPTIONAL = ("blanks_underscored", "no_missing", "categories", "takes_frames")
+_OPTIONAL = ("blanks_underscored", "decided", "no_missing", "categories", "takes_frames")
+_MEMBER = ("n_trees", "divisor", "weight")
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
-_CATEGORY = ("feature", "values", "coded", "unseen", "dtype")
+_DECIDED = ("class", "where")
 _CLASS_DTYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str"}
 
 
@@ -74,14 +75,16 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
         raise InvalidInput(f"class label {ensemble.classes.max()} is too large to be saved")
     rule = ensemble.rule
     bounds = [*ensemble.roots.tolist(), ensemble.n_nodes]
-    spelling = {"blanks_underscored": True} if ensemble.blanks_underscored else {}
+    optional: dict[str, Any] = {"blanks_underscored": True} if ensemble.blanks_underscored else {}
+    if ensemble.decided is not None:
+        optional["decided"] = dict(zip(_DECIDED, ensemble.decided, strict=True))
     return {
         "format": FORMAT,
         "version": VERSION,
         "origin": ensemble.origin,
         "n_features": ensemble.n_features,
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
-        **spelling,
+        **optional,
         **_columns_content(ensemble),
         "classes": ensemble.classes.tolist(),
         "class_dtype": _CLASS_DTYPES[kind],
@@ -95,6 +98,7 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
             "base_last": rule.base_last,
             "cut": float(rule.cut),
             "steepness": float(rule.steepness),
+            **({"members": [_member_content(member) for member in rule.members]} if rule.members else {}),
         },
         "base": ensemble.base.astype(np.float64).tolist(),
         "trees": [_tree_content(ensemble, start, stop) for start, stop in pairwise(bounds)],
@@ -107,27 +111,14 @@ def _columns_content(ensemble: Ensemble) -> dict[str, Any]:
     if ensemble.no_missing:
         content["no_missing"] = list(ensemble.no_missing)
     if ensemble.categories:
-        content["categories"] = [
-            {
-                "feature": f,
-                "values": [_plain_value(value, f) for value in category.values],
-                "coded": category.coded,
-                "unseen": category.unseen,
-                "dtype": category.dtype,
-                "missing": list(category.missing),
-            }
-            for f, category in ensemble.categories
-        ]
+        content["categories"] = categories_to_json(ensemble.categories)
     if ensemble.takes_frames:
         content["takes_frames"] = True
     return content
 
 
-def _plain_value(value: Any, feature: int) -> Any:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, (str, bool, int, float)):
-        raise InvalidInput(f"feature {feature} has the category {value!r}, a {type(value).__name__}, which JSON lacks")
-    return plain
+def _member_content(member: Member) -> dict[str, Any]:
+    return {"n_trees": member.n_trees, "divisor": float(member.divisor), "weight": float(member.weight)}
 
 
 def _tree_content(ensemble: Ensemble, start: int, stop: int) -> dict[str, Any]:
@@ -171,7 +162,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
         handles_missing=_flag(content["handles_missing"], "handles_missing"),
         value_range=(numbers_of(content["value_low"], "value_low"), numbers_of(content["value_high"], "value_high")),
         no_missing=numbers_of(content.get("no_missing", []), "no_missing"),
-        categories=_categories(content.get("categories", [])),
+        categories=dict(categories_from_json(content.get("categories", []), MAX_FEATURES)),
         takes_frames=_flag(content.get("takes_frames", False), "takes_frames"),
         origin=_text(content["origin"], "origin"),
     )
@@ -189,29 +180,7 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
             pieces=_pieces(tree, number),
         )
     spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
-    return replace(builder.build(), blanks_underscored=spelling)
-
-
-def _categories(content: Any) -> dict[int, Category]:
-    categories = {}
-    for each in content:
-        fields_of(each, "a category", _CATEGORY, ("missing",))
-        f = each["feature"]
-        if type(f) is not int or f in categories:
-            raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
-        for value in each["values"]:
-            if not isinstance(value, (str, bool, int, float)):
-                raise InvalidInput(
-                    f"feature {f} has the category {value!r}; values are text, numbers or true and false"
-                )
-        categories[f] = Category(
-            tuple(each["values"]),
-            _flag(each["coded"], "coded"),
-            _flag(each["unseen"], "unseen"),
-            _text(each["dtype"], "dtype"),
-            tuple(_text(kind, "missing") for kind in each.get("missing", Category(()).missing)),
-        )
-    return categories
+    return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content))
 
 
 def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:
@@ -259,8 +228,18 @@ def _classes(content: dict[str, Any]) -> np.ndarray[Any, Any]:
     return np.array(content["classes"], dtype=dtype)
 
 
+def _decided(content: dict[str, Any]) -> tuple[int, str] | None:
+    if "decided" not in content:
+        return None
+    fields_of(content["decided"], "decided", _DECIDED)
+    index, where = (content["decided"][name] for name in _DECIDED)
+    if type(index) is not int or not 0 <= index < len(content["classes"]):
+        raise InvalidInput(f"decided names class {index!r}; the model has classes 0 to {len(content['classes']) - 1}")
+    return index, _text(where, "decided")
+
+
 def _rule(content: Any) -> ScoreRule:
-    fields_of(content, "the rule", _RULE)
+    fields_of(content, "the rule", _RULE, ("members",))
     names = {decision.name.lower(): decision for decision in Decision}
     if content["decision"] not in names:
         raise InvalidInput(f"decision must be one of {', '.join(names)}, got {content['decision']!r}")
@@ -273,7 +252,15 @@ def _rule(content: Any) -> ScoreRule:
         base_last=_flag(content["base_last"], "base_last"),
         cut=number_of(content["cut"], "cut"),
         steepness=number_of(content["steepness"], "steepness"),
+        members=tuple(_member(member) for member in content.get("members", ())),
     )
+
+
+def _member(content: Any) -> Member:
+    fields_of(content, "a member", _MEMBER)
+    if type(content["n_trees"]) is not int:
+        raise InvalidInput(f"n_trees of a member must be a whole number, got {content['n_trees']!r}")
+    return Member(content["n_trees"], *(number_of(content[name], name) for name in _MEMBER[1:]))
 
 
 def _scores_per_node(tree: dict[str, Any], n_scores: int, number: int) -> np.ndarray[Any, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import MAX_BYTES, as_path, parse_json, read_bytes
-from treeproof.importers._refusals import WrongVoting
+from treeproof.importers._refusals import WrongCategories, WrongVoting
 from treeproof.model.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -45,11 +45,16 @@ _READER_ERRORS = (
 )
 
 
-def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
+def from_model(
+    model: Any, *, voting: Voting | None = None, threshold: float | None = None, categories: Any = None
+) -> Ensemble:
     """The exact ensemble of a trained model of scikit-learn, XGBoost, LightGBM, CatBoost or ONNX.
 
     `voting="hard"` lets each tree of a forest cast one vote, as in the paper; scikit-learn's forests
-    average probabilities, and that is the default because it is what they predict.
+    average probabilities, and that is the default because it is what they predict. `threshold=0.2` makes the second
+    of two classes the label iff the library's probability of it is at least 0.2, as FixedThresholdClassifier does.
+    `categories` has the values of category columns for a CatBoost model, which keeps only hashes of them: the training
+    data as a data frame, or a dict of lists by column.
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -58,21 +63,48 @@ def from_model(model: Any, *, voting: Voting | None = None) -> Ensemble:
     >>> bool((from_model(clf).predict(X) == clf.predict(X)).all())
     True
     """
+    from treeproof.importers.decisions import check_threshold, with_threshold
+
     check_voting(voting)
+    check_threshold(threshold)
     if isinstance(model, (str, os.PathLike)):
         raise InvalidInput(f"{str(model)!r} is a path; use load_model for files")
     if isinstance(model, type):
         raise InvalidInput(f"{model.__qualname__} is a class; pass a trained instance of it")
     if isinstance(model, Ensemble):
+        if threshold is not None:
+            _refuse_late_threshold()
+        _categories_for("treeproof", categories)
         return as_ensemble(model, voting=voting)
     _refuse_own_predict(model)
     for base in type(model).__mro__:
-        module = IMPORTERS.get(base.__module__.partition(".")[0])
-        if module is not None:
-            ensemble = importlib.import_module(module).import_model(model, voting=voting)
+        library = base.__module__.partition(".")[0]
+        if library in IMPORTERS:
+            more = _categories_for(library, categories)
+            ensemble = importlib.import_module(IMPORTERS[library]).import_model(model, voting=voting, **more)
             assert isinstance(ensemble, Ensemble)
-            return ensemble
+            return ensemble if threshold is None else with_threshold(ensemble, threshold)
     raise UnsupportedModel(f"no importer for {type(model).__qualname__}; known: {', '.join(sorted(IMPORTERS))}")
+
+
+def _refuse_late_threshold() -> None:
+    raise InvalidInput(
+        "threshold is chosen when a model is imported from its library; pass it to from_model or load_model there",
+        argument="threshold",
+    )
+
+
+def _categories_for(library: str, categories: Any) -> dict[str, Any]:
+    """The argument for an importer, if there is one; refused where the model itself says what its categories are."""
+    if categories is None:
+        return {}
+    if library != "catboost":
+        raise WrongCategories(
+            "categories are for CatBoost models, which do not keep the values of category columns",
+            argument="categories",
+            way_out="leave categories out",
+        )
+    return {"categories": categories}
 
 
 def _refuse_own_predict(model: Any) -> None:
@@ -99,6 +131,8 @@ def load_model(
     path: str | os.PathLike[str],
     *,
     voting: Voting | None = None,
+    threshold: float | None = None,
+    categories: Any = None,
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
     confirm: bool = False,
@@ -106,15 +140,22 @@ def load_model(
 ) -> Ensemble:
     """The exact ensemble of a model file; its content tells what kind of file it is.
 
-    Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops,
-    treeproof's own JSON and the paper authors' JSON. Loading a pickle runs whatever code its author
-    put into it, so that needs `allow_pickle=True`. `classes` names the model's classes, in its order: XGBoost and
-    LightGBM files only number them. `confirm=True` also loads the file with the library that it is for, in another
-    process, and compares labels at thresholds and on random rows; a difference is a SoundnessError. A file of more than
-    `max_bytes` is refused.
+    Reads XGBoost `.json` and `.ubj`, LightGBM text, CatBoost `.cbm` and `.json`, ONNX, skops, treeproof's own JSON
+    and the paper authors' JSON. Loading a pickle runs whatever code its author put into it, so that needs
+    `allow_pickle=True`. `voting`, `threshold` and `categories` are as in `from_model`. `classes` names the model's
+    classes, in its order: XGBoost and LightGBM files only number them. `confirm=True` also loads the file with the
+    library that it is for, in another process, and compares labels at thresholds and on random rows; a difference is a
+    SoundnessError. A file of more than `max_bytes` is refused.
     """
     return load_and_confirm(
-        path, voting=voting, classes=classes, allow_pickle=allow_pickle, confirm=confirm, max_bytes=max_bytes
+        path,
+        voting=voting,
+        threshold=threshold,
+        categories=categories,
+        classes=classes,
+        allow_pickle=allow_pickle,
+        confirm=confirm,
+        max_bytes=max_bytes,
     )[0]
 
 
@@ -122,29 +163,39 @@ def load_and_confirm(
     path: str | os.PathLike[str],
     *,
     voting: Voting | None = None,
+    threshold: float | None = None,
+    categories: Any = None,
     classes: Sequence[Any] | None = None,
     allow_pickle: bool = False,
     confirm: bool = True,
     max_bytes: int = MAX_BYTES,
 ) -> tuple[Ensemble, Confirmation | None]:
     """The same as `load_model`, and what was confirmed."""
+    from treeproof.importers.decisions import check_threshold, with_threshold
+
     check_voting(voting)
+    check_threshold(threshold)
     file = as_path(path)
     data = read_bytes(file, max_bytes)
     if not data:
         raise InvalidInput(f"{file} is empty")
     kind, module = _kind_of(file, data)
     if kind == "pickle":
-        ensemble = _load_pickle(file, voting=voting, allow_pickle=allow_pickle)
+        ensemble = _load_pickle(file, voting=voting, categories=categories, allow_pickle=allow_pickle)
     else:
         with _reading(file, kind):
-            ensemble = importlib.import_module(f"treeproof.importers.{module}").load_bytes(data, voting=voting)
+            more = _categories_for(module, categories)
+            ensemble = importlib.import_module(f"treeproof.importers.{module}").load_bytes(data, voting=voting, **more)
     assert isinstance(ensemble, Ensemble)
+    if threshold is not None:
+        if kind == "treeproof model":
+            _refuse_late_threshold()
+        ensemble = with_threshold(ensemble, threshold)
     confirmation = None
     if confirm:
         from treeproof.importers.confirm import confirm_file
 
-        confirmation = confirm_file(file, data, module, ensemble, voting)
+        confirmation = confirm_file(file, data, module, ensemble, voting, threshold)
     return ensemble if classes is None else ensemble.with_classes(classes), confirmation
 
 
@@ -205,8 +256,10 @@ def _reading(file: Path, kind: str) -> Iterator[None]:
         yield
     except UnsupportedModel as error:
         raise UnsupportedModel(_one_line(f"{file}: {error}")) from None
-    except WrongVoting as error:
-        raise WrongVoting(_one_line(f"{file}: {error}")) from None
+    except (WrongVoting, WrongCategories) as error:
+        raise type(error)(
+            _one_line(f"{file}: {error.message}"), argument=error.argument, way_out=error.way_out
+        ) from None
     except InvalidInput as error:
         raise InvalidInput(_one_line(f"{file} is not a valid {kind}: {error}")) from None
     except _READER_ERRORS as error:
@@ -218,7 +271,7 @@ def _one_line(message: str) -> str:
     return " ".join(message.split())[:1000]
 
 
-def _load_pickle(file: Path, *, voting: Voting | None, allow_pickle: bool) -> Ensemble:
+def _load_pickle(file: Path, *, voting: Voting | None, categories: Any, allow_pickle: bool) -> Ensemble:
     if not allow_pickle:
         raise InvalidInput(
             f"{file} is a pickle, and loading one runs whatever code its author put into it; "
@@ -235,4 +288,4 @@ def _load_pickle(file: Path, *, voting: Voting | None, allow_pickle: bool) -> En
             model = joblib.load(file)
         except (pickle.UnpicklingError, ImportError) as error:
             raise InvalidInput(str(error)) from None
-    return from_model(model, voting=voting)
+    return from_model(model, voting=voting, categories=categories)

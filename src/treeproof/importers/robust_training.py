@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._responses import Responses
 from treeproof.importers.registry import Voting
 from treeproof.model.ensemble import Ensemble
 
@@ -19,4 +20,6 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     ensemble = getattr(model, "ensemble_", None)
     if not isinstance(ensemble, Ensemble):
         raise InvalidInput(f"this {type(model).__name__} is not fitted; call fit first")
-    return dataclasses.replace(ensemble, source=model)
+    # A forest's probabilities are shares of votes; a tree's are not what it votes by.
+    responses = Responses(votes=len(model.estimators_)) if hasattr(model, "estimators_") else None
+    return dataclasses.replace(ensemble, source=model, responses=responses)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._exact_thresholds import float32_at_most_threshold
+from treeproof.importers._histogram_trees import encoding_of, histogram_tree
 from treeproof.importers._refusals import check_methods
+from treeproof.importers._responses import ADDITIVE, Responses, same
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.builder import EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
@@ -30,15 +33,19 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     """The exact ensemble of a fitted scikit-learn classifier, search or pipeline."""
     from sklearn.exceptions import NotFittedError
     from sklearn.frozen import FrozenEstimator
+    from sklearn.model_selection import FixedThresholdClassifier
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
-    from treeproof.importers import pipelines
+    from treeproof.importers import decisions, pipelines
 
     check_methods(model)
     if isinstance(model, FrozenEstimator):
         return from_model(model.estimator, voting=voting)
+    if isinstance(model, FixedThresholdClassifier):
+        # It predicts with the model inside if that is fitted, whether it is fitted itself or not.
+        return decisions.import_fixed(model, voting=voting)
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -51,12 +58,64 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
         return from_model(model.best_estimator_, voting=voting)
     if isinstance(model, Pipeline):
         return pipelines.import_pipeline(model, voting=voting)
+    wrapped = _reader_of_wrapper(model)
+    if wrapped is not None:
+        return wrapped(model, voting=voting)
     reader, can_vote = _reader_of(model)
     _check_classes(model)
+    if reader is not _import_hist_gradient_boosting:
+        _check_numbers_only(model)
     if voting is not None and not can_vote:
         raise InvalidInput(f"voting={voting!r} is for forests and bagging, not for {type(model).__name__}")
     ensemble = reader(model, voting == "hard")
-    return dataclasses.replace(ensemble, source=MajorityVote(model)) if voting == "hard" else ensemble
+    if voting == "hard":
+        return dataclasses.replace(ensemble, source=MajorityVote(model))
+    return dataclasses.replace(ensemble, responses=ADDITIVE if can_vote else _responses_of(model, ensemble))
+
+
+def _reader_of_wrapper(model: Any) -> Callable[..., Ensemble] | None:
+    """The function that reads models made of other models, and those that are no classifiers."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.ensemble import IsolationForest, VotingClassifier
+    from sklearn.model_selection import TunedThresholdClassifierCV
+    from sklearn.multiclass import OneVsRestClassifier
+
+    from treeproof.importers import decisions, isolation, votes
+
+    readers: list[tuple[type, Callable[..., Ensemble]]] = [
+        (TunedThresholdClassifierCV, decisions.import_tuned),
+        (CalibratedClassifierCV, decisions.import_calibrated),
+        (VotingClassifier, votes.import_voting),
+        (OneVsRestClassifier, votes.import_one_against_rest),
+        (IsolationForest, isolation.import_isolation_forest),
+    ]
+    return next((reader for kind, reader in readers if isinstance(model, kind)), None)
+
+
+def _responses_of(model: Any, ensemble: Ensemble) -> Responses | None:
+    """How scikit-learn makes probabilities of the score of a boosted model of two classes."""
+    from sklearn.ensemble import AdaBoostClassifier
+
+    if ensemble.rule.decision == Decision.ARGMAX:
+        return None
+    if isinstance(model, AdaBoostClassifier):
+        return Responses(_adaboost_probabilities, _doubled)
+    return Responses(partial(_loss_probabilities, model._loss), same)
+
+
+def _doubled(scores: Scores) -> Scores:
+    # AdaBoost adds the scores of both classes, of which one is the other with another sign.
+    return scores + scores
+
+
+def _adaboost_probabilities(scores: Scores) -> Scores:
+    from sklearn.ensemble import AdaBoostClassifier
+
+    return np.asarray(AdaBoostClassifier._compute_proba_from_decision(_doubled(scores), 2))
+
+
+def _loss_probabilities(loss: Any, scores: Scores) -> Scores:
+    return np.asarray(loss.predict_proba(scores))
 
 
 def _check_classes(model: Any) -> None:
@@ -70,6 +129,16 @@ def _check_classes(model: Any) -> None:
         stated = getattr(model, field, None if name.endswith(_COUNTED[field]) else expected)
         if not _is_whole(stated) or stated != expected:
             raise InvalidInput(f"this {name} has {field} {stated}; its classes_ say {expected}")
+
+
+def _check_numbers_only(model: Any) -> None:
+    """Refuses trees that test sets of categories, as those of scikit-learn 1.10 can: a threshold does not say that."""
+    marks = getattr(model, "is_categorical_", getattr(model, "categorical_features", None))
+    if getattr(model, "_categorical_encoder", None) is not None or (marks is not None and np.size(marks)):
+        raise UnsupportedModel(
+            f"{type(model).__name__} with categorical_features tests sets of categories, which is not supported; "
+            "train a HistGradientBoostingClassifier, or put an encoder before the trees"
+        )
 
 
 # The classes that count their classes and outputs; the others have no such field.
@@ -123,11 +192,12 @@ def _reader_of(model: Any) -> tuple[Callable[[Any, bool], Ensemble], bool]:
     raise UnsupportedModel(f"no importer for scikit-learn's {type(model).__name__}; known: {known}")
 
 
-def _builder(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
+def builder_of(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
+    """A builder with what scikit-learn's models say about themselves."""
     names = getattr(model, "feature_names_in_", None)
     settings: dict[str, Any] = {
         "n_features": int(model.n_features_in_),
-        "classes": model.classes_,
+        "classes": getattr(model, "classes_", None),
         "feature_names": None if names is None else [str(name) for name in names],
         "value_limit": LARGEST_FLOAT32,
         "origin": f"scikit-learn {type(model).__name__}",
@@ -136,7 +206,7 @@ def _builder(model: Any, rule: ScoreRule, **options: Any) -> EnsembleBuilder:
     return EnsembleBuilder(rule=rule, **(settings | options))
 
 
-def _add_tree(
+def add_tree(
     builder: EnsembleBuilder, tree: Any, scores: Scores, features: npt.NDArray[np.integer] | None = None
 ) -> None:
     """Adds scikit-learn's `tree_`; `features` maps its columns to the model's if it saw only some."""
@@ -158,10 +228,11 @@ def _add_tree(
     )
 
 
-def _tree_of(member: Any, n_features: int, n_values: int) -> Any:
+def tree_of(member: Any, n_features: int, n_values: int) -> Any:
     """The `tree_` of a tree model, once its arrays are known to be as long as it says."""
     from sklearn.tree._tree import Tree
 
+    _check_numbers_only(member)
     tree, name = member.tree_, type(member).__name__
     if type(tree) is not Tree:
         raise InvalidInput(f"the tree_ of a {name} is a {type(tree).__name__}")
@@ -203,7 +274,8 @@ def _check_numbered(member: Any, n_classes: int) -> None:
         raise InvalidInput(f"a member has classes_ {classes.tolist()}, which do not number the {n_classes} classes")
 
 
-def _allows_nan(model: Any) -> bool:
+def allows_nan(model: Any) -> bool:
+    """Whether scikit-learn says that the model accepts missing values."""
     from sklearn.utils import get_tags
 
     return bool(get_tags(model).input_tags.allow_nan)
@@ -224,20 +296,20 @@ def _leaf_scores(tree: Any, n_classes: int, hard: bool, columns: npt.NDArray[np.
 
 
 def _import_tree(model: Any, hard: bool) -> Ensemble:
-    builder = _builder(model, ScoreRule(), handles_missing=_allows_nan(model))
-    tree = _tree_of(model, model.n_features_in_, len(model.classes_))
-    _add_tree(builder, tree, _leaf_scores(tree, len(model.classes_), hard))
+    builder = builder_of(model, ScoreRule(), handles_missing=allows_nan(model))
+    tree = tree_of(model, model.n_features_in_, len(model.classes_))
+    add_tree(builder, tree, _leaf_scores(tree, len(model.classes_), hard))
     return builder.build()
 
 
 def _import_forest(model: Any, hard: bool) -> Ensemble:
     members, n_classes = _members(model), len(model.classes_)
     rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
-    builder = _builder(model, rule, handles_missing=bool(members) and _allows_nan(members[0]))
+    builder = builder_of(model, rule, handles_missing=bool(members) and allows_nan(members[0]))
     for member in members:
         _check_numbered(member, n_classes)
-        tree = _tree_of(member, model.n_features_in_, n_classes)
-        _add_tree(builder, tree, _leaf_scores(tree, n_classes, hard))
+        tree = tree_of(member, model.n_features_in_, n_classes)
+        add_tree(builder, tree, _leaf_scores(tree, n_classes, hard))
     return builder.build()
 
 
@@ -249,17 +321,18 @@ def _import_bagging(model: Any, hard: bool) -> Ensemble:
             f"this BaggingClassifier has n_estimators={model.n_estimators} and {len(members)} trees; fit it again"
         )
     rule = ScoreRule() if hard else ScoreRule(divisor=len(members))
-    builder = _builder(model, rule, handles_missing=all(_allows_nan(member) for member in members))
+    builder = builder_of(model, rule, handles_missing=all(allows_nan(member) for member in members))
     for member, features in zip(members, model.estimators_features_, strict=True):
         _check_numbered(member, n_classes)
         columns = None if len(member.classes_) == n_classes else np.asarray(member.classes_, dtype=np.int64)
-        _check_columns(features, model.n_features_in_)
-        tree = _tree_of(member, len(features), len(member.classes_))
-        _add_tree(builder, tree, _leaf_scores(tree, n_classes, hard, columns), features)
+        check_columns(features, model.n_features_in_)
+        tree = tree_of(member, len(features), len(member.classes_))
+        add_tree(builder, tree, _leaf_scores(tree, n_classes, hard, columns), features)
     return builder.build()
 
 
-def _check_columns(features: Any, n_features: int) -> None:
+def check_columns(features: Any, n_features: int) -> None:
+    """Refuses what does not number the columns that a member was trained on."""
     # A mask or a negative number would also select columns, others than it seems.
     plain = type(features) is np.ndarray and features.ndim == 1 and features.dtype.kind in "iu"
     if not plain or ((features < 0) | (features >= n_features)).any():
@@ -278,13 +351,13 @@ def _import_adaboost(model: Any, _: bool) -> Ensemble:
     if not total > 0:
         raise UnsupportedModel(f"the weights of this AdaBoostClassifier add up to {total}, so its trees decide nothing")
     decision = Decision.CUT if n_classes == 2 else Decision.ARGMAX
-    builder = _builder(model, ScoreRule(decision=decision, divisor=total))
+    builder = builder_of(model, ScoreRule(decision=decision, divisor=total))
     for member, weight in zip(members, weights, strict=False):
-        tree = _tree_of(member, model.n_features_in_, len(member.classes_))
+        tree = tree_of(member, model.n_features_in_, len(member.classes_))
         label = _positions_of(member.classes_, model.classes_)[np.argmax(tree.value[:, 0, :], axis=1)]
         scores = np.full((len(label), n_classes), -1 / (n_classes - 1) * weight)
         scores[np.arange(len(label)), label] = weight
-        _add_tree(builder, tree, scores[:, 1:] if n_classes == 2 else scores)
+        add_tree(builder, tree, scores[:, 1:] if n_classes == 2 else scores)
     return builder.build()
 
 
@@ -313,13 +386,13 @@ def _import_gradient_boosting(model: Any, _: bool) -> Ensemble:
     rate = model.learning_rate
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)):
         raise InvalidInput(f"learning_rate must be a number, got {rate!r}")
-    builder = _builder(model, rule, base=base)
+    builder = builder_of(model, rule, base=base)
     for stage in _stages(model, len(base)):
         for k, member in enumerate(stage):
-            tree = _tree_of(member, model.n_features_in_, 1)
+            tree = tree_of(member, model.n_features_in_, 1)
             scores = np.zeros((tree.node_count, len(base)))
             scores[:, k] = float(rate) * tree.value[:, 0, 0]
-            _add_tree(builder, tree, scores)
+            add_tree(builder, tree, scores)
     return builder.build()
 
 
@@ -366,25 +439,8 @@ def _stages(model: Any, n_scores: int | None) -> npt.NDArray[np.object_]:
     return stages
 
 
-# The fields of a node of histogram gradient boosting that decide; scikit-learn takes no other dtypes.
-_HISTOGRAM_NODE = {
-    "value": np.float64,
-    "feature_idx": np.intp,
-    "num_threshold": np.float64,
-    "missing_go_to_left": np.uint8,
-    "left": np.uint32,
-    "right": np.uint32,
-    "is_leaf": np.uint8,
-    "is_categorical": np.uint8,
-}
-
-
 def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
-    if (model.is_categorical_ is not None and np.any(model.is_categorical_)) or model._preprocessor is not None:
-        raise UnsupportedModel(
-            "HistGradientBoostingClassifier with categorical_features re-encodes its input; "
-            "encode the categories as numbers before training"
-        )
+    encoding = encoding_of(model)
     if getattr(model, "_in_fit", False):
         raise InvalidInput("this HistGradientBoostingClassifier is in the middle of its training (_in_fit)")
     n_scores = 1 if len(model.classes_) <= 2 else len(model.classes_)
@@ -392,45 +448,21 @@ def _import_hist_gradient_boosting(model: Any, _: bool) -> Ensemble:
         raise InvalidInput(f"n_trees_per_iteration_ is {model.n_trees_per_iteration_}, expected {n_scores}")
     base = _doubles(model._baseline_prediction, (1, n_scores), "_baseline_prediction")[0]
     check_methods(model._bin_mapper)
-    rule = ScoreRule(decision=Decision.CUT) if n_scores == 1 else ScoreRule()
-    builder = _builder(model, rule, base=base, handles_missing=True, value_limit=LARGEST)
+    builder = builder_of(
+        model,
+        ScoreRule(decision=Decision.CUT) if n_scores == 1 else ScoreRule(),
+        base=base,
+        handles_missing=True,
+        value_limit=LARGEST,
+        categories=encoding.categories,
+        takes_frames=bool(encoding.categories) and hasattr(model, "feature_names_in_"),
+    )
     for iteration in model._predictors:
         if len(iteration) != n_scores:
             raise InvalidInput(f"an iteration has {len(iteration)} trees, expected {n_scores}")
         for k, predictor in enumerate(iteration):
-            nodes = _histogram_nodes(predictor, model.n_features_in_)
-            inner = ~nodes["is_leaf"].astype(bool)
-            scores = np.zeros((len(nodes), n_scores))
-            scores[:, k] = nodes["value"]
-            builder.add_tree(
-                feature=np.where(inner, nodes["feature_idx"].astype(np.int64), -1),
-                # Infinite for a split of missing values from all others, as above.
-                threshold=np.where(inner, np.minimum(nodes["num_threshold"], LARGEST), 0.0),
-                left=nodes["left"].astype(np.int64),
-                right=nodes["right"].astype(np.int64),
-                scores=scores,
-                nan_left=nodes["missing_go_to_left"].astype(bool),
-            )
+            tree = histogram_tree(predictor, encoding)
+            scores = np.zeros((len(predictor.nodes), n_scores))
+            scores[:, k] = predictor.nodes["value"]
+            builder.add_tree(**tree, scores=scores)
     return builder.build()
-
-
-def _histogram_nodes(predictor: Any, n_features: int) -> npt.NDArray[Any]:
-    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-
-    if type(predictor) is not TreePredictor:
-        raise InvalidInput(f"a tree of histogram gradient boosting is a {type(predictor).__name__}")
-    check_methods(predictor)
-    nodes = predictor.nodes
-    kinds = {} if type(nodes) is not np.ndarray else {name: nodes.dtype[name] for name in nodes.dtype.names or ()}
-    for name, kind in _HISTOGRAM_NODE.items():
-        if kinds.get(name) != kind or nodes.ndim != 1:
-            raise InvalidInput(f"the nodes of a tree have no field {name} of {np.dtype(kind)}")
-    inner = nodes["is_leaf"] == 0
-    if nodes["is_categorical"][inner].any():
-        raise UnsupportedModel(
-            "a node of HistGradientBoostingClassifier tests categories; encode them as numbers before training"
-        )
-    features = nodes["feature_idx"][inner]
-    if ((features < 0) | (features >= n_features)).any():
-        raise InvalidInput(f"a node tests a feature outside 0 to {n_features - 1}")
-    return np.asarray(nodes)

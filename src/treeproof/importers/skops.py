@@ -41,30 +41,51 @@ _HARMLESS = frozenset(
         "sklearn._loss.loss.HalfBinomialLoss",
         "sklearn._loss.loss.HalfMultinomialLoss",
         "sklearn._loss.loss.ExponentialLoss",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
         "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.tree._tree.Tree",
+        # Histogram gradient boosting encodes categories with a ColumnTransformer, whose list of other columns this is
+        # before scikit-learn 1.7, and checks the numbers beside them.
+        "sklearn.compose._column_transformer._RemainderColsList",
+        "functools.partial",
+        "sklearn.utils.validation.check_array",
+        "sklearn.utils._bunch.Bunch",
+        # What ColumnTransformer chooses columns by, and the types that this names.
+        "sklearn.compose._column_transformer.make_column_selector",
+        "builtins.object",
+        "numpy.object_",
+        "numpy.number",
+        "numpy.floating",
+        "numpy.integer",
     }
 )
 
-# What the parts of a file may be. The others call functions and methods, which no model that treeproof reads needs.
+# What the parts of a file may be. The others call functions and methods, which no model that treeproof reads needs;
+# a partial calls nothing until it is used, and the only function that may be named is check_array.
 _LOADERS = frozenset(
     {
         "DTypeNode",
         "DictNode",
+        "FunctionNode",
         "JsonNode",
         "ListNode",
         "LossNode",
         "MaskedArrayNode",
         "NdArrayNode",
         "ObjectNode",
+        "PartialNode",
         "RandomGeneratorNode",
         "RandomStateNode",
+        "SliceNode",
         "TreeNode",
         "TupleNode",
         "TypeNode",
     }
 )
+
+_FUNCTION = ("sklearn.utils.validation", "check_array")
 
 # A file may unpack to this many bytes, or to this many times its own size.
 _UNPACKED, _RATIO = 2**28, 20
@@ -119,7 +140,7 @@ class _Audit:
             raise InvalidInput("it has no schema.json")
         nodes = list(_nodes(json.loads(self.archive.read("schema.json"))))
         for node in nodes:
-            if node["__loader__"] not in _LOADERS:
+            if node["__loader__"] not in _LOADERS or not _calls_nothing_else(node):
                 raise UnsupportedModel(f"it contains a {node['__loader__']}, which treeproof does not load")
             self.same.setdefault(node.get("__id__"), []).append(node)
         read = set()
@@ -167,6 +188,13 @@ class _Audit:
             shape, dtype, _ = self._header(part["file"])
             if len(shape) != n_dimensions or (part is n_classes and (dtype != np.intp or shape != (outputs,))):
                 raise InvalidInput(f"a tree has an array of shape {shape} and {dtype} that does not fit it")
+
+
+def _calls_nothing_else(node: dict[str, Any]) -> bool:
+    """Whether a function is the one that may be named, and what is called with settings such a function."""
+    if node["__loader__"] == "PartialNode":
+        return bool(node["content"].get("func", {}).get("__loader__") == "FunctionNode")
+    return node["__loader__"] != "FunctionNode" or (node["__module__"], node["__class__"]) == _FUNCTION
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:

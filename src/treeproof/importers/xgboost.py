@@ -18,7 +18,7 @@ import ctypes.util
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +29,9 @@ from treeproof.files import parse_json
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
+from treeproof.importers._responses import Responses
+from treeproof.importers._xgboost_categories import CategorySets, Columns, category_sets
 from treeproof.importers._xgboost_fields import (
-    CATEGORY_FIELDS,
     Float32Array,
     base_scores,
     check_objective,
@@ -51,7 +52,6 @@ from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
 
 _DELETED = 2**31 - 1  # with default_left, the split index of a node that pruning took out but left in the arrays
 _NO_PARENT = 2**31 - 1
-_MAX_CATEGORY = 2**24  # from here on float32 cannot tell whole numbers apart
 _BINARY = ("binary:logistic", "binary:logitraw", "binary:hinge")
 _MULTICLASS = ("multi:softprob", "multi:softmax")
 
@@ -83,14 +83,25 @@ class BoosterLabels:
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of each row."""
-        import xgboost
-
-        rows = xgboost.DMatrix(np.asarray(X, dtype=np.float64), feature_names=self.booster.feature_names)
-        predicted = np.asarray(self.booster.predict(rows))
+        predicted = self._predicted(X)
         if predicted.ndim == 2:
             return np.asarray(np.argmax(predicted, axis=1))
         objective = json.loads(self.booster.save_config())["learner"]["objective"]["name"]
         return predicted.astype(np.int64) if objective == "multi:softmax" else (predicted > 0.5).astype(np.int64)
+
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The probabilities of both classes, as XGBClassifier gives them."""
+        p = self._predicted(X)
+        return np.column_stack((1.0 - p, p))
+
+    def _predicted(self, X: Any) -> npt.NDArray[Any]:
+        import xgboost
+
+        if hasattr(X, "columns"):
+            rows = xgboost.DMatrix(X, enable_categorical=True)
+        else:
+            rows = xgboost.DMatrix(np.asarray(X, dtype=np.float64), feature_names=self.booster.feature_names)
+        return np.asarray(self.booster.predict(rows))
 
 
 def load_bytes(data: bytes, *, voting: str | None) -> Ensemble:
@@ -121,22 +132,28 @@ def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source:
     if weights is not None and len(weights) != forest.n_saved:
         raise InvalidInput(f"weight_drop has {len(weights)} entries for {forest.n_saved} trees")
     n_features = whole(params["num_feature"], "num_feature", 1, MAX_FEATURES)
+    sets = [category_sets(tree, f"tree {number}: ") for number, tree in enumerate(forest.trees)]
+    trees = list(zip(forest.trees, sets, strict=True))
+    columns = Columns.of(model, _feature_types(learner, n_features), n_features, trees)
     builder = EnsembleBuilder(
         n_features=n_features,
         classes=np.arange(n_classes),
         rule=_rule(objective),
         base=base,
-        feature_names=_feature_names(learner, n_features),
+        feature_names=names(learner.get("feature_names", []), "feature_names") or None,
         handles_missing=True,
         value_limit=LARGEST_FLOAT32,
+        categories=columns.categories,
+        takes_frames=columns.takes_frames,
         origin=origin,
         source=source,
     )
     check_size(sum(len(tree.get("split_conditions", ())) for tree in forest.trees), len(base))
-    for number, (tree, group) in enumerate(zip(forest.trees, forest.groups, strict=True)):
+    for number, (tree, own_sets) in enumerate(trees):
+        group = forest.groups[number]
         scale = _identity if weights is None else _dart_scale(weights[number], base[group], in_place=as_wrapper)
-        _add_tree(builder, tree, number, group, len(base), scale)
-    return builder.build()
+        _add_tree(builder, tree, number, group, scale, own_sets, columns)
+    return replace(builder.build(), responses=Responses(_probabilities) if objective == "binary:logistic" else None)
 
 
 def _model_of(learner: dict[str, Any]) -> tuple[dict[str, Any], Float32Array | None]:
@@ -211,12 +228,11 @@ def _rounds(learner: dict[str, Any]) -> int | None:
     return None if best is None else whole(best, "best_iteration", 0, 2**31 - 2) + 1
 
 
-def _feature_names(learner: dict[str, Any], n_features: int) -> list[str] | None:
-    # A split says itself whether it is one on categories; the types of features decide nothing.
+def _feature_types(learner: dict[str, Any], n_features: int) -> list[str]:
     types = names(learner.get("feature_types", []), "feature_types")
     if len(types) not in (0, n_features):
         raise InvalidInput(f"feature_types has {len(types)} entries for {n_features} features")
-    return names(learner.get("feature_names", []), "feature_names") or None
+    return types
 
 
 def _base_margins(params: dict[str, Any], objective: str, *, n_scores: int) -> Float32Array:
@@ -267,7 +283,6 @@ class _Forest:
         if len(set(groups)) < n_groups:
             raise InvalidInput(f"tree_info names {len(set(groups))} of {n_groups} scores; each score needs a tree")
         _refuse_vector_leaves(shape)
-        _refuse_recoded_categories(model)
         ends = _round_ends(model, shape, n_groups, len(trees))
         if rounds is not None and rounds >= len(ends):
             raise InvalidInput(
@@ -292,13 +307,6 @@ def _refuse_vector_leaves(shape: dict[str, Any]) -> None:
     # Files of XGBoost 1 have the entry once, later ones in each tree; 0 and 1 both mean one number per leaf.
     if whole(shape.get("size_leaf_vector", "0"), "size_leaf_vector", 0, 2**31 - 1) > 1:
         raise UnsupportedModel("multi_strategy=multi_output_tree: leaves with one value per class are not supported")
-
-
-def _refuse_recoded_categories(model: dict[str, Any]) -> None:
-    empty: dict[str, Any] = {"enc": [], "feature_segments": [], "sorted_idx": []}
-    cats = fields_of(model.get("cats", empty), "cats", tuple(empty))
-    if any(len(cats[name]) for name in empty):
-        raise UnsupportedModel("the model recodes the categories of a data frame; train it on category codes")
 
 
 def _round_ends(model: dict[str, Any], shape: dict[str, Any], n_groups: int, n_trees: int) -> npt.NDArray[np.int64]:
@@ -346,8 +354,9 @@ def _add_tree(
     tree: dict[str, Any],
     number: int,
     group: int,
-    n_scores: int,
     scale: Callable[[Float32Array], Float32Array],
+    sets: CategorySets,
+    columns: Columns,
 ) -> None:
     where = f"tree {number}: "
     param = _tree_param(tree)
@@ -358,14 +367,14 @@ def _add_tree(
     split = wholes(tree["split_indices"], where + "split_indices", ("int32", "int64"))
     nan_left = flags(tree["default_left"], where + "default_left", booleans=True)
     inner = left != LEAF
-    special = _category_splits(tree, inner, where)
-    values = floats(tree["split_conditions"], where + "split_conditions", unused=special)
+    values = floats(tree["split_conditions"], where + "split_conditions", unused=sets)
     lengths = {n_nodes, *(array.shape[0] for array in (values, left, right, parents, split, nan_left))}
     if len(lengths) != 1:
         raise InvalidInput(f"{where}its arrays have different lengths: {sorted(lengths)}")
     if (split < 0).any():
         raise InvalidInput(f"{where}a split index is negative")
-    scores = np.zeros((len(values), n_scores), dtype=np.float32)
+    special = {node: columns.pieces(int(split[node]), codes, where) for node, codes in sets.items()}
+    scores = np.zeros((len(values), builder.n_scores), dtype=np.float32)
     with np.errstate(over="ignore"):
         scores[:, group] = np.where(inner, np.float32(0), scale(values))
     arrays = TreeArrays(
@@ -425,60 +434,39 @@ def _without_deleted(
     return kept._replace(left=moved(kept.left), right=moved(kept.right)), special
 
 
-def _category_splits(tree: dict[str, Any], inner: npt.NDArray[np.bool_], where: str) -> dict[int, Pieces]:
-    """The nodes that send a set of whole numbers to the right, as pieces of the number line."""
-    if "split_type" not in tree:
-        return {}
-    by_category = flags(tree["split_type"], where + "split_type", booleans=False)
-    if len(by_category) != len(inner):
-        raise InvalidInput(f"{where}split_type has {len(by_category)} entries for {len(inner)} nodes")
-    categories, nodes, starts, sizes = (
-        wholes(tree[name], where + name, ("int32", "int64")) for name in CATEGORY_FIELDS[1:]
-    )
-    # XGBoost walks through the nodes and takes the next set at the next node that is listed.
-    if nodes.tolist() != np.flatnonzero(by_category).tolist():
-        raise InvalidInput(f"{where}categories_nodes does not list the nodes of split_type 1, in their order")
-    ends = np.cumsum(sizes)
-    if len({len(nodes), len(starts), len(sizes)}) != 1 or (sizes < 1).any() or (starts != ends - sizes).any():
-        raise InvalidInput(
-            f"{where}categories_segments and categories_sizes do not cut categories into one set per node"
-        )
-    if len(categories) != int(sizes.sum()):
-        raise InvalidInput(f"{where}categories has {len(categories)} entries, categories_sizes says {int(sizes.sum())}")
-    sets = zip(nodes.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    pieces = {node: _category_pieces(categories[start:end], where) for node, start, end in sets}
-    # What pruning made a leaf may still carry its set.
-    return {node: pieces[node] for node in nodes[inner[nodes]].tolist()}
-
-
-def _category_pieces(categories: npt.NDArray[np.int64], where: str) -> Pieces:
-    """Right iff float32(x), with its fraction cut off, is in the set; negative and unknown numbers go left."""
-    if categories.min() < 0 or categories.max() >= _MAX_CATEGORY or (np.diff(categories) < 1).any():
-        raise InvalidInput(f"{where}the categories of a node must be from 0 to {_MAX_CATEGORY - 1}, in rising order")
-    below = float32_below_threshold(categories)
-    end = float32_below_threshold(categories + 1)
-    parts = [part for i in range(len(end)) for part in ((float(below[i]), True), (float(end[i]), False))]
-    return Pieces.of(parts, last=True)
-
-
 @functools.cache
 def logistic_cut() -> float:
     """The largest float32 margin m whose float32 probability 1 / (1 + exp(-m)) is not above 0.5.
 
     It is a little above 0: exp(-m) has to fall far enough below 1 for the sum to round below 2.
     """
-    expf = _float32_function("expf", np.exp)
-    one, epsilon, half = np.float32(1), np.float32(1e-16), np.float32(0.5)
+    half, one = np.float32(0.5), np.float32(1)
 
     def above_half(bits: int) -> bool:
-        margin = float(np.int32(bits).view(np.float32))
-        return bool(one / (np.float32(expf(-margin)) + one + epsilon) > half)
+        return bool(_probability(np.int32(bits).view(np.float32)) > half)
 
     low, high = 0, int(one.view(np.int32))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if above_half(middle) else (middle, high)
     return float(np.int32(low).view(np.float32))
+
+
+def _probability(margin: np.float32) -> np.float32:
+    """XGBoost's float32 probability of a margin; it caps the exponent and keeps the sum above 0."""
+    one, epsilon, most = np.float32(1), np.float32(1e-16), np.float32(88.7)
+    probability: np.float32 = one / (np.float32(_expf()(float(min(-margin, most)))) + one + epsilon)
+    return probability
+
+
+def _probabilities(margins: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    ones = np.array([_probability(margin) for margin in margins.astype(np.float32)], dtype=np.float32)
+    return np.column_stack((np.float32(1) - ones, ones))
+
+
+@functools.cache
+def _expf() -> Callable[[float], float]:
+    return _float32_function("expf", np.exp)
 
 
 def _float32_function(name: str, fallback: Callable[[np.float64], Any]) -> Callable[[float], float]:

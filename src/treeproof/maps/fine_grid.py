@@ -43,6 +43,8 @@ class FineGrid:
     sure: npt.NDArray[np.bool_]
     away: npt.NDArray[np.bool_]
     """Features that can be moved, but not by a little: their interval excludes 0."""
+    gaps: npt.NDArray[np.bool_]
+    """Features whose moves end in some of the cells from `reach_low` to `reach_high` only: those of certain values."""
     low: FloatArray
     high: FloatArray
     """The lowest and highest double of the space that is mapped."""
@@ -73,6 +75,7 @@ class FineGrid:
             reach_high=np.concatenate([one.reach_high for one in features]),
             sure=np.concatenate([one.sure for one in features]),
             away=movable & threat.away,
+            gaps=_gaps(ensemble, threat),
             low=low,
             high=high,
         )
@@ -102,7 +105,7 @@ class _FineFeature:
     def of(cls, ensemble: Ensemble, threat: Threat, f: int, movable: bool, low: float, high: float) -> _FineFeature:
         cuts = ensemble.grid.cuts_of(f)
         interval = (float(threat.low[f]), float(threat.high[f]))
-        domain = (float(threat.domain_low[f]), float(threat.domain_high[f]))
+        domain = (float(threat.end_low[f]), float(threat.end_high[f]))
         ends = [cuts, *_turns(cuts, interval, domain)] if movable else [cuts]
         bounds = np.unique(np.concatenate(ends) + 0.0)  # -0.0 and 0.0 are one number
         bounds = bounds[(bounds >= low) & (bounds < high)]
@@ -124,6 +127,14 @@ class _FineFeature:
                 if state is False:
                     reach_low[k], reach_high[k] = 1, 0
         return cls(bounds, own, reach_low, reach_high, sure)
+
+
+def _gaps(ensemble: Ensemble, threat: Threat) -> npt.NDArray[np.bool_]:
+    """Per feature whether moves cannot end in some cell between others that they can end in."""
+    gaps = np.zeros(ensemble.n_features, dtype=bool)
+    for f, ends in threat.ends:
+        gaps[f] = (np.diff(ensemble.grid.cells_of(f, ends)) > 1).any()
+    return gaps
 
 
 def _turns(cuts: FloatArray, interval: tuple[float, float], domain: tuple[float, float]) -> list[FloatArray]:

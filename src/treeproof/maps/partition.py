@@ -111,11 +111,14 @@ def _cut_wide(
             if group[left] == UNREACHED or group[right] == UNREACHED:
                 node = right if group[left] == UNREACHED else left
                 continue
-            f, c = int(model.feature[node]), int(model.cut[node])
+            f = int(model.feature[node])
             if low[f] < high[f]:
-                its = space.features[f]
-                inside = space.cells["own"][its["start"] + low[f]] <= c < space.cells["own"][its["start"] + high[f]]
-                k = int(space.fine_cuts[its["coarse_start"] + c]) if inside else (low[f] + high[f]) // 2
+                its, test = space.features[f], model.nodes[node]
+                first, last = (space.cells["own"][its["start"] + end] for end in (low[f], high[f]))
+                cuts = [test["cut"], *model.more[test["more"] : test["end"]]]
+                inside = [c for c in cuts if first <= c < last]
+                middle = inside[len(inside) // 2] if inside else None
+                k = (low[f] + high[f]) // 2 if middle is None else int(space.fine_cuts[its["coarse_start"] + middle])
                 votes[f, k] = votes.get((f, k), 0) + 1
                 break
             node = left if group[left] == MIXED else right

@@ -77,6 +77,7 @@ class Problem:
             features,
             self._fine_cells(),
             np.concatenate(fine_cuts).astype(np.int32),
+            model.more,
             attacks,
             np.array(list(itertools.chain(*self.attacks)), dtype=np.int32),
             model.offset,
@@ -107,7 +108,7 @@ class Problem:
             mine = cells[grid.start[f] : grid.start[f + 1]]
             mine["hull_low"] = np.minimum.accumulate(mine["hull_low"][::-1])[::-1]
             mine["hull_high"] = np.maximum.accumulate(mine["hull_high"])
-        known = some & grid.sure
+        known = some & grid.sure & ~np.repeat(grid.gaps, grid.n_cells)
         cells["must_low"] = np.where(known, grid.reach_low, NOWHERE[0])
         cells["must_high"] = np.where(known, grid.reach_high, NOWHERE[1])
         return cells

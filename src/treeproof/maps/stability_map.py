@@ -26,6 +26,7 @@ from treeproof.maps.map_file import MapContent, read_map, write_map
 from treeproof.maps.partition import Partition, cut_table, list_leaves
 from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.model.agreement import SpotCheck, check_agreement
+from treeproof.model.columns import Category, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
@@ -48,8 +49,12 @@ class Condition:
     feature: int | str
     low: float
     high: float
+    values: tuple[Any, ...] = ()
+    """Those in the range, of a category whose numbers are codes."""
 
     def __str__(self) -> str:
+        if self.values:
+            return f"{self.feature} is {' or '.join(map(str, self.values))}"
         if math.isinf(self.low):
             return f"{self.feature} <= {self.high!r}"
         if math.isinf(self.high):
@@ -66,8 +71,8 @@ class Explanation:
     conditions: tuple[Condition, ...]
     breaking: tuple[int | str, ...]
     """Features each of which alone breaks the point; if none does, those that a counterexample moves together."""
-    attacked: FloatArray | None
-    """A row within the attacker's reach that has another label."""
+    attacked: npt.NDArray[Any] | None
+    """A row within the attacker's reach that has another label, with the user's own values of categories."""
     attacked_label: Any
 
     def __str__(self) -> str:
@@ -303,7 +308,8 @@ class StabilityMap:
             return Explanation(status, label, conditions, (), None, None)
         decided = Local(self.ensemble, self._threat).decide(rows, np.zeros(self.grid.n_features))
         attacked = decided.attacked[0]
-        return Explanation(status, label, conditions, self._breaking(rows, attacked), attacked, self._label(attacked))
+        own = in_own_values(attacked, self.ensemble.categories)
+        return Explanation(status, label, conditions, self._breaking(rows, attacked), own, self._label(attacked))
 
     def rules(self, top: int = 10, domain: Any = None) -> list[Rule]:
         """The largest stable boxes, by their share of a domain's volume, as conditions under which a label is safe."""
@@ -401,17 +407,17 @@ class StabilityMap:
         return found
 
     def _conditions(self, first: npt.NDArray[Any], last: npt.NDArray[Any]) -> tuple[Condition, ...]:
-        conditions = []
+        conditions, categories = [], dict(self.ensemble.categories)
         for f in range(self.grid.n_features):
             cuts = self.grid.bounds.cuts_of(f)
             low = -math.inf if first[f] == 0 else float(cuts[first[f] - 1])
             high = math.inf if last[f] == len(cuts) else float(cuts[last[f]])
             if not (math.isinf(low) and math.isinf(high)):
-                conditions.append(Condition(self._name(f), low, high))
+                conditions.append(Condition(self._name(f), low, high, _values(categories.get(f), low, high)))
         return tuple(conditions)
 
     def _label(self, row: FloatArray) -> Any:
-        return self.ensemble.predict([row]).tolist()[0]
+        return self.ensemble.predict(row[None]).tolist()[0]
 
     def _name(self, f: int) -> int | str:
         names = self.ensemble.feature_names
@@ -447,6 +453,13 @@ class StabilityMap:
             edges = np.clip(np.concatenate(([low[f]], cuts, [high[f]])), low[f], high[f])
             share *= (edges[boxes["high"][:, f] + 1] - edges[boxes["low"][:, f]]) / (high[f] - low[f])
         return share
+
+
+def _values(category: Category | None, low: float, high: float) -> tuple[Any, ...]:
+    """The values with codes above `low` and up to `high`, of a category that has codes."""
+    if category is None or not category.coded:
+        return ()
+    return tuple(category.value_of(code) for code in range(category.n_codes) if low < code <= high)
 
 
 def _compacted(nodes: Records) -> Int32Array:

@@ -68,11 +68,10 @@ class EnsembleBuilder:
         self._base = self._check_base(base)
         self._names = _check_names(feature_names, self._n_features)
         self._handles_missing = bool(handles_missing)
+        self._range = self._check_range((-value_limit, value_limit) if value_range is None else value_range)
         self._no_missing = self._check_features(no_missing, "must not be missing")
-        self._check_features(list(categories or {}), "is a category")
-        ends = (-value_limit, value_limit) if value_range is None else value_range
-        self._range = self._check_range(ends, list(categories or {}))
         self._categories = self._check_categories(categories or {})
+        self._check_room()
         self._takes_frames = bool(takes_frames)
         self._origin = origin
         self._source = source
@@ -108,8 +107,9 @@ class EnsembleBuilder:
         values = _as_numbers(scores, np.float64, f"tree {number}: scores", ndim=None)
         tree["scores"] = values.reshape(-1, 1) if values.ndim == 1 and self.n_scores == 1 else values
         _check_lengths(tree, n, number)
-        more = _settle_pieces(tree, pieces or {}, number)
+        tree["threshold"][list(pieces or {})] = 0.0  # whatever stands there, pieces take its place
         self._check_nodes(tree, number)
+        more = _settle_pieces(tree, pieces or {}, number)
         order = _breadth_first(tree, number)
         self._trees.append(_renumbered(tree, order))
         self._more.append({place: more[node] for place, node in enumerate(order.tolist()) if node in more})
@@ -118,6 +118,7 @@ class EnsembleBuilder:
         """The ensemble of all trees added so far."""
         if not self._trees:
             raise InvalidInput("the model has no trees; train it with at least one")
+        self._check_members()
         sizes = [len(tree["feature"]) for tree in self._trees]
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         if sum(sizes) > np.iinfo(np.int32).max:
@@ -161,23 +162,36 @@ class EnsembleBuilder:
             source=self._source,
         )
 
-    def _check_range(
-        self, given: tuple[npt.ArrayLike, npt.ArrayLike], categories: list[int]
-    ) -> npt.NDArray[np.float64]:
+    def _check_members(self) -> None:
+        """Refuses members that are not the trees, one after the other, or that no library adds up."""
+        members = self._rule.members
+        counts = [member.n_trees for member in members]
+        numbers = np.array([[member.divisor, member.weight] for member in members]).reshape(-1, 2)
+        if members and (sum(counts) != len(self._trees) or min(counts) < 1):
+            raise InvalidInput(f"the members have {counts} trees; the model has {len(self._trees)}")
+        if not (np.isfinite(numbers).all() and (numbers[:, 0] > 0).all() and (numbers[:, 1] >= 0).all()):
+            raise InvalidInput(f"the members' divisors and weights must be finite and not below 0: {numbers.tolist()}")
+        plain = self._rule.precision == "float64" and not self._base.any()
+        if members and not (plain and self._rule.decision in (Decision.ARGMAX, Decision.CUT)):
+            raise InvalidInput("members add up probabilities in float64, without a base, for argmax or a cut")
+
+    def _check_range(self, given: tuple[npt.ArrayLike, npt.ArrayLike]) -> npt.NDArray[np.float64]:
         ends = []
         for end in given:
             values = _as_numbers(end, np.float64, "the value range", ndim=None)
             if values.shape not in ((), (self._n_features,)) or not np.isfinite(values).all():
                 raise InvalidInput(f"each end of the value range must be 1 or {self._n_features} finite numbers")
             ends.append(np.broadcast_to(values, self._n_features))
-        low, high = np.array(ends)
-        # A category may have but one value.
-        several = low < high
-        several[categories] = True
-        if not several.all():
-            f = int(np.argmin(several))
+        return np.array(ends)
+
+    def _check_room(self) -> None:
+        """Refuses numbers that have no values; of a category, one is enough."""
+        low, high = self._range
+        room = low < high
+        room[[f for f, category in self._categories if category.coded]] = True
+        if not room.all():
+            f = int(np.argmin(room))
             raise InvalidInput(f"feature {f} takes no values: its range is {low[f]} to {high[f]}")
-        return np.array([low, high])
 
     def _check_features(self, given: Sequence[Any], what: str) -> tuple[int, ...]:
         for f in given:
@@ -186,6 +200,7 @@ class EnsembleBuilder:
         return tuple(sorted({int(f) for f in given}))
 
     def _check_categories(self, given: Mapping[int, Category]) -> tuple[tuple[int, Category], ...]:
+        self._check_features(list(given), "is a category")
         for f, category in given.items():
             if len(set(category.values)) != len(category.values):
                 raise InvalidInput(f"feature {f} has a value twice: {category.values!r}")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -46,9 +46,14 @@ class Category:
     unseen: bool = False
     """Whether the model takes values that it never saw in training."""
     dtype: str = "object"
-    """Of the column in a data frame that the model takes: "object", "category", "bool" or another name of pandas."""
+    """Of the column in a data frame that the model takes: "object", "category", "bool" or another name of pandas.
+
+    "category of int8" is one of categories that have a type of their own, where the model insists on it.
+    """
+    by_text: bool = False
+    """Whether the model goes by the text of a value, so that 5 is "5"."""
     missing: tuple[str, ...] = ("none", "nan", "na")
-    """Which of None, NaN and pandas' NA are a missing value; another of them is like a value never seen in training."""
+    """The kinds of missing values that are one: None, NaN, pandas' NA. Another is like a value never seen before."""
 
     @property
     def blank(self) -> float | None:
@@ -62,19 +67,21 @@ class Category:
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
-        return {value: code for code, value in enumerate(self.values)}
+        return {text_of(value) if self.by_text else value: code for code, value in enumerate(self.values)}
 
     def code_of(self, value: Any) -> float:
-        """What a row holds for a value: NaN for a missing one, -1 for one that the model does not take."""
+        """The code of a value: NaN for a missing one, -1 for one that the model does not take."""
         if self.is_missing(value):
             return math.nan
         try:
-            code = self._codes.get(value)
+            code = self._codes.get(text_of(value) if self.by_text else value)
         except TypeError:  # something that has no hash is nothing that a model was trained on
             code = None
+        if code is None and self.by_text and not isinstance(value, (str, int, np.integer)):
+            return -1.0  # which text it would have been in training is anyone's guess
         if code is None:
-            return float(len(self.values)) if self.unseen and self.coded else -1.0
-        return float(code) if self.coded else float(value)
+            return float(len(self.values)) if self.unseen else -1.0
+        return float(code)
 
     def is_missing(self, value: Any) -> bool:
         """Whether a value of a table is a missing one."""
@@ -93,6 +100,58 @@ class Category:
         return np.arange(len(self.values), dtype=np.float64) if self.coded else np.sort(np.array(self.values, float))
 
 
+Categories: TypeAlias = Sequence[tuple[int, Category]]
+"""The features that are categories."""
+
+_FIELDS = ("feature", "values", "coded", "unseen", "dtype", "by_text", "missing")
+
+
+def categories_to_json(categories: Categories) -> list[dict[str, Any]]:
+    """Categories as files hold them; InvalidInput if JSON lacks the type of a value."""
+    return [
+        {
+            "feature": f,
+            "values": [_plain(value, f) for value in each.values],
+            **{name: getattr(each, name) for name in _FIELDS[2:-1]},
+            "missing": list(each.missing),
+        }
+        for f, each in categories
+    ]
+
+
+def _plain(value: Any, feature: int) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (str, bool, int, float)):
+        raise InvalidInput(f"feature {feature} has the category {value!r}, a {type(value).__name__}, which JSON lacks")
+    return plain
+
+
+def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Category], ...]:
+    """The inverse of `categories_to_json`, or InvalidInput."""
+    found: dict[int, Category] = {}
+    if not isinstance(content, list):
+        raise InvalidInput(f"categories must be a list, got {type(content).__name__}")
+    for each in content:
+        if not isinstance(each, dict) or set(each) != set(_FIELDS) or not isinstance(each["values"], list):
+            raise InvalidInput(f"a category must be an object with {', '.join(_FIELDS)}")
+        f, values = each["feature"], each["values"]
+        if type(f) is not int or not 0 <= f < n_features or f in found:
+            raise InvalidInput(f"a category has the feature {f!r}; each has a position of its own")
+        if not all(isinstance(value, (str, bool, int, float)) for value in values):
+            raise InvalidInput(f"feature {f} has a category that is neither text nor a number nor true nor false")
+        flags = {type(each[name]) for name in ("coded", "unseen", "by_text")}
+        if flags != {bool} or not isinstance(each["dtype"], str):
+            raise InvalidInput(f"the category of feature {f} has a field of the wrong type")
+        if not each["coded"] and any(isinstance(value, (str, bool)) for value in values):
+            raise InvalidInput(f"feature {f} has no codes, so its categories must be numbers")
+        missing = each["missing"]
+        if not isinstance(missing, list) or not all(isinstance(kind, str) for kind in missing):
+            raise InvalidInput(f"the kinds of missing values of feature {f} must be a list of words")
+        words = {name: each[name] for name in ("coded", "unseen", "dtype", "by_text")}
+        found[f] = Category(tuple(values), **words, missing=tuple(missing))
+    return tuple(sorted(found.items()))
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or one of pandas' own kinds of missing."""
     return _kind_of_missing(value) is not None
@@ -107,11 +166,21 @@ def _kind_of_missing(value: Any) -> str | None:
         return "na" if type(value).__name__ == "NAType" else None
 
 
+def text_of(value: Any) -> str | None:
+    """The text of a value that a model knows by its text: that of whole numbers has no point; None for other things."""
+    if isinstance(value, str):
+        return value
+    whole = isinstance(value, (int, np.integer, np.bool_)) or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if whole else None
+
+
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:
-    """The codes of one column of a table; InvalidInput names the first value that the model does not take."""
+    """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
+    if not category.coded:
+        return as_doubles(column, name)
     codes, values = _factorized(column, category)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
-    refused = np.flatnonzero(numbers == -1.0) if category.coded else np.zeros(0, np.int64)
+    refused = np.flatnonzero(numbers == -1.0)
     if len(refused):
         row = int(refused[0])
         known = ", ".join(map(repr, category.values[:MOST_NAMED]))
@@ -137,7 +206,7 @@ def _factorized(column: Any, category: Category) -> tuple[npt.NDArray[np.intp], 
     return np.array(codes, dtype=np.intp), list(seen)
 
 
-def in_own_values(rows: FloatArray, categories: Sequence[tuple[int, Category]]) -> npt.NDArray[Any]:
+def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:
     """Rows (…, n_features) in the user's own values: the same array where nothing is coded, else one of objects."""
     if not any(category.coded for _, category in categories):
         return rows
@@ -157,17 +226,18 @@ def _given_values(category: Category, numbers: FloatArray) -> list[Any]:
     return [category.blank if math.isnan(number) else category.value_of(number) for number in flat]
 
 
-def as_frame(rows: FloatArray, names: Sequence[Any], categories: Sequence[tuple[int, Category]]) -> Any:
+def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> Any:
     """The pandas data frame with these rows that a model takes: numbers as doubles, categories as they were."""
     import pandas as pd
 
     columns: dict[int, Any] = {f: rows[:, f] for f in range(rows.shape[1])}
     for f, category in categories:
         values = _given_values(category, rows[:, f])
-        if category.dtype == "category":
+        if category.dtype.startswith("category"):
             # A value never seen is one of the column's own categories, but none that the model knows.
             own = list(category.values) + ([UNSEEN] if UNSEEN in values else [])
-            columns[f] = pd.Categorical(values, categories=own)
+            own_type = category.dtype.partition(" of ")[2] or None
+            columns[f] = pd.Categorical(values, categories=pd.Index(own, dtype=own_type))
         elif category.dtype == "bool" and np.isnan(rows[:, f]).any():
             columns[f] = pd.array(values, dtype="boolean")
         else:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
+from treeproof.numbers.doubles import FloatArray
 
 
 def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
@@ -45,8 +46,21 @@ def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
         int(rule.decision),
         float(rule.cut),
         float(rule.steepness),
+        *_parts(ensemble),
     )
     return model, exact
+
+
+def _parts(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+    """At the last tree of each member its divisor and weight, elsewhere 0; empty where there are no members."""
+    members = ensemble.rule.members
+    parts = np.zeros((2, ensemble.n_trees if members else 0))
+    ends = np.cumsum([member.n_trees for member in members], dtype=np.int64) - 1
+    parts[:, ends] = np.array([[member.divisor, member.weight] for member in members]).reshape(-1, 2).T
+    divisor, weight = parts.copy()
+    for array in (divisor, weight):
+        array.flags.writeable = False
+    return divisor, weight
 
 
 def _kinds(leaf_scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
@@ -62,7 +76,7 @@ def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0.
     """
     rule = ensemble.rule
-    leaves = ensemble.leaf_scores.astype(np.float64)
+    leaves = ensemble.leaf_shares
     base = [Fraction(float(b)) * (Fraction(rule.divisor) if rule.base_last else 1) for b in ensemble.base]
     if rule.decision == Decision.CUT:
         # One score against a cut: class 0 has score 0, class 1 the score minus the cut.
@@ -73,7 +87,7 @@ def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     largest = float(np.maximum.reduceat(per_node, ensemble.roots).sum()) + float(max(abs(b) for b in base))
     step = 2.0**-53 if rule.precision == "float64" else 2.0**-24
     plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
-    whole = (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
+    whole = not rule.members and (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
     if plain and whole and largest < 0.01 / step:
         return leaves.astype(np.int64), np.array([int(b) for b in base], dtype=np.int64), 0
     unit = 2.0 ** (56 - math.ceil(math.log2(max(largest, 2.0**-900))))

@@ -84,6 +84,10 @@ class Ensemble:
     """Where the model comes from, for display: library and class."""
     source: Any = field(default=None)
     """Predicts labels as the library does, if available: the ground truth that witnesses are replayed on."""
+    decided: tuple[int, str] | None = None
+    """Where a cut was chosen: the index of a class, and in words where it is the label."""
+    responses: Any = None
+    """The library's own functions of the score, such as probabilities, if they are known; files do not keep them."""
 
     def __getstate__(self) -> dict[str, Any]:
         # Whatever was computed from the fields is computed again.
@@ -115,6 +119,14 @@ class Ensemble:
     def n_scores(self) -> int:
         """The number of scores: 1 where one score decides between two classes, else one per class."""
         return int(self.leaf_scores.shape[1])
+
+    @property
+    def decision_text(self) -> str:
+        """The cut in words, as in "label 'bad' where its probability is at least 0.2"; "" for the library's own."""
+        if self.decided is None:
+            return ""
+        index, where = self.decided
+        return f"label {self.classes.tolist()[index]!r} {where}"
 
     @cached_property
     def depths(self) -> npt.NDArray[np.int32]:
@@ -152,6 +164,18 @@ class Ensemble:
         return tuple(
             Column(name, "category" if f in values else "number", values.get(f, ())) for f, name in enumerate(names)
         )
+
+    @property
+    def leaf_shares(self) -> npt.NDArray[np.float64]:
+        """What each leaf adds to the scores before they are divided, but for rounding."""
+        shares = self.leaf_scores.astype(np.float64)
+        ends = np.append(self.roots, self.n_nodes)
+        start = 0
+        for member in self.rule.members:
+            nodes = slice(ends[start], ends[start + member.n_trees])
+            shares[self.leaf[nodes][self.feature[nodes] < 0]] *= member.weight / member.divisor
+            start += member.n_trees
+        return shares
 
     @cached_property
     def _walk(self) -> _WalkArrays:
@@ -205,7 +229,7 @@ class Ensemble:
 
     def without_source(self) -> Ensemble:
         """The same model without the library's own object, to keep or to send elsewhere."""
-        return self._with(source=None)
+        return self._with(source=None, responses=None)
 
     def with_classes(self, classes: Sequence[Any]) -> Ensemble:
         """The same model with other names for its classes, and without the library's own object."""
@@ -273,6 +297,8 @@ class Ensemble:
             if given.dtype.kind == "c":
                 raise TypeError("complex numbers have no order")
             rows = np.ascontiguousarray(given, dtype=np.float64)
+        except InvalidInput:
+            raise
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
             raise InvalidInput(f"X must contain only numbers: {error}") from None
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
@@ -283,7 +309,19 @@ class Ensemble:
         # One cheap pass that nearly every array survives, before any search for the culprit.
         if rows.size and not ((rows >= self.value_low) & (rows <= self.value_high)).all():
             self._refuse_values(rows)
+        for f in self._coded_features:
+            part = rows[:, f] % 1 > 0
+            if part.any():
+                row = int(np.argmax(part))
+                raise InvalidInput(
+                    f"row {row}, column {self.feature_name(f)}: {rows[row, f]} is no code of a category; "
+                    "codes are whole numbers"
+                )
         return rows
+
+    @cached_property
+    def _coded_features(self) -> list[int]:
+        return [f for f, category in self.categories if category.coded]
 
     def _check_frame(self, X: Any) -> None:
         names = getattr(X, "columns", None)
@@ -295,8 +333,10 @@ class Ensemble:
             raise InvalidInput(f"X has {len(names)} columns, but the model takes {self.n_features}")
         known = dict(self.categories)
         for f, (name, dtype) in enumerate(zip(names, getattr(X, "dtypes", ()), strict=False)):
-            if str(dtype) == "category" and f not in known:
-                raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there")
+            # Libraries that take numbers take the codes of a frame's own categories, whatever their values are.
+            if str(dtype) == "category" and (f not in known or not (known[f].coded or self.takes_frames)):
+                way_out = f"; pass codes as in training, X[{name!r}].cat.codes" if f in known else ""
+                raise InvalidInput(f"column {name!r} is categorical, but the model takes numbers there{way_out}")
 
     def _check_types(self, X: Any) -> None:
         dtypes = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
@@ -322,7 +362,7 @@ class Ensemble:
         rows = np.empty((len(X), self.n_features))
         for f, name in enumerate(X.columns if is_frame else range(self.n_features)):
             column = (X.iloc[:, f] if hasattr(X, "iloc") else X[name]) if is_frame else X[:, f]
-            if f in known:
+            if f in known and known[f].coded:
                 rows[:, f] = coded_column(column, known[f], self.feature_name(f))
             else:
                 rows[:, f] = as_doubles(column, self.feature_name(f))
@@ -404,16 +444,29 @@ class Ensemble:
         return out
 
     def _scores(self, rows: FloatArray) -> npt.NDArray[Any]:
+        rule = self.rule
+        if not rule.members:
+            return self._sums(rows, slice(None), rule.divisor)
+        total, start = np.zeros((len(rows), self.n_scores)), 0
+        for member in rule.members:
+            trees = slice(start, start + member.n_trees)
+            total += self._sums(rows, trees, member.divisor) * member.weight
+            start = trees.stop
+        return total / rule.divisor
+
+    def _sums(self, rows: FloatArray, trees: slice, divisor: float) -> npt.NDArray[Any]:
+        """The scores that some of the trees add up to, divided."""
         from treeproof._kernels.walk import score_rows
 
         walk = self._walk
         out = np.empty((len(rows), self.n_scores), dtype=self.leaf_scores.dtype)
         has_nan = bool(self.handles_missing and np.isnan(rows).any())
-        score_rows(rows, walk, self.leaf_scores, self.base, self.rule.base_last, self.rule.divisor, has_nan, out)
+        walk = walk._replace(roots=walk.roots[trees], depths=walk.depths[trees])
+        score_rows(rows, walk, self.leaf_scores, self.base, self.rule.base_last, divisor, has_nan, out)
         return out
 
     def __repr__(self) -> str:
         return (
             f"Ensemble({visible(self.origin)}: {self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
-            f"{self.n_classes} classes)"
+            f"{self.n_classes} classes{f'; {visible(self.decision_text)}' if self.decided else ''})"
         )

@@ -32,9 +32,12 @@ def fingerprint_of(ensemble: Ensemble) -> bytes:
     words = (
         int(rule.decision), rule.precision, float(rule.divisor), rule.base_last, float(rule.cut), float(rule.steepness),
         ensemble.classes.tolist(), ensemble.n_features, ensemble.handles_missing,
+        *((member.n_trees, float(member.divisor), float(member.weight)) for member in rule.members),
     )  # fmt: skip
     if ensemble.categories:
-        digest.update(repr([(f, each.values, each.coded, each.unseen) for f, each in ensemble.categories]).encode())
+        digest.update(
+            repr([(f, each.values, each.coded, each.unseen, each.by_text) for f, each in ensemble.categories]).encode()
+        )
     if ensemble.no_missing:
         digest.update(repr(ensemble.no_missing).encode())
     if len(ensemble.more):

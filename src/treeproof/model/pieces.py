@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.numbers.doubles import FloatArray
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
@@ -37,11 +42,23 @@ class Pieces:
         return cls(tuple(cuts), tuple(lefts))
 
     @classmethod
-    def of_codes(cls, lefts: Iterable[bool]) -> Pieces:
+    def between(cls, cuts: FloatArray, lefts: npt.NDArray[np.bool_]) -> Pieces:
+        """From cuts in rising order, some of which may be equal, and the sides below, between and above them.
+
+        >>> Pieces.between(np.array([1.0, 2.0, 2.0]), np.array([True, True, False, True]))
+        Pieces(cuts=(), lefts=(True,))
+        """
+        apart = np.concatenate(([True], np.diff(cuts) > 0))[: len(cuts)]
+        cuts, lefts = cuts[apart], lefts[np.append(apart, True)]
+        changes = np.flatnonzero(lefts[1:] != lefts[:-1])
+        return cls(tuple(cuts[changes].tolist()), tuple(lefts[np.append(changes, len(cuts))].tolist()))
+
+    @classmethod
+    def of_codes(cls, lefts: npt.ArrayLike) -> Pieces:
         """From which of the codes 0, 1, 2, … go left.
 
         >>> Pieces.of_codes([True, False, False, True])
         Pieces(cuts=(0.0, 2.0), lefts=(True, False, True))
         """
-        sides = [bool(left) for left in lefts]
-        return cls.of(((float(code), left) for code, left in enumerate(sides[:-1])), last=sides[-1])
+        sides = np.asarray(lefts, dtype=bool)
+        return cls.between(np.arange(len(sides) - 1.0), sides)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
 class Decision(enum.IntEnum):
@@ -20,12 +20,23 @@ class Decision(enum.IntEnum):
     """The largest one-against-rest sigmoid probability, rounded likewise."""
 
 
+class Member(NamedTuple):
+    """One of several models whose scores are averaged: `sum of its trees / divisor * weight`."""
+
+    n_trees: int
+    divisor: float
+    weight: float
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreRule:
     """How leaf scores become a label, operation by operation as the source library does it.
 
     `score = base + leaf_1 + leaf_2 + …` in `precision`, tree after tree; then divided by `divisor`;
     with `base_last` the base is added at the end instead. Then `decision` picks the class.
+
+    With `members` the trees belong to several models, one after the other. In double, each member's trees are added
+    up from 0, divided and multiplied as it says; these scores are added up from 0 in place of leaves. There is no base.
     """
 
     decision: Decision = Decision.ARGMAX
@@ -34,3 +45,4 @@ class ScoreRule:
     base_last: bool = False
     cut: float = 0.0
     steepness: float = 1.0
+    members: tuple[Member, ...] = ()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
-from treeproof.present.slices import cut_slice, frame_of
+from treeproof.present.slices import cut_slice, frame_of, plane_of
 from treeproof.results.verdicts import Bounds, Outcome
 from treeproof.results.verification import Verification
 from treeproof.threat.attacker import Attacker
@@ -79,9 +79,12 @@ def moved_features(result: Verification, *, top: int = 12, ax: Any = None) -> An
     names = result.feature_names or tuple(f"feature {f}" for f in range(result.X.shape[1]))
     places = np.arange(len(moved))
     ups = np.array([one.up for one in moved])
-    counts = np.array([one.count for one in moved])
+    downs = np.array([0 if one.most_often else one.count - one.up for one in moved])
     ax.barh(places, ups, color=HUES[0], label="raised")
-    ax.barh(places, counts - ups, left=ups, color=HUES[1], label="lowered")
+    ax.barh(places, downs, left=ups, color=HUES[1], label="lowered")
+    if any(one.most_often for one in moved):
+        changed = [one.count if one.most_often else 0 for one in moved]
+        ax.barh(places, changed, color=HUES[2], label="another value")
     ax.set_yticks(places, [_plain(names[one.feature]) for one in moved])
     ax.invert_yaxis()
     ax.set(xlabel=f"counterexamples that move it, of {int(result.has_witness.sum())}")
@@ -115,7 +118,7 @@ def slice(
     rows = ensemble.check_rows(X)
     if not 0 <= row < len(rows):
         raise InvalidInput(f"row {row} is not one of the {len(rows)} rows of X")
-    first, second = (ensemble.feature_index(feature) for feature in features)
+    first, second = plane_of(ensemble, features)
     frames = [frame_of(ensemble, attacker, rows, f) for f in (first, second)]
     if frames[0] is None or frames[1] is None:
         raise InvalidInput("a feature without values, or whose domain is one value, has no slice")

@@ -70,9 +70,7 @@ def cut_slice(
     ([0, 0, 1, 1], [0, 1, 1, 0])
     """
     ensemble = as_ensemble(model, voting=voting)
-    first, second = (ensemble.feature_index(feature) for feature in features)
-    if first == second:
-        raise InvalidInput(f"a slice needs two features, got {ensemble.feature_name(first)} twice")
+    first, second = plane_of(ensemble, features)
     if not isinstance(resolution, (int, np.integer)) or not 1 <= resolution <= MAX_SQUARES:
         raise InvalidInput(f"resolution must be a whole number of squares from 1 to {MAX_SQUARES}, got {resolution!r}")
     pitch = np.array([(high[k] - low[k]) / resolution for k in (0, 1)])
@@ -110,11 +108,26 @@ def cut_slice(
     )
 
 
+def plane_of(ensemble: Ensemble, features: tuple[int | str, int | str]) -> tuple[int, int]:
+    """The positions of the two columns of numbers that a slice goes along, or InvalidInput."""
+    first, second = (ensemble.feature_index(feature) for feature in features)
+    if first == second:
+        raise InvalidInput(f"a slice needs two features, got {ensemble.feature_name(first)} twice")
+    for feature in (first, second):
+        if ensemble.columns[feature].kind == "category":
+            raise InvalidInput(
+                f"column {ensemble.feature_name(feature)} is a category, and a slice goes along two columns of numbers"
+            )
+    return first, second
+
+
 def frame_of(ensemble: Ensemble, attacker: Attacker, X: FloatArray, feature: int) -> tuple[float, float] | None:
-    """The range of a feature that a picture of these rows should show; None if there is no room for one.
+    """The range of a feature that a picture of these rows should show; None for a category, or if there is no room.
 
     It is a little wider than that of the rows, but inside the attacker's domain.
     """
+    if ensemble.columns[feature].kind == "category":
+        return None
     values = X[:, feature][~np.isnan(X[:, feature])]
     if not len(values):
         return None

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any
 
 from treeproof.visible import visible
 
@@ -57,14 +58,18 @@ def number(value: float) -> str:
     return "missing" if math.isnan(value) else f"{value:.6g}"
 
 
-def change(before: float, after: float) -> str:
+def change(before: Any, after: Any) -> str:
     """A move in at most six digits, both ends rounded away from each other.
 
     Moves often end just beyond a threshold, and an end rounded to nearest could fall short of it.
 
     >>> change(1.0, 2.5), change(1.6, 1.6500000000000001), change(770.0, 734.9999694824219), change(0.3, 0.1 + 0.2)
     ('1 → 2.5', '1.6 → 1.65001', '770 → 734.999', '0.3 → 0.300001')
+    >>> change("car", "radio")
+    'car → radio'
     """
+    if not (isinstance(before, float) and isinstance(after, float)):
+        return f"{visible(before)} → {visible(after)}"
     rising = after > before
     return f"{_rounded(before, up=not rising)} → {_rounded(after, up=rising)}"
 

@@ -69,11 +69,11 @@ class RowTable:
         """Which rows have something left to decide."""
         return np.asarray((self.stability == Outcome.UNKNOWN) | (self.resilience == Outcome.UNKNOWN).any(axis=0))
 
-    def verdict(self, row: int, correct: bool, witness: Witness | None) -> Verdict:
+    def verdict(self, row: int, correct: bool, has_missing: bool, witness: Witness | None) -> Verdict:
         """What is known about one row, in the first neighbourhood if there are several."""
         stability = Outcome(int(self.stability[row]))
         resilience = Outcome(int(self.resilience[0, row])) if len(self.resilience) else None
-        return Verdict(stability, stability if correct else Outcome.REFUTED, resilience, witness)
+        return Verdict(stability, stability if correct else Outcome.REFUTED, resilience, witness, has_missing)
 
     def refute_stability(self, rows: npt.NDArray[np.integer], attacked: FloatArray) -> None:
         """Records attacks on these rows themselves; what is not robust is not resilient in any neighbourhood."""

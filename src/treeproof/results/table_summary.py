@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from treeproof.results.verdicts import Bounds, Outcome, short
+from treeproof.results.measures import Measures, classes_in_words, missing_in_short
+from treeproof.results.verdicts import short
 from treeproof.results.verification import Verification, names_of
 from treeproof.visible import visible
 
@@ -19,14 +16,13 @@ FORMATS = ("parquet", "csv")
 
 
 @dataclass(frozen=True, eq=False)
-class TableSummary:
+class TableSummary(Measures):
     """What `verify_table` returns: the measures over all rows whose verdicts are in `out`, not the rows themselves."""
 
     out: Path
     """The folder with the verdicts."""
-    counts: Mapping[str, int]
-    """Numbers of rows, in all and of each kind."""
-    epsilons: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    """The labels that the model can predict."""
     seconds: float
     """How long it took, earlier runs included."""
     complete: bool = True
@@ -37,61 +33,38 @@ class TableSummary:
     """Names for the neighbourhoods, if their numbers alone say too little."""
 
     @property
-    def rows(self) -> int:
-        """The number of rows with a verdict."""
-        return self.counts.get("rows", 0)
-
-    def __len__(self) -> int:
-        return self.rows
-
-    @property
-    def n_correct(self) -> int:
-        """The number of rows that the model labels correctly."""
-        return self.counts.get("correct", 0)
-
-    @property
-    def accuracy(self) -> float:
-        """The share of rows with the right label."""
-        return self.n_correct / self.rows if self.rows else math.nan
-
-    @property
-    def robustness(self) -> Bounds:
-        """The share of rows that are correct and stay so under every attack."""
-        return self._bounds("robustness")
-
-    @property
-    def resilience(self) -> Bounds | None:
-        """The share of rows that are robust and stable in their whole neighbourhood, the first of several; or None."""
-        return self.resilience_by_epsilon[0] if self.epsilons else None
-
-    @property
-    def resilience_by_epsilon(self) -> tuple[Bounds, ...]:
-        """Resilience for each of `epsilons`, in that order."""
-        return tuple(self._bounds(f"resilience {k}") for k in range(len(self.epsilons)))
+    def by_class(self) -> dict[Any, Measures]:
+        """The measures over the rows of each class, by their true label, for the classes that have rows."""
+        found = {}
+        for k, label in enumerate(self.classes):
+            begins = _of_class(k, "")
+            counts = {name.removeprefix(begins): n for name, n in self.counts.items() if name.startswith(begins)}
+            if counts:
+                found[label] = Measures(counts, self.epsilons)
+        return found
 
     @property
     def names_of_epsilons(self) -> list[str]:
         """Short names of the neighbourhoods, as `Verification` has them."""
         return names_of(self.epsilons, self.epsilon_names)
 
-    def _bounds(self, what: str) -> Bounds:
-        proved, refuted = (self.counts.get(f"{what} {outcome}", 0) for outcome in (Outcome.PROVED, Outcome.REFUTED))
-        return Bounds.of_counts(self.rows, proved, refuted)
-
     def __repr__(self) -> str:
         parts = [f"{self.rows} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, bounds in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(bounds)} at {visible(name)}")
+        parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted + ["not complete"] * (not self.complete)
-        return f"TableSummary({', '.join(parts)})"
+        return f"TableSummary({', '.join(parts)}{classes_in_words(self.by_class)})"
 
 
-def counts_of(result: Verification) -> dict[str, int]:
-    """What is counted of some rows; the counts of several results add up."""
-    found = {"rows": len(result), "correct": int(result.correct.sum())}
-    outcomes = {"robustness": result.robustness_outcomes}
-    outcomes |= {f"resilience {k}": one for k, one in enumerate(result.resilience_by_epsilon)}
-    for what, each in outcomes.items():
-        for outcome in (Outcome.PROVED, Outcome.REFUTED):
-            found[f"{what} {outcome}"] = int(np.count_nonzero(each == outcome))
+def counts_of(result: Verification, classes: list[Any]) -> dict[str, int]:
+    """What is counted of some rows, in all and of each class; the counts of several results add up."""
+    found = dict(result.measures.counts)
+    for label, one in result.by_class.items():
+        found |= {_of_class(classes.index(label), name): n for name, n in one.counts.items()}
     return found
+
+
+def _of_class(k: int, what: str) -> str:
+    """What a count is called that is about the rows of one class."""
+    return f"class {k} {what}"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.numbers.doubles import FloatArray
 from treeproof.results.markup import change
 from treeproof.visible import visible
 
@@ -77,12 +76,13 @@ class Bounds:
 class Witness:
     """A counterexample: the row x, a neighbour of it, and that neighbour after an attack, with another label.
 
-    For a row that is not even stable the neighbour is x itself.
+    For a row that is not even stable the neighbour is x itself. Rows are in the user's own values: doubles, or objects
+    where some columns are categories.
     """
 
-    x: FloatArray
-    neighbour: FloatArray
-    attacked: FloatArray
+    x: npt.NDArray[Any]
+    neighbour: npt.NDArray[Any]
+    attacked: npt.NDArray[Any]
     label: Any
     """The label of the neighbour."""
     attacked_label: Any
@@ -92,25 +92,30 @@ class Witness:
     @property
     def is_nearby(self) -> bool:
         """Whether the attack starts at a neighbour, not at the row itself."""
-        return not np.array_equal(self.x, self.neighbour, equal_nan=True)
+        return bool(differ(self.x, self.neighbour).any())
 
     @property
-    def moved(self) -> dict[int | str, tuple[float, float]]:
+    def moved(self) -> dict[int | str, tuple[Any, Any]]:
         """The value before and after of each column that the attacker changed, by name if columns have names."""
         names: Any = range(len(self.x)) if self.feature_names is None else self.feature_names
         return {names[f]: ends for f, ends in self.moved_by_position.items()}
 
     @property
-    def moved_by_position(self) -> dict[int, tuple[float, float]]:
+    def moved_by_position(self) -> dict[int, tuple[Any, Any]]:
         """The same by the positions of the columns."""
-        same = (self.neighbour == self.attacked) | (np.isnan(self.neighbour) & np.isnan(self.attacked))
-        return {int(f): (float(self.neighbour[f]), float(self.attacked[f])) for f in np.flatnonzero(~same)}
+        before, after = self.neighbour.tolist(), self.attacked.tolist()
+        return {f: (before[f], after[f]) for f in np.flatnonzero(differ(self.neighbour, self.attacked)).tolist()}
 
     def in_words(self, most: int = 4) -> str:
         """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`."""
         called = "feature " if self.feature_names is None else ""
         moves = [f"{called}{visible(name)} {change(*ends)}" for name, ends in self.moved.items()]
         return ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
+
+
+def differ(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where two values differ; two missing ones do not."""
+    return np.asarray((a != b) & ~((a != a) & (b != b)), dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,8 @@ class Verdict:
     """None if no neighbourhood was asked for."""
     witness: Witness | None
     """The counterexample to stability if there is one, else to resilience, in the smallest neighbourhood refuted."""
+    has_missing: bool = False
+    """Whether a value that the attacker could move is missing: it is taken to stay missing."""
 
 
 def short(bounds: Bounds) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,17 +15,23 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
+from treeproof.model.columns import Categories, as_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.attacker_words import quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
+from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, short
-from treeproof.results.verification_file import content_of, fields_of
+from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
 from treeproof.visible import visible
 
 MAX_WITNESSES, MAX_CHARACTERS = 5, 120
 """What a notebook shows at most: counterexamples, and characters of the attacker."""
+
+MAX_SIZES = 4
+"""The most columns that the name of a neighbourhood names."""
 
 _WORDS = np.array([str(outcome) for outcome in Outcome], dtype=object)
 """The word for each outcome."""
@@ -50,11 +56,17 @@ class Verification:
     interrupted: bool = False
     feature_names: tuple[str, ...] | None = None
     model: str = ""
+    decision: str = ""
+    """The cut that decides, in words; "" where it is the library's own."""
     attacker: Attacker | None = None
     fingerprint: str = ""
     """Differs between models that predict differently."""
     epsilon_names: tuple[str, ...] | None = None
     """Names for the neighbourhoods, if their numbers alone say too little."""
+    categories: Categories = ()
+    """The features that are categories; rows hold their codes."""
+    movable: tuple[int, ...] | None = None
+    """The columns that the attacker can move, by position; None, as in files that do not say, stands for all."""
     index: Any = None
     """The index of the data frame that was verified, if any; files do not keep it."""
 
@@ -101,6 +113,17 @@ class Verification:
         """Which rows the model labels correctly."""
         return np.asarray(self.predicted == self.y)
 
+    @cached_property
+    def has_missing(self) -> npt.NDArray[np.bool_]:
+        """Which rows have missing values in columns that the attacker can move; these values stay missing."""
+        which = slice(None) if self.movable is None else list(self.movable)
+        return np.asarray(np.isnan(self.X[:, which]).any(axis=1))
+
+    @property
+    def rows_with_missing(self) -> int:
+        """The number of such rows. What is proved of them assumes that nobody fills a missing value."""
+        return self.measures.rows_with_missing
+
     @property
     def robustness_outcomes(self) -> npt.NDArray[np.int8]:
         """The Outcome of robustness for each row: robust means stable and correct."""
@@ -133,23 +156,46 @@ class Verification:
             if isinstance(epsilon, (int, float))
         }
 
+    @property
+    def measures(self) -> Measures:
+        """The measures over all rows, with the counts that they come from."""
+        return self._measures(slice(None))
+
+    @cached_property
+    def by_class(self) -> dict[Any, Measures]:
+        """The measures over the rows of each class, by their true label, for the classes that have rows."""
+        return {label: self._measures(np.asarray(self.y == label)) for label in _distinct(self.y)}
+
+    def _measures(self, which: slice | npt.NDArray[np.bool_]) -> Measures:
+        outcomes = self.robustness_outcomes[which], self.rows.resilience[:, which]
+        return Measures(count(self.correct[which], self.has_missing[which], *outcomes), self.epsilons)
+
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
         """One verdict per row."""
-        return tuple(self.rows.verdict(i, bool(self.correct[i]), self.witness(i)) for i in range(len(self)))
+        known = zip(self.correct.tolist(), self.has_missing.tolist(), strict=True)
+        return tuple(self.rows.verdict(i, *both, self.witness(i)) for i, both in enumerate(known))
 
     def witness(self, row: int) -> Witness | None:
         """The counterexample of one row, if there is one."""
         if not self.has_witness[row]:
             return None
+        rows = np.stack((self.X[row], self.neighbour[row], self.attacked[row]))
+        x, neighbour, attacked = in_own_values(rows, self.categories)
         return Witness(
-            self.X[row],
-            self.neighbour[row],
-            self.attacked[row],
+            x,
+            neighbour,
+            attacked,
             self.neighbour_label[row],
             self.attacked_label[row],
             self.feature_names,
         )
+
+    def attacked_frame(self) -> Any:
+        """The rows after the attack, of those that have a counterexample, as a data frame that the model takes."""
+        frame = as_frame(self.attacked[self.has_witness], self.feature_names or range(self.X.shape[1]), self.categories)
+        frame.index = np.flatnonzero(self.has_witness) if self.index is None else self.index[self.has_witness]
+        return frame
 
     def to_frame(self) -> Any:
         """A pandas data frame with one line per row, indexed like the frame that was verified."""
@@ -183,8 +229,8 @@ class Verification:
 
     @property
     def names_of_epsilons(self) -> list[str]:
-        """Short names of the neighbourhoods: those given, the number, or the position of one that has many."""
-        return names_of(self.epsilons, self.epsilon_names)
+        """Short names of the neighbourhoods: those given, the number, or columns and numbers."""
+        return names_of(self.epsilons, self.epsilon_names, self.feature_names)
 
     def _moved(self, row: int) -> str:
         """The moves of the row's witness in words: `income 3.0 → 2.5`."""
@@ -211,7 +257,10 @@ class Verification:
             where = str(as_path(source))
             text = read_text(as_path(source), max_bytes)
         try:
-            return cls(**fields_of(text, max_bytes))
+            content = content_in(text)
+            result = cls(**fields_of(content, max_bytes))
+            check_measures(result, content)
+            return result
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             if isinstance(error, InvalidInput) and error.argument == "max_bytes":
                 raise
@@ -221,9 +270,13 @@ class Verification:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
-        if self.interrupted:
-            parts.append("interrupted")
-        return f"Verification({', '.join(parts)})"
+        parts += [visible(self.decision)] * bool(self.decision)
+        still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
+        if still and self.attacker is not None and self.attacker.intervals.keys is None:
+            parts.append(f"{len(still)} categories untouched")
+        parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
+        parts += ["interrupted"] * self.interrupted
+        return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the measures, and the first counterexamples."""
@@ -231,12 +284,16 @@ class Verification:
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             measures.append((f"resilience, {name}", *_in_words(Bounds.of(outcomes))))
         of_what = (
-            f"{len(self)} rows{', interrupted' if self.interrupted else ''}: {self.model}, {_cut(repr(self.attacker))}"
+            f"{len(self)} rows{', interrupted' if self.interrupted else ''}: "
+            f"{', '.join(filter(None, (self.model, self.decision, _cut(repr(self.attacker)))))}"
         )
         parts = [
             f"<p><b>Verification</b> of {escape(of_what)}</p>",
             table(["measure", "share of rows", ""], measures),
+            *self._classes_in_html(),
         ]
+        if self.rows_with_missing:
+            parts.append(f"<p>{escape(missing_in_words(self.rows_with_missing, len(self)))}.</p>")
         rows = np.flatnonzero(self.has_witness & self.correct)
         if len(rows):
             first = rows[:MAX_WITNESSES].tolist()
@@ -245,6 +302,12 @@ class Verification:
             )
             parts.append(table(["row", "label", "attack", "label after"], [self._witness_in_cells(i) for i in first]))
         return "".join(parts)
+
+    def _classes_in_html(self) -> list[str]:
+        """The measures of each class, where there are several."""
+        if len(self.by_class) < 2:
+            return []
+        return [table(*class_table(self.by_class, self.names_of_epsilons))]
 
     def _witness_in_cells(self, row: int) -> tuple[object, ...]:
         witness = self.witness(row)
@@ -257,15 +320,54 @@ class Verification:
         )
 
 
-def names_of(epsilons: Sequence[Any], given: Sequence[str] | None) -> list[str]:
-    """Short names of neighbourhoods: those given, the number, or the position of one that has many."""
+def class_table(by_class: Mapping[Any, Measures], names: Sequence[str]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The measures of each class as a table to read: its head and its lines. `names` are those of neighbourhoods."""
+    head = ["true class", "rows", "accuracy", "robustness", *(f"resilience, {name}" for name in names), "undecided"]
+    lines = []
+    for label, one in by_class.items():
+        shares = [_in_words(bounds)[0] for bounds in (one.robustness, *one.resilience_by_epsilon)]
+        lines.append((str(label), f"{one.rows:,}", percent(one.accuracy), *shares, f"{one.open_rows:,}"))
+    return head, lines
+
+
+def _distinct(labels: npt.NDArray[Any]) -> list[Any]:
+    """The labels that occur, in order if they have one."""
+    found = list(dict.fromkeys(labels.tolist()))
+    try:
+        return sorted(found)
+    except TypeError:
+        return found
+
+
+def names_of(
+    epsilons: Sequence[Any], given: Sequence[str] | None, feature_names: Sequence[str] | None = None
+) -> list[str]:
+    """Short names of neighbourhoods: those given, the number, columns and numbers, or the position if these are many.
+
+    >>> names_of((0.1, {"age": 2.0, 3: 500.0}), None), names_of(((0.0,) * 9, (1.0,) * 9), None)
+    (['ε = 0.1', 'ε = age 2, feature 3 500'], ['ε1 per feature', 'ε2 per feature'])
+    """
     if given is not None:
         return [f"ε = {name}" for name in given]
-    many = [k for k, epsilon in enumerate(epsilons) if not isinstance(epsilon, (int, float))]
-    return [
-        f"ε = {epsilon}" if k not in many else "ε per feature" if len(many) == 1 else f"ε{k + 1} per feature"
-        for k, epsilon in enumerate(epsilons)
-    ]
+    names = [f"ε = {_size(epsilon, feature_names)}" for epsilon in epsilons]
+    unclear = [k for k, name in enumerate(names) if name == "ε = " or names.count(name) > 1]
+    for k in unclear:
+        names[k] = "ε per feature" if len(unclear) == 1 else f"ε{k + 1} per feature"
+    return names
+
+
+def _size(epsilon: Any, feature_names: Sequence[str] | None) -> str:
+    """A neighbourhood in a few words, or nothing if it takes more."""
+    if isinstance(epsilon, (int, float)):
+        return str(epsilon)
+    pairs = epsilon.items() if isinstance(epsilon, dict) else enumerate(epsilon)
+    sizes = [(f, size) for f, size in pairs if size]
+    if len(sizes) > MAX_SIZES:
+        return ""
+    names = {} if feature_names is None else dict(enumerate(feature_names))
+    return ", ".join(
+        f"{f if isinstance(f, str) else names.get(f, f'feature {f}')} {quantity(size)}" for f, size in sizes
+    )
 
 
 def _in_words(bounds: Bounds) -> tuple[str, str]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes, parse_json
+from treeproof.model.columns import categories_from_json, categories_to_json
 from treeproof.model.per_feature import PerFeature, as_number, as_size
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
@@ -20,8 +21,8 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
 
 FORMAT = "treeproof-verification"
-VERSION = 2
-"""Version 1, which is still read, says only whether a row has a counterexample, in `has_witness`."""
+VERSION = 3
+"""Versions 1 and 2 are still read. Neither has measures; version 1 says only whether a row has a counterexample."""
 
 # What a file contains besides scalars; rows are (n, n_features) doubles.
 _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
@@ -44,7 +45,10 @@ _FIELDS = {
     *_SCALARS,
     *_LABELS,
     *_ROWS,
+    *("categories", "decision", "movable", "rows_with_missing", "by_class"),
 }
+_FIELDS_OF_2 = _FIELDS - {"categories", "decision", "movable", "rows_with_missing", "by_class"}
+_FIELDS_OF = {1: _FIELDS_OF_2 - {"refuted"} | {"has_witness"}, 2: _FIELDS_OF_2, VERSION: _FIELDS}
 
 
 def content_of(result: Any) -> dict[str, Any]:
@@ -55,13 +59,16 @@ def content_of(result: Any) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "model": result.model,
+        "decision": result.decision,
         "fingerprint": result.fingerprint,
         "attacker": None if result.attacker is None else json.loads(result.attacker.to_json()),
         "n_features": rows.X.shape[1],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
+        "categories": categories_to_json(result.categories),
         "seconds": result.seconds,
         "interrupted": result.interrupted,
         "boxes": rows.boxes,
+        "movable": None if result.movable is None else list(result.movable),
         "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
         "label_dtype": np.result_type(*labels.values()).str,
@@ -70,23 +77,44 @@ def content_of(result: Any) -> dict[str, Any]:
         "resilience": rows.resilience.tolist(),
         "refuted": _refuted_to_json(rows),
         **{name: _rows_to_json(getattr(rows, name)) for name in _ROWS},
+        **measures_of(result),
     }
 
 
-def fields_of(text: str, max_bytes: int) -> dict[str, Any]:
-    """The fields of the Verification in this JSON text, or ValueError, TypeError, … for anything else."""
+def measures_of(result: Any) -> dict[str, Any]:
+    """What a file says about all rows, for programs that do not want to count them."""
+    by_class = [{"class": _plain_label(label), **one.to_json()} for label, one in result.by_class.items()]
+    return {"rows_with_missing": result.rows_with_missing, "by_class": by_class}
+
+
+def check_measures(result: Any, content: dict[str, Any]) -> None:
+    """Refuses a file whose measures are not those of its rows."""
+    for name, value in measures_of(result).items():
+        if name in content and content[name] != value:
+            raise InvalidInput(f"{name} is not what the rows add up to")
+
+
+def content_in(text: str) -> dict[str, Any]:
+    """The content of a file with this text, with every field that it must have."""
     content = parse_json(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'it lacks "format": "{FORMAT}"')
     version = content.get("version")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
-    fields = _FIELDS if version > 1 else _FIELDS - {"refuted"} | {"has_witness"}
+    fields = _FIELDS_OF[version]
     if content.keys() != fields:
         raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+    if type(content.get("decision", "")) is not str:
+        raise InvalidInput(f"decision has the wrong type: {content['decision']!r}")
     for name, kinds in _SCALARS.items():
         if type(content[name]) not in kinds:
             raise InvalidInput(f"{name} has the wrong type: {content[name]!r}")
+    return content
+
+
+def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
+    """The fields of the Verification with this content, or ValueError, TypeError, … for anything else."""
     names, width = content["feature_names"], content["n_features"]
     if names is not None and (len(_list(names, "feature_names", (str,))) != width):
         raise InvalidInput(f"it has {len(names)} feature names for {width} features")
@@ -107,9 +135,21 @@ def fields_of(text: str, max_bytes: int) -> dict[str, Any]:
         "epsilons": epsilons,
         "epsilon_names": called,
         "feature_names": None if names is None else tuple(names),
+        "categories": categories_from_json(content.get("categories", []), width),
         **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
+        "movable": _movable_from_json(content.get("movable"), width),
+        "decision": content.get("decision", ""),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
+
+
+def _movable_from_json(values: Any, width: int) -> tuple[int, ...] | None:
+    if values is None:
+        return None
+    found = _list(values, "movable", (int,))
+    if found != sorted(set(found)) or not all(0 <= f < width for f in found):
+        raise InvalidInput(f"movable must list columns from 0 to {width - 1} in order, got {found[:20]}")
+    return tuple(found)
 
 
 def _table_from_json(content: dict[str, Any], n: int, width: int, n_epsilons: int) -> RowTable:

@@ -89,7 +89,8 @@ class CompiledAnalysis:
 def _features(grid: ShiftedGrid, threat: Threat) -> npt.NDArray[Any]:
     features = np.zeros(grid.n_features, dtype=FEATURE)
     features["start"], features["last"] = grid.start[:-1], grid.last
-    features["cost"], features["away"] = threat.cost, threat.away
+    features["cost"], features["gaps"] = threat.cost, grid.gaps
+    features["away"] = threat.away | grid.gaps
     return features
 
 
@@ -104,8 +105,9 @@ def _model(ensemble: Ensemble, grid: ShiftedGrid) -> tuple[int, Any]:
     value, offset = search_model.value[rows], search_model.offset
     a, b = np.triu_indices(value.shape[1], 1)
     keep_low = keep_high = np.empty((0, n_words), dtype=np.uint64)
-    if 16 * int(grid.start[-1]) * n_words <= LARGEST_TABLE:
-        keep_low, keep_high = _tables(ensemble, grid, tests, trees, n_words)
+    # The tables know prefixes only: what tests with several cuts leave is found by walking.
+    if 16 * int(grid.start[-1]) * n_words <= LARGEST_TABLE and not len(ensemble.more):
+        keep_low, keep_high = _tables(ensemble, grid, tests.nodes, trees, n_words)
     model = SymbolicModel(
         tests=tests,
         trees=trees,
@@ -131,30 +133,33 @@ def _tree_of(ensemble: Ensemble) -> npt.NDArray[np.int64]:
     return np.searchsorted(ensemble.roots, np.arange(ensemble.n_nodes), side="right") - 1
 
 
-def _tests(ensemble: Ensemble, grid: ShiftedGrid) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
-    """The nodes on fine cells, and per threshold v the cells after which a split at v cuts the pre-image.
+def _tests(ensemble: Ensemble, grid: ShiftedGrid) -> tuple[Any, npt.NDArray[np.int32]]:
+    """The nodes on fine cells, and per cell that ends at a threshold v the cells after which a split at v cuts.
 
-    These are v itself and the last instances that can end at v or below, or cannot end above it: v - low and v - high.
+    In the pre-image these are v itself and the last instances that can end at v or below, or cannot end above it:
+    v - low and v - high.
     The paper writes v + low and v + high, the same for intervals that are as long to both sides; for others only
     these three separate instances that can cross v from those that cannot.
     """
-    tests = np.zeros(ensemble.n_nodes, dtype=TEST)
+    from treeproof._kernels.symbolic.trees import Tests
+
+    nodes, more = np.zeros(ensemble.n_nodes, dtype=TEST), np.zeros(len(ensemble.more), dtype=np.int32)
     for name in ("feature", "left", "right", "nan_left"):
-        tests[name] = getattr(ensemble, name)
+        nodes[name] = getattr(ensemble, name)
+    nodes["more"], nodes["end"] = ensemble.more_start[:-1], ensemble.more_start[1:]
     leaves = _leaves(ensemble)
-    tests["leaf"][leaves] = np.arange(len(leaves))
+    nodes["leaf"][leaves] = np.arange(len(leaves))
+    feature_of_more = ensemble.feature[ensemble.more_node]
     split_at: list[npt.NDArray[np.int32]] = []
-    n_thresholds = 0
     for f in range(ensemble.n_features):
-        mine = np.flatnonzero(ensemble.feature == f)
-        tests["cut"][mine] = grid.cell_of_threshold(f, ensemble.threshold[mine])
-        cuts, number = np.unique(tests["cut"][mine], return_inverse=True)
-        tests["threshold"][mine] = n_thresholds + number.reshape(-1)
-        n_thresholds += len(cuts)
+        mine, mine_too = np.flatnonzero(ensemble.feature == f), np.flatnonzero(feature_of_more == f)
+        nodes["cut"][mine] = grid.cell_of_threshold(f, ensemble.threshold[mine])
+        more[mine_too] = grid.cell_of_threshold(f, ensemble.more[mine_too])
+        cells = np.arange(grid.last[f] + 1)
         moves = grid.moves[grid.start[f] : grid.start[f + 1]]
-        above = np.minimum(cuts + 1, grid.last[f])
-        split_at.append(np.column_stack((moves["back_high"][cuts], cuts, moves["back_low"][above] - 1)))
-    return tests, np.sort(np.concatenate(split_at), axis=1).astype(np.int32)
+        above = np.minimum(cells + 1, grid.last[f])
+        split_at.append(np.column_stack((moves["back_high"], cells, moves["back_low"][above] - 1)))
+    return Tests(nodes, more), np.sort(np.concatenate(split_at), axis=1).astype(np.int32)
 
 
 def _trees(ensemble: Ensemble) -> tuple[npt.NDArray[Any], int]:

@@ -60,7 +60,9 @@ class ShiftedGrid:
     shown: FloatArray
     """The same as the real number it stands for, v or v plus or minus an end of the interval, rounded."""
     moves: npt.NDArray[Any]
-    """Per cell a record (reach_low, reach_high, back_low, back_high)."""
+    """Per cell a record (reach_low, reach_high, back_low, back_high, next_end, last_end)."""
+    gaps: npt.NDArray[np.bool_]
+    """Per feature whether moves cannot end in some cells between others: it becomes certain values only."""
     open_ended: npt.NDArray[np.bool_]
     """Per feature (low, high): whether the grid ends there only because the model takes no number beyond."""
     bottom: FloatArray
@@ -79,6 +81,7 @@ class ShiftedGrid:
             np.concatenate([part.top for part in parts]),
             np.concatenate([part.shown for part in parts]),
             np.concatenate([part.moves for part in parts]),
+            np.array([part.gaps for part in parts]),
             open_ended,
             threat.domain_low.copy(),
         )
@@ -117,6 +120,7 @@ class _Feature:
     top: FloatArray
     shown: FloatArray
     moves: npt.NDArray[Any]
+    gaps: bool
 
     @classmethod
     def build(cls, ensemble: Ensemble, threat: Threat, f: int) -> _Feature:
@@ -125,17 +129,23 @@ class _Feature:
         cuts, shown = _cuts(ensemble.grid.cuts_of(f), low, high, first, last)
         bottom, top = np.concatenate(([first], next_up(cuts))), np.concatenate((cuts, [last]))
         lowest, highest = add_up(bottom, low), add_down(top, high)
+        end_low, end_high = threat.end_low[f], threat.end_high[f]
         n = len(top)
-        # Cells from 1 on; a reach that begins above the domain or ends below it is empty.
+        # Cells from 1 on; a reach that begins above where moves can end, or ends below it, is empty.
         moves = np.empty(n + 1, dtype=MOVE)
         moves[0] = MISSING_CELL  # a missing value stays one
-        reach_low = np.where(lowest > last, n + 1, 1 + np.searchsorted(cuts, np.maximum(lowest, first), side="left"))
-        reach_high = np.where(highest < first, 0, 1 + np.searchsorted(cuts, np.minimum(highest, last), side="left"))
+        reach_low = np.where(lowest > end_high, n + 1, 1 + np.searchsorted(cuts, np.maximum(lowest, end_low)))
+        reach_high = np.where(highest < end_low, 0, 1 + np.searchsorted(cuts, np.minimum(highest, end_high)))
         cells = np.arange(1, n + 1)
         moves["reach_low"][1:], moves["reach_high"][1:] = reach_low, reach_high
         moves["back_low"][1:] = 1 + np.searchsorted(reach_high, cells, side="left")
         moves["back_high"][1:] = np.searchsorted(reach_low, cells, side="right")
-        return cls(np.concatenate(([math.nan], top)), np.concatenate(([math.nan], shown, [last])), moves)
+        known = dict(threat.ends).get(f)
+        ends = cells if known is None else np.unique(1 + np.searchsorted(cuts, known))
+        moves["next_end"][1:] = np.append(ends, n + 1)[np.searchsorted(ends, cells)]
+        moves["last_end"][1:] = np.append(0, ends)[np.searchsorted(ends, cells, side="right")]
+        gaps = bool((np.diff(ends) > 1).any())
+        return cls(np.concatenate(([math.nan], top)), np.concatenate(([math.nan], shown, [last])), moves, gaps)
 
 
 def _cuts(thresholds: FloatArray, low: float, high: float, first: float, last: float) -> tuple[FloatArray, FloatArray]:

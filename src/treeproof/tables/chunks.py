@@ -17,7 +17,7 @@ import numpy as np
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, file_stamp
 from treeproof.model.ensemble import Ensemble
-from treeproof.tables.csv_files import open_csv
+from treeproof.tables.csv_files import PLAIN, CsvStyle, open_csv
 from treeproof.tables.parquet_files import ParquetFile
 from treeproof.tables.table import Matched, Table, check_shape
 
@@ -68,11 +68,13 @@ class RowFiles:
     read here, from beginning to end.
     """
 
-    def __init__(self, given: Any, chunk_rows: int = CHUNK_ROWS, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self, given: Any, chunk_rows: int = CHUNK_ROWS, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN
+    ) -> None:
         self.names = _file_names(given)
         # Workers may have another current folder.
         self.paths = [Path(os.path.abspath(name)) for name in self.names]
-        self.chunk_rows, self.max_bytes = chunk_rows, max_bytes
+        self.chunk_rows, self.max_bytes, self.style = chunk_rows, max_bytes, style
         self.columns: tuple[str, ...] | None = None
         """The columns that are read of Parquet files; None means all."""
         heads = [self._head(path) for path in self.paths]
@@ -106,7 +108,7 @@ class RowFiles:
     def need_column(self, name: str) -> None:
         """Refuses the files if one of them has no such column."""
         for head in self.heads:
-            head.column(name)
+            head.column(name, "label")
 
     def chunks(self, is_done: Callable[[Place], bool]) -> Iterator[Chunk]:
         """The chunks that are not done yet, in order."""
@@ -119,7 +121,7 @@ class RowFiles:
         return Chunk(place, name, path, first_row, rows, group, self.columns, self.max_bytes)
 
     def _of_csv(self, number: int, is_done: Callable[[Place], bool]) -> Iterator[Chunk]:
-        with open_csv(self.paths[number], self.max_bytes) as opened:
+        with open_csv(self.paths[number], self.max_bytes, self.style) as opened:
             for i, lines in enumerate(opened.blocks(self.chunk_rows)):
                 place, first_row = Place(number, i), i * self.chunk_rows
                 check_shape(self.paths[number], len(lines), len(opened.names), self.max_bytes)
@@ -149,7 +151,7 @@ class RowFiles:
                 opened = ParquetFile(path, self.max_bytes)
                 names, has_rows = opened.names, any(opened.sizes)
             else:
-                with open_csv(path, self.max_bytes) as text:
+                with open_csv(path, self.max_bytes, self.style) as text:
                     names, has_rows = text.names, next(text.blocks(1), None) is not None
         return Table(str(path), {name: np.empty(0) for name in names}, True), has_rows
 

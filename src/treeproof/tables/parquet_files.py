@@ -114,6 +114,11 @@ def read_parquet(file: Path, max_bytes: int) -> Table:
     return opened.table(opened.whole())
 
 
+def parquet_rows(file: Path, max_bytes: int) -> Any:
+    """The same as pyarrow has it, with the types of its columns."""
+    return ParquetFile(file, max_bytes).whole()
+
+
 def _values(column: Any) -> npt.NDArray[Any]:
     import pyarrow as pa
 

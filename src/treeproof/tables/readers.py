@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, check_bytes
-from treeproof.tables.csv_files import read_csv
+from treeproof.tables.csv_files import PLAIN, CsvStyle, read_csv
 from treeproof.tables.parquet_files import read_parquet
 from treeproof.tables.table import Table, check_names, check_shape, listed, plain_labels
 
@@ -21,16 +23,18 @@ NPZ_ARRAYS = ("X", "y", "feature_names")
 """What is read of an .npz file."""
 
 
-def read_table(path: Any, max_bytes: int = MAX_BYTES) -> Table:
+def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN) -> Table:
     """The table in a .csv, .tsv, .parquet, .libsvm (.svm, .svmlight, .txt) or .npz file.
 
-    An .npz file holds the array `X`, and optionally `y` and `feature_names`. What a file says about its size is checked
-    before it is believed: rows and columns must fit into `max_bytes` as doubles.
+    `style` says how text files are written. An .npz file holds the array `X`, and optionally `y` and `feature_names`.
+    What a file says about its size is checked before it is believed: rows and columns must fit into `max_bytes` as
+    doubles.
     """
     file = as_path(path)
-    readers = {
-        ".csv": read_csv,
-        ".tsv": read_csv,
+    text = partial(read_csv, style=style)
+    readers: dict[str, Callable[[Path, int], Table]] = {
+        ".csv": text,
+        ".tsv": text,
         ".parquet": read_parquet,
         ".npz": _read_npz,
         **dict.fromkeys((".libsvm", ".svm", ".svmlight", ".txt"), _read_libsvm),

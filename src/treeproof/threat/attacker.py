@@ -14,13 +14,15 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, read_text, write_whole
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
-from treeproof.numbers.doubles import next_up
+from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.threat.threat import Threat
 
 MAX_POWER = 64
 MAX_COST = 2**40
 MAX_TOTAL = 2**52
 """Of the costs of all features: below it, sums of costs are exact as doubles, and so is half of 1 less."""
+ANY = (-math.inf, math.inf)
+"""What an attacker may do to a column that he can change to anything: any number, any value that the model knows."""
 FORMAT = "treeproof-attacker"
 VERSION = 1
 
@@ -169,6 +171,7 @@ class Attacker:
             with np.errstate(over="ignore", under="ignore"):
                 size = np.where((unit != 1) & (reach[:, 1] > 0), next_up(reach[:, 1] * unit), reach[:, 1])
             reach = np.stack((-size, size), axis=1)
+        still = self._leave_categories(ensemble, reach)
         # An untouchable feature costs nothing, so that it never counts against a budget.
         untouchable = (reach == 0).all(axis=1)
         cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
@@ -194,7 +197,28 @@ class Attacker:
             power=self.power,
             radius=self.radius,
             unit=unit,
+            ends=tuple(_ends(ensemble, f, low[f], high[f]) for f, _ in ensemble.categories if (reach[f] != 0).any()),
+            still=still,
         )
+
+    def _leave_categories(self, ensemble: Ensemble, reach: FloatArray) -> tuple[int, ...]:
+        """Makes categories untouchable in `reach`, unless they may become anything, and returns those that it stops.
+
+        Numbers given for a category by name are refused.
+        """
+        still = []
+        named = [] if self.intervals.keys is None else [ensemble.feature_index(key) for key in self.intervals.keys]
+        for f, _ in ensemble.categories:
+            if self.power is None and tuple(reach[f]) == ANY:
+                continue
+            if f in named and (reach[f] != 0).any():
+                raise InvalidInput(
+                    f"column {ensemble.feature_name(f)} is a category, and nothing is a distance there; tp.ANY lets "
+                    "the attacker change it to any value that the model knows"
+                )
+            still += [f] * bool((reach[f] != 0).any())
+            reach[f] = 0.0
+        return tuple(still)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The attacker as JSON text, also written to `path` if given; an infinite end is null."""
@@ -328,6 +352,18 @@ def _interval_from_json(value: Any, where: str) -> tuple[float, float]:
 
 def _pair_to_json(pair: tuple[float, float]) -> list[float | None]:
     return [None if math.isinf(end) else end for end in pair]
+
+
+def _ends(ensemble: Ensemble, f: int, low: float, high: float) -> tuple[int, FloatArray]:
+    """A category and what it can become: the values that the model knows, inside the domain."""
+    known = dict(ensemble.categories)[f].known()
+    inside: FloatArray = known[(known >= low) & (known <= high)]
+    if not len(inside):
+        raise InvalidInput(
+            f"the domain of column {ensemble.feature_name(f)}, a category, contains none of its values; "
+            "leave categories out of the domain"
+        )
+    return f, inside
 
 
 def _as_cost(value: Any, where: str) -> int:

@@ -13,11 +13,21 @@ from treeproof.numbers.doubles import FloatArray
 
 
 def bind_epsilon(epsilon: Any, ensemble: Ensemble) -> FloatArray:
-    """ε for each feature, from one number, one per feature, or {feature: number}, where features not named get 0."""
+    """ε for each feature, from one number, one per feature, or {feature: number}, where features not named get 0.
+
+    Neighbours share the values of categories: ε is 0 there.
+    """
     spec = PerFeature.of_numbers(epsilon, "epsilon", as_size)
     if spec.n_features not in (None, ensemble.n_features):
         raise InvalidInput(f"epsilon has {spec.n_features} entries, but the model has {ensemble.n_features} features")
-    return np.array(spec.bind(ensemble, 0.0), dtype=np.float64)
+    bound = np.array(spec.bind(ensemble, 0.0), dtype=np.float64)
+    for f, _ in ensemble.categories:
+        if spec.keys is not None and bound[f] != 0:
+            raise InvalidInput(
+                f"column {ensemble.feature_name(f)} is a category; neighbours share its value, so ε is 0 there"
+            )
+        bound[f] = 0.0
+    return bound
 
 
 def plain_epsilon(given: Any) -> Any:

@@ -16,7 +16,10 @@ from treeproof.numbers.doubles import FloatArray, add_down, add_up
 
 @dataclass(frozen=True, eq=False)
 class Threat:
-    """An attacker bound to a model: arrays over its features. Values stay inside [domain_low, domain_high]."""
+    """An attacker bound to a model: arrays over its features. Values stay inside [domain_low, domain_high].
+
+    Moves of a category end at values that the model knows, the rising `ends`.
+    """
 
     low: FloatArray
     high: FloatArray
@@ -28,11 +31,42 @@ class Threat:
     radius: float
     unit: FloatArray
     """What distances are divided by, where `power` is given."""
+    ends: tuple[tuple[int, FloatArray], ...] = ()
+    """The features that can only be moved to certain doubles, and these."""
+    still: tuple[int, ...] = ()
+    """Categories that an attacker of all features leaves alone, since no distance moves them."""
+
+    @cached_property
+    def end_low(self) -> FloatArray:
+        """The lowest double that moves of each feature can end at."""
+        return self._limits(self.domain_low, 0)
+
+    @cached_property
+    def end_high(self) -> FloatArray:
+        """The highest double that moves of each feature can end at."""
+        return self._limits(self.domain_high, -1)
+
+    def _limits(self, domain: FloatArray, at: int) -> FloatArray:
+        """The first (`at` 0) or last (-1) double that moves of each feature can end at."""
+        limits: FloatArray = domain.copy()
+        for f, ends in self.ends:
+            limits[f] = ends[at]
+        return limits
 
     @cached_property
     def away(self) -> npt.NDArray[np.bool_]:
         """Features whose interval excludes 0: they can be moved, but not by a little."""
         return np.asarray((self.low > 0) | (self.high < 0))
+
+    @cached_property
+    def movable(self) -> npt.NDArray[np.bool_]:
+        """Features that the attacker can move at all: there is somewhere to go, and the budget pays for it."""
+        affordable = True if self.power is not None else self.cost <= self.budget
+        return np.asarray(((self.low != 0) | (self.high != 0)) & affordable)
+
+    def has_missing(self, X: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which rows have missing values in features that the attacker can move."""
+        return np.asarray(np.isnan(X[:, self.movable]).any(axis=1))
 
     @cached_property
     def limit(self) -> Fraction:
@@ -50,7 +84,12 @@ class Threat:
 
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""
-        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+        mine, others = dict(self.ends), dict(other.ends)
+        return all(
+            np.array_equal(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)
+            if one.name != "ends"
+        ) and (mine.keys() == others.keys() and all(np.array_equal(mine[f], others[f]) for f in mine))
 
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double of N(x) for each entry of X (n, n_features); NaN stays NaN."""
@@ -59,8 +98,14 @@ class Threat:
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double that a move from [low, high] can end at, for each entry."""
-        below = np.maximum(add_up(low, self.low), self.domain_low)
-        return below, np.minimum(add_down(high, self.high), self.domain_high)
+        below = np.maximum(add_up(low, self.low), self.end_low)
+        return below, np.minimum(add_down(high, self.high), self.end_high)
+
+    def end_between(self, f: int, first: FloatArray, last: FloatArray, upward: npt.NDArray[np.bool_]) -> FloatArray:
+        """Where moves of a feature may end in [first, last], entry by entry: the first such double, or the last."""
+        ends = dict(self.ends)[f]
+        at = np.where(upward, np.searchsorted(ends, first), np.searchsorted(ends, last, side="right") - 1)
+        return np.asarray(ends[np.clip(at, 0, len(ends) - 1)])
 
     def check_domain(self, X: FloatArray, ensemble: Ensemble) -> None:
         """Refuses rows that themselves lie outside the domain."""

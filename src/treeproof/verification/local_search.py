@@ -82,8 +82,20 @@ class Local:
         self._depth = int(ensemble.depths.max())
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
-        self._limited = bool(too_poor or threat.away.any())
+        self._blocked = self._blocked_cells()
+        self._limited = bool(too_poor or threat.away.any() or len(self._blocked))
         self._lowest, self._highest = ensemble.grid.cell_ends
+
+    def _blocked_cells(self) -> npt.NDArray[np.bool_]:
+        """Which cells no move can end in though others on both sides of them can be reached; empty if there is none."""
+        grid = self.ensemble.grid
+        blocked = np.zeros(self._start[-1], dtype=np.bool_)
+        for f, ends in self.threat.ends:
+            cells = grid.cells_of(f, ends)
+            own = blocked[self._start[f] : self._start[f + 1]]
+            own[cells.min() : cells.max() + 1] = True
+            own[cells] = False
+        return blocked if blocked.any() else blocked[:0]
 
     def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
         """Per row of X: is the model stable at every row of its neighbourhood? With ε = 0, at the row itself.
@@ -168,7 +180,7 @@ class Local:
         while todo:
             low, high = todo.pop()
             reference = np.where(np.isnan(x), x, np.clip(x, low, high))
-            label = self.ensemble.predict_index([reference])
+            label = self.ensemble.predict_index(reference[None])
             status, cells = self._search(low[None], high[None], reference[None], label)
             if status[0] == Outcome.PROVED:
                 continue
@@ -296,6 +308,7 @@ class Local:
         prices = Prices(
             self._start,
             threat.cost.astype(np.float64),
+            self._blocked,
             threat.power or 0,
             threat.unit,
             low,
@@ -335,6 +348,11 @@ class Local:
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
 
+            if len(question.model.more):
+                # Where tests have many cuts, climbing takes long, and a hunt at no price does not.
+                free = asked._replace(prices=asked.prices._replace(cost=np.zeros_like(asked.prices.cost), limited=True))
+                priced = room_for(question.model, free.prices)
+                self._hunt(question, free, found, priced, _left(found, watch, until), 1, FEW_CLASSES)
             rows = _left(found, watch, until)
             if len(rows):
                 race_rows(question, asked, found, room, rows, self.patience)
@@ -483,6 +501,10 @@ class Local:
             fits = (add_up(z, threat.low) <= w) & (w <= add_down(z, threat.high)) & (low <= z) & (z <= high)
             for row, f in np.argwhere(known & ~inside & ~fits):
                 self._exact_move(row, f, low, high, first, last, z, w)
+            for f, _ in threat.ends:
+                moved = known[:, f] & ~inside[:, f]
+                end = threat.end_between(f, first[:, f], last[:, f], first[:, f] > high[:, f])
+                w[moved, f] = end[moved]
         return z, w
 
     def _exact_move(

@@ -23,6 +23,7 @@ from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.run.workers import n_workers, run_tasks
 from treeproof.tables.chunks import CHUNK_ROWS, Chunk, Place, RowFiles
+from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon
@@ -88,6 +89,8 @@ def verify_table(
     format: str | None = None,
     raw: bool = False,
     max_bytes: int = MAX_BYTES,
+    separator: str | None = None,
+    decimal: str = ".",
 ) -> TableSummary:
     r"""Does what `verify` does for the rows of CSV or Parquet files that need not fit into memory.
 
@@ -96,7 +99,8 @@ def verify_table(
     other column is a feature. Verdicts go to the folder `out`, one file for each chunk of `chunk_rows` rows (or row
     group, if that is smaller), in the `format` "parquet" or "csv" (None: that of the first file). They have the
     columns `file`, `row` (its number there, from 0) and those of `Verification.to_frame`; the moves of counterexamples
-    are there if `witnesses`. `raw` as in `Verification.to_csv`.
+    are there if `witnesses`. `raw` as in `Verification.to_csv`. `separator` and `decimal` say how CSV files are
+    written, if not with commas between values and points before decimals.
 
     With `resume=True`, chunks that are already in `out` are not verified again; `out` must hold results of the same
     question, or be new. After Ctrl-C, or `max_seconds`, whole chunks are kept. A chunk is a task for one of `n_jobs`
@@ -112,8 +116,8 @@ def verify_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = pathlib.Path(folder, "rows.csv")
     ...     _ = rows.write_text("x,label\n0.1,0\n0.9,1\n0.45,0\n")
-    ...     verify_table(tree, rows, tp.Attacker.linf(0.2), out=rows.with_name("verdicts"))
-    TableSummary(3 rows, accuracy 1.000, robustness 0.667)
+    ...     verify_table(tree, rows, tp.Attacker.linf(0.2), out=rows.with_name("verdicts")).by_class
+    {0: Measures(2 rows, accuracy 1.000, robustness 0.500), 1: Measures(1 rows, accuracy 1.000, robustness 1.000)}
     """
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     check_jobs(n_jobs)
@@ -122,7 +126,7 @@ def verify_table(
         raise InvalidInput(f"chunk_rows must be a whole number of at least 1, got {chunk_rows!r}")
     check_attacker(attacker)
     ensemble = as_ensemble(model, voting=voting)
-    files = RowFiles(rows, size, max_bytes)
+    files = RowFiles(rows, size, max_bytes, CsvStyle.of(separator, decimal))
     matched = files.matched(ensemble, label, _listed(drop))
     files.need_column(label)
     files.columns = (*matched.columns, label)
@@ -144,7 +148,19 @@ def verify_table(
         bind_epsilon(one, matched.ensemble)
     parts = Parts.open(out, _as_json(question, files), resume)
     interrupted = _Work(matched.ensemble, question, files, parts, limits).run(n_jobs, progress)
-    return TableSummary(parts.folder, dict(parts.counts), given, parts.seconds, parts.complete, interrupted)
+    return _summary(question, parts, interrupted)
+
+
+def _summary(question: _Question, parts: Parts, interrupted: bool) -> TableSummary:
+    return TableSummary(
+        counts=dict(parts.counts),
+        epsilons=question.epsilons,
+        out=parts.folder,
+        classes=tuple(question.ensemble.classes.tolist()),
+        seconds=parts.seconds,
+        complete=parts.complete,
+        interrupted=interrupted,
+    )
 
 
 def _listed(names: Any) -> tuple[str, ...]:
@@ -164,10 +180,12 @@ def _as_json(question: _Question, files: RowFiles) -> dict[str, Any]:
     """What must be the same for parts to belong together; messages call it by these names."""
     return {
         "model": question.ensemble.fingerprint.hex(),
+        "set of classes": [str(label) for label in question.ensemble.classes.tolist()],
         "attacker": json.loads(question.attacker.to_json()),
         "epsilon": [epsilon_to_json(one) for one in question.epsilons],
         "set of files": files.sources,
         "label": question.label,
+        "separator or decimal": list(files.style),
         "set of columns": question.columns,
         "chunk_rows": files.chunk_rows,
         "format": [question.format, question.raw],
@@ -241,14 +259,15 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     if task.limits.is_over():
         return None
     table, _ = task.chunk.load()
-    X, labels = table.numbers(question.columns), table.labels(question.label, question.ensemble)
+    X, labels = table.model_rows(question.ensemble, question.columns), table.labels(question.label, question.ensemble)
     with table.counted_here():
         asked = Request.of(question.ensemble, X, labels, question.attacker)
     result = verify_here(asked, question.epsilons, task.limits)
     if task.limits.is_over() and result.rows.is_open.any():
         return None
     content = _content(question, task.chunk, result)
-    return _Part(task.chunk.place, content, counts_of(result), result.rows if question.has_source else None)
+    counts = counts_of(result, question.ensemble.classes.tolist())
+    return _Part(task.chunk.place, content, counts, result.rows if question.has_source else None)
 
 
 def _content(question: _Question, chunk: Chunk, result: Verification) -> bytes:

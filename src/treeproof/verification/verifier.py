@@ -11,6 +11,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
+from treeproof.model.columns import in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
@@ -90,9 +91,8 @@ class Verifier:
         table = decide_rows(ensemble, asked)
         replay_witnesses(ensemble, table)
         witnesses = self._witnesses(table)
-        return tuple(
-            table.verdict(row, correct, witnesses.get(row)) for row, correct in enumerate((predicted == right).tolist())
-        )
+        known = zip((predicted == right).tolist(), self._threat.has_missing(rows).tolist(), strict=True)
+        return tuple(table.verdict(row, *both, witnesses.get(row)) for row, both in enumerate(known))
 
     def _witnesses(self, table: RowTable) -> dict[int, Witness]:
         """The counterexamples, by the numbers of their rows."""
@@ -101,8 +101,9 @@ class Verifier:
             return {}
         ensemble, near, attacked = self.ensemble, table.neighbour[found], table.attacked[found]
         labels = zip(ensemble.predict(near), ensemble.predict(attacked), strict=True)
+        rows = in_own_values(np.stack((table.X[found], near, attacked), axis=1), ensemble.categories)
         return {
-            int(row): Witness(table.X[row], near[i], attacked[i], *both, ensemble.feature_names)
+            int(row): Witness(rows[i, 0], rows[i, 1], rows[i, 2], *both, ensemble.feature_names)
             for i, (row, both) in enumerate(zip(found, labels, strict=True))
         }
 

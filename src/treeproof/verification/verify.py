@@ -186,8 +186,11 @@ def _result(
         interrupted=interrupted,
         feature_names=ensemble.feature_names,
         model=ensemble.origin,
+        decision=ensemble.decision_text,
         attacker=asked.attacker,
         fingerprint=ensemble.fingerprint.hex(),
+        categories=ensemble.categories,
+        movable=tuple(np.flatnonzero(asked.threat.movable).tolist()),
         index=asked.index,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +11,9 @@ import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verdicts import differ
 from treeproof.results.verification import Verification
+from treeproof.visible import visible
 
 
 def shorten(
@@ -52,10 +56,10 @@ class _Pairs:
         """Undoes the attack on feature f, or the step in it and any attack on it, wherever the label still changes."""
         # A step alone is not undone under an attack, which need not reach as far from x itself.
         ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
-        there = _differ(ends[0][:, f], ends[1][:, f])
+        there = differ(ends[0][:, f], ends[1][:, f])
         if attack and there.any():
             # The only move is needed: without it nothing happens.
-            there[there] = _differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > 1
+            there[there] = differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > 1
         tried = np.flatnonzero(there)
         if not len(tried):
             return False
@@ -78,8 +82,10 @@ class MovedFeature:
     up: int
     """The number of those that raise it."""
     median: float
-    """Half of the moves are at most this far."""
+    """Half of the moves are at most this far; NaN for a category."""
     largest: float
+    most_often: str = ""
+    """What most counterexamples change a category to."""
 
 
 def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = None) -> list[MovedFeature]:
@@ -89,17 +95,20 @@ def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = No
     """
     counted = result.has_witness if rows is None else result.has_witness & rows
     near, far = result.neighbour[counted], result.attacked[counted]
+    categories = dict(result.categories)
     found = []
     for f in range(result.X.shape[1]):
-        moves = (far[:, f] - near[:, f])[_differ(near[:, f], far[:, f])]
-        if len(moves):
+        moved = differ(near[:, f], far[:, f])
+        moves = (far[:, f] - near[:, f])[moved]
+        if len(moves) and f in categories:
+            value, count = Counter(categories[f].value_of(number) for number in far[moved, f].tolist()).most_common(1)[
+                0
+            ]
+            to = f"to {visible(value)}" + (f", {count} of {len(moves)}" if count < len(moves) else "")
+            found.append(MovedFeature(f, len(moves), 0, math.nan, math.nan, to))
+        elif len(moves):
             far_moved = np.abs(moves)
             found.append(
                 MovedFeature(f, len(moves), int((moves > 0).sum()), float(np.median(far_moved)), float(far_moved.max()))
             )
     return sorted(found, key=lambda moved: -moved.count)
-
-
-def _differ(a: FloatArray, b: FloatArray) -> npt.NDArray[np.bool_]:
-    """Where two values differ; two missing ones do not."""
-    return np.asarray((a != b) & ~(np.isnan(a) & np.isnan(b)))

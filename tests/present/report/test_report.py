@@ -15,15 +15,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.results import changed, tiled
 from treeproof.importers import EnsembleBuilder
-from treeproof.present.report import curves, words
+from treeproof.present.report import curves
 from treeproof.present.report.instances import KINDS, choose, kinds_of
+from treeproof.results.markup import percent
 
 X, y = load_iris(return_X_y=True)
 FOREST = RandomForestClassifier(7, max_depth=3, random_state=0).fit(X, y)
@@ -66,6 +67,43 @@ def text_of(page: str) -> str:
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
+
+
+def test_every_column_is_named_with_its_reach_its_cost_and_its_epsilon() -> None:
+    frame = pd.DataFrame(X, columns=["amount", "rate", "age", "<b>"])
+    attacker = tp.Attacker({"amount": (-5000, 5000), "age": (0, 2)}, costs={"age": 7}, budget=3)
+    found = tp.verify(FOREST, frame, y, attacker, epsilons=[{"rate": 0.5, "<b>": 1200}, 0.25])
+    shown = tp.report_html(FOREST, found, max_seconds=0)
+    text = text_of(shown)
+    assert "The attacker may move amount by up to 5,000 either way. Moving age costs more than the budget." in text
+    assert "Resilience, ε = rate 0.5, <b> 1,200" in text and "ε = rate 0.5, <b> 1,200; ε = 0.25" in text
+    head = '<th scope="col">cost</th><th scope="col">ε = rate 0.5, &lt;b&gt; 1,200</th><th scope="col">ε = 0.25</th>'
+    assert head in shown
+    for cells in (
+        "amount</th><td>-5000</td><td>5000</td><td>1</td><td>0</td><td>0.25</td>",
+        "age</th><td>0</td><td>2</td><td>7, above the budget</td><td>0</td><td>0.25</td>",
+        "&lt;b&gt;</th><td>–</td><td>–</td><td>–</td><td>1200</td><td>0.25</td>",
+    ):
+        assert f'<th scope="row">{cells}' in shown
+
+
+def test_the_page_says_what_was_assumed_about_missing_values(page: str) -> None:
+    holed = X.copy()
+    holed[:7, 2] = np.nan
+    model = HistGradientBoostingClassifier(max_iter=2).fit(holed, y)
+    for attacker, said in ((ATTACKER, True), (tp.Attacker.linf(0.2, features=[0]), False)):
+        found = tp.report_html(model, tp.verify(model, holed, y, attacker), max_seconds=0)
+        assert ("7 of 150 rows have missing cells in columns that the attacker may touch; missing" in found) == said
+    assert "missing cells in columns" not in page
+
+
+def test_measures_of_each_class_are_in_a_table(result: tp.Verification, page: str) -> None:
+    for label, one in result.by_class.items():
+        shares = (one.accuracy, float(one.robustness), float(one.resilience or 0))
+        cells = "".join(f"<td>{percent(share)}</td>" for share in shares)
+        assert f'<th scope="row">{label}</th><td>50</td>{cells}<td>0</td>' in page
+    one_class = tp.verify(FOREST, X[:9], y[:9], ATTACKER)
+    assert "By true class" in page and "By true class" not in tp.report_html(FOREST, one_class, max_seconds=0)
 
 
 def test_the_page_loads_nothing(page: str) -> None:
@@ -340,29 +378,6 @@ def test_packed_slices_unpack_to_what_was_cut(result: tp.Verification) -> None:
     codes = np.repeat(packed["runs"][::2], packed["runs"][1::2]).reshape(20, 20)
     assert (codes // 3 == cut.labels).all() and (codes % 3 == cut.status).all()
     assert packed["stable"] + packed["unstable"] == 400
-
-
-@pytest.mark.parametrize(
-    ("attacker", "sentence"),
-    [
-        (tp.Attacker.linf(0.05), "may move any feature by up to 0.05 either way, any number of them at once."),
-        (tp.Attacker((-0.03, 0), budget=1), "may move any feature down by at most 0.03, one of them at a time."),
-        (tp.Attacker.l0(2), "may move any feature to any value, at most 2 of them at once."),
-        (
-            tp.Attacker.lp(2, 0.1),
-            "may move any feature; all moves together cover at most 0.1 in Euclidean (L2) distance.",
-        ),
-        (tp.Attacker({1: (0, 3)}), "may move one feature up by at most 3."),
-        (
-            tp.Attacker({0: (0, 2), 2: (-1, 1)}, costs={2: 3}, budget=3, domain={0: (0, 9)}),
-            "may move 2 of the 4 features within their own intervals, at a cost of 1 to 3 each, within a budget of 3. "
-            "Values stay inside their given domain.",
-        ),
-        (tp.Attacker.l0(0), "The attacker cannot change anything."),
-    ],
-)
-def test_attackers_in_words(attacker: tp.Attacker, sentence: str) -> None:
-    assert words.attacker_in_words(attacker, attacker.bind(tp.from_model(FOREST))).endswith(sentence)
 
 
 def test_old_report_calls_still_work_with_a_warning(tmp_path: Path, result: tp.Verification) -> None:

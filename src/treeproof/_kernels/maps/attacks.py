@@ -6,6 +6,7 @@ import numpy as np
 
 from treeproof._kernels.bits import highest_bit, lowest_bit
 from treeproof._kernels.jit import borrowing, merged, tiny
+from treeproof._kernels.maps.masks import leaves_between
 from treeproof._kernels.maps.status import OPEN, STABLE, UNSTABLE
 from treeproof._kernels.maps.tables import ONE, ZERO, Bounds
 
@@ -196,7 +197,7 @@ def _live_after_moves(word, bits, tree, pairs, masks, moved):
     while bits != 0:
         pair = pairs[tree.pair + lowest_bit(bits)]
         its = moved[pair.feature]
-        word &= masks[pair.table + its.low].at_least & masks[pair.table + its.high].at_most
+        word &= leaves_between(masks, pair, its.low, its.high)
         bits &= bits - np.uint64(1)
     return word
 

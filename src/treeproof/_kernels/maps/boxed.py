@@ -1,8 +1,7 @@
 """The part of an ensemble that a box of fine cells and all attacks on it leave open, as bits and masks.
 
-Of each open tree the leaves are bits of a word. For a feature the tree tests and a coarse cell c, `at_least` of c holds
-the leaves that some cell >= c leads to, `at_most` those that some cell <= c leads to; the leaves of a range of cells
-are the bitwise `and` of two words, and those of a box the `and` over features.
+Of each open tree the leaves are bits of a word. The leaves of a range of cells of one feature follow from two words
+(`masks.py`), and those of a box are the `and` over features.
 """
 
 from __future__ import annotations
@@ -13,17 +12,19 @@ import numpy as np
 
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import entry, inner
+from treeproof._kernels.maps.masks import fill_ranges, fill_unions, is_ragged, n_masks
 from treeproof._kernels.maps.tables import LEAF, MASK, MAX_LEAVES, MIXED, PAIR, RANGE, TEST, TREE, UNREACHED, USE, Boxed
+from treeproof._kernels.sides import part_on_side
 
 STEP = np.dtype([("node", "i4"), ("stage", "i4"), ("low", "i4"), ("high", "i4"), ("split", "i4")], align=True)
 """A node on the way from the root: how many of its sides were looked at, and the cells of its feature before that."""
 
 SPLIT = np.dtype(
-    [("feature", "i4"), ("cut", "i4"), ("begin", "i4"), ("middle", "i4"), ("end", "i4"), ("right_test", "i4")],
+    [("node", "i4"), ("begin", "i4"), ("middle", "i4"), ("end", "i4"), ("right_test", "i4")],
     align=True,
 )
-"""An undecided test of a tree: its first leaf on the left, the first one on the right, the end of those, and the number
-of the test that the right side begins with."""
+"""An undecided test of a tree: its node, its first leaf on the left, the first one on the right, the end of those, and
+the number of the test that the right side begins with."""
 
 
 class Listed(NamedTuple):
@@ -61,20 +62,15 @@ def _scan(model, root, leaf_group, reach, marks, steps):
         if step.stage == 0:
             step.low, step.high = its.low, its.high
             marks[nodes[node].left].group = marks[nodes[node].right].group = UNREACHED
-            step.stage = 1
-            if its.low <= nodes[node].cut:
-                its.high = min(its.high, nodes[node].cut)
+        if step.stage < 2:
+            left = step.stage == 0
+            step.stage += 1
+            low, high = part_on_side(model, nodes[node], step.low, step.high, left)
+            if low <= high:
+                its.low, its.high = low, high
                 level += 1
-                steps[level].node, steps[level].stage = nodes[node].left, 0
-                continue
-        if step.stage == 1:
-            its.low, its.high = step.low, step.high
-            step.stage = 2
-            if its.high > nodes[node].cut:
-                its.low = max(its.low, nodes[node].cut + 1)
-                level += 1
-                steps[level].node, steps[level].stage = nodes[node].right, 0
-                continue
+                steps[level].node, steps[level].stage = nodes[node].left if left else nodes[node].right, 0
+            continue
         its.low, its.high = step.low, step.high
         _mark(marks[node], marks[nodes[node].left], marks[nodes[node].right])
         level -= 1
@@ -100,9 +96,10 @@ def boxed_model(model, space, reach, marks):
     open_roots, settled = _open_trees(model, marks)
     n, n_features = open_roots.shape[0], reach.shape[0]
     trees, place = np.empty(n, TREE), np.full((n, n_features), -1, np.int16)
+    ragged = np.zeros((n, n_features), np.bool_)
     n_leaves, n_pairs, fits, max_pairs = np.int64(0), np.int64(0), True, 1
     for i in range(n):
-        count, n_tested = _measure(model, open_roots[i], marks, place[i])
+        count, n_tested = _measure(model, open_roots[i], marks, reach, place[i], ragged[i])
         trees[i].leaf, trees[i].test, trees[i].pair, trees[i].pair_end = (
             n_leaves,
             n_leaves - i,
@@ -113,7 +110,7 @@ def boxed_model(model, space, reach, marks):
         n_pairs += n_tested
         fits &= count <= MAX_LEAVES
         max_pairs = max(max_pairs, n_tested)
-    pairs, size = _pairs(trees, place, reach, n_pairs)
+    pairs, size = _pairs(trees, place, ragged, reach, n_pairs)
     leaves, tests = np.empty(n_leaves, LEAF), np.empty(n_leaves - n, TEST)  # a tree has one test less than leaves
     value = np.empty((n_leaves, model.value.shape[1]), np.int64)
     masks = np.zeros(size if fits else 0, MASK)
@@ -134,8 +131,8 @@ def boxed_model(model, space, reach, marks):
             for r in range(count):
                 rank[order[r]] = r
             _fill_leaves(trees[i], order[:count], listed.nodes, leads, model.value, marks, boxed)
-            _fill_tests(trees[i], rank[:count], listed.splits, space, boxed)
-            _fill_masks(trees[i], rank[:count], listed.ranges, reach, boxed)
+            _fill_tests(trees[i], rank[:count], listed.splits, model.nodes, boxed)
+            _fill_masks(trees[i], rank[:count], listed, reach, model, boxed)
     return fits, (trees, leaves, value, pairs, masks, place, members, uses, tests, settled)
 
 
@@ -164,8 +161,11 @@ def _undecided(node, nodes, marks):
 
 
 @inner
-def _measure(model, root, marks, place):
-    """(leaves, features) of a marked tree; numbers the features in `place` (n_features,), which holds -1."""
+def _measure(model, root, marks, reach, place, ragged):
+    """(leaves, features) of a marked tree; numbers the features in `place` (n_features,), which holds -1.
+
+    Sets `ragged` (n_features,) where a side of a test has other cells in between.
+    """
     nodes = model.nodes
     waiting = np.empty(model.depth + 1, np.int32)
     waiting[0], n, n_leaves, n_tested = root, 1, 0, 0
@@ -179,21 +179,24 @@ def _measure(model, root, marks, place):
         if place[nodes[node].feature] < 0:
             place[nodes[node].feature] = n_tested
             n_tested += 1
+        its = reach[nodes[node].feature]
+        ragged[nodes[node].feature] |= is_ragged(model, nodes[node], its.low, its.high)
         waiting[n], waiting[n + 1] = nodes[node].right, nodes[node].left
         n += 2
     return n_leaves, n_tested
 
 
 @inner
-def _pairs(trees, place, reach, n_pairs):
+def _pairs(trees, place, ragged, reach, n_pairs):
     """(per tree and feature where its masks begin, how many masks there are)."""
-    pairs, size = np.empty(n_pairs, PAIR), 0
+    pairs, size = np.empty(n_pairs, PAIR), np.int64(0)
     for i in range(trees.shape[0]):
         for f in range(reach.shape[0]):
             if place[i, f] >= 0:
                 pair = pairs[trees[i].pair + place[i, f]]
-                pair.feature, pair.table = f, size - reach[f].low
-                size += reach[f].high - reach[f].low + 1
+                n_cells = np.int64(reach[f].high) - reach[f].low + 1
+                pair.feature, pair.table, pair.ragged = f, size - reach[f].low, n_cells if ragged[i, f] else 0
+                size += n_masks(n_cells, ragged[i, f])
     return pairs, size
 
 
@@ -218,23 +221,20 @@ def _list_leaves(model, root, marks, reach, place, steps, listed):
         its = reach[nodes[node].feature]
         if step.stage == 0:
             step.low, step.high, step.split = its.low, its.high, n_splits
-            split = splits[n_splits]
-            split.feature, split.cut, split.begin = nodes[node].feature, nodes[node].cut, n
+            splits[n_splits].node, splits[n_splits].begin = node, n
             n_splits += 1
-            its.high = nodes[node].cut
-            side = nodes[node].left
         elif step.stage == 1:
             splits[step.split].middle, splits[step.split].right_test = n, n_splits
-            its.low, its.high = nodes[node].cut + 1, step.high
-            side = nodes[node].right
         else:
             splits[step.split].end = n
             its.low, its.high = step.low, step.high
             level -= 1
             continue
+        left = step.stage == 0
+        its.low, its.high = part_on_side(model, nodes[node], step.low, step.high, left)
         step.stage += 1
         level += 1
-        steps[level].node, steps[level].stage = side, 0
+        steps[level].node, steps[level].stage = nodes[node].left if left else nodes[node].right, 0
     return n
 
 
@@ -249,12 +249,13 @@ def _fill_leaves(tree, order, nodes, leads, value, marks, boxed):
 
 
 @inner
-def _fill_tests(tree, rank, splits, space, boxed):
+def _fill_tests(tree, rank, splits, nodes, boxed):
     """Fills in the tests of a tree."""
     for k in range(rank.shape[0] - 1):
         split, test = splits[k], boxed.tests[tree.test + k]
-        test.feature, test.cut, test.right_test = split.feature, split.cut, tree.test + split.right_test
-        test.fine_cut = space.fine_cuts[space.features[split.feature].coarse_start + split.cut]
+        node = nodes[split.node]
+        test.feature, test.cut, test.right_test = node.feature, node.cut, tree.test + split.right_test
+        test.more, test.end = node.more, node.end
         test.left, test.right = np.uint64(0), np.uint64(0)
         for j in range(split.begin, split.middle):
             test.left |= np.uint64(1) << np.uint64(rank[j])
@@ -263,19 +264,15 @@ def _fill_tests(tree, rank, splits, space, boxed):
 
 
 @inner
-def _fill_masks(tree, rank, ranges, reach, boxed):
+def _fill_masks(tree, rank, listed, reach, model, boxed):
     """Fills in the masks of a tree."""
-    masks = boxed.masks
     for j in range(tree.pair, tree.pair_end):
-        table, its = boxed.pairs[j].table, reach[boxed.pairs[j].feature]
-        for i in range(rank.shape[0]):
-            bit, leads_here = np.uint64(1) << np.uint64(rank[i]), ranges[i, j - tree.pair]
-            masks[table + leads_here.low].at_most |= bit
-            masks[table + leads_here.high].at_least |= bit
-        for c in range(its.low + 1, its.high + 1):
-            masks[table + c].at_most |= masks[table + c - 1].at_most
-        for c in range(its.high - 1, its.low - 1, -1):
-            masks[table + c].at_least |= masks[table + c + 1].at_least
+        pair = boxed.pairs[j]
+        if pair.ragged == 0:
+            fill_ranges(pair, reach[pair.feature], j - tree.pair, rank, listed.ranges, boxed.masks)
+        else:
+            tests = boxed.tests[tree.test : tree.test + rank.shape[0] - 1]
+            fill_unions(pair, reach[pair.feature], rank.shape[0], model, listed.splits, tests, boxed.masks)
 
 
 @inner

@@ -6,6 +6,8 @@ import numpy as np
 
 from treeproof._kernels.jit import borrowing, merged, tiny
 from treeproof._kernels.maps.attacks import bottom_lead, top_lead, use_sets
+from treeproof._kernels.model import LAST_CELL, same_since, same_until
+from treeproof._kernels.sides import cut_between
 
 HALF = 0.5
 """What a test counts for the choice of a cut, relative to the test above it."""
@@ -98,14 +100,16 @@ def _vote(target, now, space, boxed, part, scratch):
 @borrowing
 def _cut_for(test, space, box):
     """The fine cell behind which a cut helps to decide a test; -1 if nowhere."""
-    f, c = np.int64(test.feature), np.int64(test.cut)
+    f = np.int64(test.feature)
     start = space.features[f].start
+    first, last = np.int64(space.cells[start + box[f].low].own), np.int64(space.cells[start + box[f].high].own)
+    cut = cut_between(space, test, first, last)
+    if first <= cut < last:
+        return np.int64(space.fine_cuts[space.features[f].coarse_start + cut])
     # Outside the box a test matters because its feature is moved: cut where the reach of it ends.
-    if c < space.cells[start + box[f].low].own:
-        return _reach_cut(f, c, space, box)
-    if c >= space.cells[start + box[f].high].own:
-        return _reach_cut(f, c + 1, space, box)
-    return np.int64(test.fine_cut)
+    below, above = same_since(space, test, first) - 1, same_until(space, test, last)
+    at = _reach_cut(f, below, space, box) if below >= 0 else np.int64(-1)
+    return _reach_cut(f, above + 1, space, box) if at < 0 and above < LAST_CELL else at
 
 
 @borrowing
@@ -120,7 +124,9 @@ def _any_cut(space, boxed, part):
             if low == high:
                 continue
             middle = (low + high) // 2
-            if space.features[f].away:
+            # Two ranges that hold cells of the same leaves, one per tree, may differ in whether they hold one of all
+            # these leaves together, unless the cells of each leaf are a range too.
+            if space.features[f].away or boxed.pairs[i].ragged != 0:
                 return f, middle
             for step in range(high - low):
                 k = low + (middle - low + step) % (high - low)
@@ -131,7 +137,7 @@ def _any_cut(space, boxed, part):
 
 @borrowing
 def _tells_apart(k, word, pair, space, masks, box):
-    """Whether a cut behind fine cell k takes live leaves of a tree away, with attacks or without."""
+    """Whether a cut behind fine cell k takes live leaves of a tree away, with attacks or without; none is ragged."""
     cells, its, table = space.cells, box[pair.feature], pair.table
     start = space.features[pair.feature].start
     first, last, left, right = cells[start + its.low], cells[start + its.high], cells[start + k], cells[start + k + 1]

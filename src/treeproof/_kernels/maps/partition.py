@@ -24,6 +24,7 @@ from treeproof._kernels.maps.attacks import (
     use_sets,
 )
 from treeproof._kernels.maps.cuts import choose_cut
+from treeproof._kernels.maps.masks import leaves_between
 from treeproof._kernels.maps.status import CUT_AGAIN, OPEN, PENDING, STABLE, UNSTABLE
 from treeproof._kernels.maps.tables import (
     ANY,
@@ -81,13 +82,14 @@ def _first_words(tree, space, boxed, box, words):
     for j in range(tree.set, tree.set_end):
         word = np.uint64(0xFFFFFFFFFFFFFFFF)
         for i in range(tree.pair, tree.pair_end):
-            f, table = boxed.pairs[i].feature, boxed.pairs[i].table
+            pair = boxed.pairs[i]
+            f = pair.feature
             start = space.features[f].start
             low, high = space.cells[start + box[f].low], space.cells[start + box[f].high]
             if boxed.members[j] & (np.uint64(1) << np.uint64(i - tree.pair)):
-                word &= boxed.masks[table + low.hull_low].at_least & boxed.masks[table + high.hull_high].at_most
+                word &= leaves_between(boxed.masks, pair, low.hull_low, high.hull_high)
             else:
-                word &= boxed.masks[table + low.own].at_least & boxed.masks[table + high.own].at_most
+                word &= leaves_between(boxed.masks, pair, low.own, high.own)
         words[j] = word
 
 
@@ -159,9 +161,9 @@ def _narrow(f, first, last, n_trees, level, boxed, levels):
             for j in range(tree.set, tree.set_end):
                 part_words[j] = words[j]
         else:
-            table = pairs[tree.pair + p].table
-            plain = masks[table + first.own].at_least & masks[table + last.own].at_most
-            moved = masks[table + first.hull_low].at_least & masks[table + last.hull_high].at_most
+            pair = pairs[tree.pair + p]
+            plain = leaves_between(masks, pair, first.own, last.own)
+            moved = leaves_between(masks, pair, first.hull_low, last.hull_high)
             bit = np.uint64(1) << np.uint64(p)
             for j in range(tree.set, tree.set_end):
                 part_words[j] = words[j] & (moved if members[j] & bit else plain)

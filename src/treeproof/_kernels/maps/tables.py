@@ -45,6 +45,8 @@ class Space(NamedTuple):
     """(n_cells,) CELL, feature after feature"""
     fine_cuts: Any
     """(n_cuts,): per coarse cut, feature after feature, the fine cell that ends there"""
+    more: Any
+    """The model's further cuts"""
     attacks: Any
     """(n_attacks,) ATTACK"""
     attacked: Any
@@ -73,20 +75,22 @@ second one has every feature that can be moved."""
 LEAF = np.dtype([("lead", "i8"), ("group", "i4")], align=True)
 """The lead of class 1 over class 0, from high to low within a tree; nothing tells the leaves of a group apart."""
 
-PAIR = np.dtype([("table", "i8"), ("feature", "i4")], align=True)
-"""A feature that a tree tests; `table + c` is the MASK of its coarse cell c."""
+PAIR = np.dtype([("table", "i8"), ("feature", "i4"), ("ragged", "i4")], align=True)
+"""A feature that a tree tests; `table + c` is the MASK of its coarse cell c. `ragged` is 0 where the cells of each leaf
+are one range, else the number of cells: that many masks make up each level of unions."""
 
 MASK = np.dtype([("at_least", "u8"), ("at_most", "u8")], align=True)
-"""The leaves of a tree that some cell at or above this one, or at or below it, leads to."""
+"""The leaves of a tree that some cell at or above this one, or at or below it, leads to; see `masks.py`."""
 
 USE = np.dtype([("attack", "i4"), ("set", "i4")], align=True)
 """An attack that moves features of a tree, and the set of those that it moves."""
 
 TEST = np.dtype(
-    [("left", "u8"), ("right", "u8"), ("feature", "i4"), ("cut", "i4"), ("fine_cut", "i4"), ("right_test", "i4")],
+    [("left", "u8"), ("right", "u8"), ("feature", "i4"), ("cut", "i4"), ("more", "i4"), ("end", "i4"),
+     ("right_test", "i4")],
     align=True,
-)
-"""A test of a tree: the leaves on its sides, the last coarse and fine cell on the left, and the test that the right
+)  # fmt: skip
+"""A test of a tree: the leaves on its sides, its coarse cuts as in a node of the model, and the test that the right
 side begins with. Tests stand in preorder, so the left side begins with the next one."""
 
 

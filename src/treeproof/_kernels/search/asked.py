@@ -40,14 +40,16 @@ REACH = np.dtype(
 class Prices(NamedTuple):
     """What moves cost. `start` (n_features + 1,) are the features' first entries in a table over all cells.
 
-    `cost` (n_features,) is the price of any cell that is reached. With `power` above 0 prices are distances in the
-    feature's `unit` (n_features,) to that power instead, rounded down, from `near_low` and `near_high` (n_rows,
-    n_features) to the `lowest` and `highest` (n_cells,) double of a cell. A `table` (1, n_cells) replaces both.
+    `cost` (n_features,) is the price of any cell that is reached and not `blocked` (n_cells,; empty: none is). With
+    `power` above 0 prices are distances in the feature's `unit` (n_features,) to that power instead, rounded down, from
+    `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest` (n_cells,) double of a cell. A `table`
+    (1, n_cells) replaces both.
     `budget` (n_rows,) is what each row's attacker can spend.
     """
 
     start: Any
     cost: Any
+    blocked: Any
     power: Any
     unit: Any
     near_low: Any
@@ -212,7 +214,7 @@ def fill_region(asked, price_found, row, region):
                 price[k] = 0.0
             elif has_table:
                 price[k] = prices.table[0, k]
-            elif not at.reach_low <= c <= at.reach_high:
+            elif not at.reach_low <= c <= at.reach_high or (prices.blocked.shape[0] > 0 and prices.blocked[k]):
                 price[k] = INFINITE
             elif prices.power == 0:
                 price[k] = prices.cost[f]

@@ -19,9 +19,11 @@ import numpy as np
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.bits import highest_bit
 from treeproof._kernels.jit import borrowing, inner, tiny
+from treeproof._kernels.model import LAST_CELL
 from treeproof._kernels.search.race import fill_masks, leaves_of_test
 from treeproof._kernels.search.region import least_price
 from treeproof._kernels.search.stop import is_over
+from treeproof._kernels.search.trial import FULL
 
 # No leaf: below every sum of shares, since shares stay within FARTHEST of 0.
 NONE = np.int64(-(2**61))
@@ -41,6 +43,7 @@ SPAN = np.dtype(
         ("segment", "i4"),  # where the segments begin into which all tests together cut it
         ("n_segments", "i4"),
         ("cheapest", "i4"),  # one of them
+        ("mixed", "?"),  # whether leaves may allow pieces that are no range; see ENTRY
         ("least", "i8"),
         ("most", "i8"),  # that any tree reaches anywhere without its shares
     ],
@@ -84,8 +87,11 @@ PIECE = np.dtype(
 )
 """A piece of a pair. The tree's share in a segment of it is the segment's `level` less what the tree `reached`."""
 
-ENTRY = np.dtype([("low", "i4"), ("high", "i4"), ("share", "i8")], align=True)
-"""The pieces [low, high] that a leaf allows, and the best share there."""
+ENTRY = np.dtype([("low", "i4"), ("high", "i4"), ("share", "i8"), ("set", "u8")], align=True)
+"""The pieces [low, high] that a leaf allows, and the best share there.
+
+Where tests have several cuts, `set` tells which of the first 64 pieces are allowed; later ones may be.
+"""
 
 WORTH = np.dtype([("plain", "i8"), ("total", "i8"), ("dead", "?")], align=True)
 """The value of a leaf, the same with its best shares, and whether all that it allows is closed."""
@@ -149,13 +155,13 @@ def _count_pairs(race, spans, pairs, places):
                 last[t] = segment
                 pair.n_pieces += 1
             place.pair, place.piece, place.segment = pair_of[t], pair.n_pieces - 2, segment
-        span.end, span.n_segments = n_pairs, segment + 2
+        span.end, span.n_segments, span.mixed = n_pairs, segment + 2, feature.mixed
         n_segments += segment + 2
     return n_segments
 
 
 @borrowing
-def _fill_layout(watch, part, draft, layout, places):
+def _fill_layout(watch, part, draft, layout, places, runs):
     """Fills pieces and entries: a test ends a piece, and leaves on one side of it allow the pieces there."""
     if is_over(watch):
         return
@@ -164,20 +170,58 @@ def _fill_layout(watch, part, draft, layout, places):
             pair = layout.pairs[p]
             layout.pieces[pair.piece + pair.n_pieces - 1].last = layout.spans[i].n_segments - 1
             for e in range(pair.entry, pair.entry + pair.end - pair.leaf):
-                layout.entries[e].low, layout.entries[e].high = 0, pair.n_pieces - 1
+                layout.entries[e].low, layout.entries[e].high, layout.entries[e].set = 0, pair.n_pieces - 1, FULL
     for k in range(places.shape[0]):
         if is_over(watch):
             return
         place = places[k]
         pair = layout.pairs[place.pair]
         layout.pieces[pair.piece + place.piece].last = place.segment
-        leaf, n_left, n_right = leaves_of_test(part, draft, k)
-        for j in range(leaf, leaf + n_left):
+        left, n_left, right, n_right = leaves_of_test(part, draft, k)
+        # Of a test with several cuts, leaves may also be on that side further on.
+        for j in range(left, left + n_left if runs[k].after == LAST_CELL else left):
             entry = layout.entries[pair.entry + draft.rank[j]]
             entry.high = min(entry.high, place.piece)
-        for j in range(leaf + n_left, leaf + n_left + n_right):
+        for j in range(right, right + n_right if runs[k].before < 0 else right):
             entry = layout.entries[pair.entry + draft.rank[j]]
             entry.low = max(entry.low, place.piece + 1)
+
+
+@tiny
+def _pieces_between(low, high):
+    """The bits of the pieces [low, high], as far as there are bits for them."""
+    if low > 63 or low > high:
+        return np.uint64(0)
+    upper = FULL if high >= 63 else (np.uint64(1) << np.uint64(high + 1)) - np.uint64(1)
+    return upper & ~((np.uint64(1) << np.uint64(low)) - np.uint64(1))
+
+
+@borrowing
+def _forbid(layout, draft, pair, first, n, pieces):
+    """Notes that n leaves from `first` on do not allow these pieces."""
+    for j in range(first, first + n):
+        entry = layout.entries[pair.entry + draft.rank[j]]
+        entry.set &= ~pieces
+
+
+@borrowing
+def _fill_sets(watch, race, part, draft, layout, places):
+    """Notes which pieces leaves allow where tests have several cuts; those of a test are listed one after another."""
+    for number in range(places.shape[0]):
+        k = race.tree_tests[number]
+        run, place = race.runs[k], places[k]
+        if not race.features[race.tests[k].feature].mixed:
+            continue
+        if is_over(watch):
+            return
+        pair = layout.pairs[place.pair]
+        left, n_left, right, n_right = leaves_of_test(part, draft, k)
+        last = pair.n_pieces - 1
+        if run.after != LAST_CELL:
+            last = places[race.tree_tests[number + 1]].piece
+        _forbid(layout, draft, pair, left, n_left, _pieces_between(place.piece + 1, last))
+        if run.before < 0:
+            _forbid(layout, draft, pair, right, n_right, _pieces_between(np.int64(0), place.piece))
 
 
 @inner
@@ -210,7 +254,8 @@ def _layout(watch, race, part, draft):
         np.empty(n_segments + 1, np.int64),
         np.empty((highest_bit(np.uint64(most)) + 1, most), np.int64),
     )
-    _fill_layout(watch, part, draft, layout, places)
+    _fill_layout(watch, part, draft, layout, places, race.runs)
+    _fill_sets(watch, race, part, draft, layout, places)
     return layout
 
 
@@ -265,7 +310,14 @@ def _in_units(race, layout, needed):
 
 
 @tiny
-def _reach(layout, pair):
+def _allows(mixed, pair, entry, g):
+    """Whether a leaf allows piece g, of those between the first and the last that it does."""
+    place = g - pair.piece
+    return not mixed or place > 63 or (entry.set >> np.uint64(place)) & np.uint64(1) != 0
+
+
+@tiny
+def _reach(layout, pair, mixed):
     """Notes what the tree of a pair reaches by itself in each piece, NONE where it has no leaf left."""
     pieces, everywhere, width = layout.pieces, NONE, pair.n_pieces - 1
     for g in range(pair.piece, pair.piece + pair.n_pieces):
@@ -274,11 +326,12 @@ def _reach(layout, pair):
         leaf, entry = layout.worth[pair.leaf + r], layout.entries[pair.entry + r]
         if not leaf.dead:
             others = leaf.total - entry.share
-            if entry.high - entry.low == width:  # as in most leaves: they do not test the feature
+            if entry.high - entry.low == width and (entry.set == FULL or not mixed):  # as in most: they do not test it
                 everywhere = max(everywhere, others)
                 continue
             for g in range(pair.piece + entry.low, pair.piece + entry.high + 1):
-                pieces[g].top = max(pieces[g].top, others)
+                if _allows(mixed, pair, entry, g):
+                    pieces[g].top = max(pieces[g].top, others)
     for g in range(pair.piece, pair.piece + pair.n_pieces):
         pieces[g].top = max(pieces[g].top, everywhere)
 
@@ -309,7 +362,7 @@ def _ask_for_wishes(layout, span):
     for s in range(span.segment, span.segment + span.n_segments + 1):
         layout.change[s] = 0
     for p in range(span.pair, span.end):
-        _reach(layout, layout.pairs[p])
+        _reach(layout, layout.pairs[p], span.mixed)
         _wish(layout, span, layout.pairs[p])
     # So that no sum below overflows, and no share is farther from 0 than FARTHEST.
     limit, run = MOST_TOGETHER // n, np.int64(0)
@@ -348,7 +401,7 @@ def _highest(table, first, last):
 
 
 @tiny
-def _collect(layout, pair):
+def _collect(layout, pair, mixed):
     """Gives the leaves of a pair's tree the best share that they allow; one with closed segments only is dead."""
     pieces, everywhere, width = layout.pieces, NONE, pair.n_pieces - 1
     first = np.int64(0)
@@ -364,10 +417,11 @@ def _collect(layout, pair):
         if leaf.dead:
             continue
         best = everywhere
-        if entry.high - entry.low < width:
+        if entry.high - entry.low < width or (mixed and entry.set != FULL):
             best = NONE
             for g in range(pair.piece + entry.low, pair.piece + entry.high + 1):
-                best = max(best, pieces[g].top)
+                if _allows(mixed, pair, entry, g):
+                    best = max(best, pieces[g].top)
         if best == NONE:
             leaf.dead = True
         else:
@@ -386,7 +440,7 @@ def _hand_out(layout, span):
         for s in range(n + 1 - (1 << k)):
             table[k, s] = max(table[k - 1, s], table[k - 1, s + (1 << (k - 1))])
     for p in range(span.pair, span.end):
-        _collect(layout, layout.pairs[p])
+        _collect(layout, layout.pairs[p], span.mixed)
 
 
 @borrowing

@@ -12,7 +12,7 @@ import numpy as np
 
 from treeproof._kernels.arrays import doubled
 from treeproof._kernels.bits import lowest_bit
-from treeproof._kernels.jit import borrowing, inner, merged
+from treeproof._kernels.jit import borrowing, inner, merged, tiny
 from treeproof._kernels.model import label_of_cells
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_unaffordable, take
 from treeproof._kernels.search.climb import climb
@@ -65,6 +65,14 @@ SEARCH = np.dtype(
 FEATURE_AT, CUT_AT, RIGHT_AT, TOTAL_AT, FIRST_KEPT = 0, 1, 2, 3, 4
 
 
+@tiny
+def _decides(race, feature, k, right):
+    """Whether cells above the cut of a test (`right`), or up to it, are all on one side of the test."""
+    if not feature.mixed:
+        return True
+    return race.runs[k].after >= feature.high if right else race.runs[k].before < feature.low
+
+
 @borrowing
 def _sweep(search, race, feature, right):
     """Bounds of one side of the open cuts of a feature, from the weakest cut to the strongest.
@@ -80,13 +88,14 @@ def _sweep(search, race, feature, right):
     while k != stop:
         cut, group = tests[k].cut, k
         while k != stop and tests[k].cut == cut:
-            test = tests[k]
-            tree = race.trees[test.tree]
-            start_trial(race, tree, now)
-            change = try_side(race, tree, test, right)
-            if change == IMPOSSIBLE:
-                return group
-            run += change
+            if _decides(race, feature, k, right):
+                test = tests[k]
+                tree = race.trees[test.tree]
+                start_trial(race, tree, now)
+                change = try_side(race, tree, test, right)
+                if change == IMPOSSIBLE:
+                    return group
+                run += change
             k += step
         if run < needed:
             return group
@@ -115,6 +124,8 @@ def _shrink(search, race, feature, cut, right):
         feature.high = min(feature.high, cut)
     search.now += 1
     for k in range(start, stop):
+        if not _decides(race, feature, k, right):
+            continue
         tree = race.trees[tests[k].tree]
         start_trial(race, tree, search.now)
         change = try_side(race, tree, tests[k], right)

@@ -20,8 +20,12 @@ def _lead_at(race, t, i, cut):
     for w in range(tree.words, tree.words + tree.extra):
         race.words[w].trial = FULL
     for j in range(tree.test, race.trees[t + 1].test):
-        test = race.tests[race.tree_tests[j]]
-        right = cut >= test.cut if test.feature == i else race.features[test.feature].cell > test.cut
+        k = race.tree_tests[j]
+        test, feature = race.tests[k], race.features[race.tests[k].feature]
+        cell = cut + 1 if test.feature == i else np.int64(feature.cell)
+        right = cell > test.cut
+        if feature.mixed and (race.runs[k].after < cell if right else race.runs[k].before >= cell):
+            continue  # another cut of the same test tells
         if tree.extra == 0:
             tree.trial &= test.right if right else test.left
         else:

@@ -8,7 +8,7 @@ import numpy as np
 
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner
-from treeproof._kernels.model import LEAF
+from treeproof._kernels.model import LAST_CELL, LEAF, is_simple
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import FULL
 
@@ -23,7 +23,7 @@ TEST = np.dtype(
     ],
     align=True,
 )
-"""A test: half a cache line."""
+"""A cut of a test: half a cache line. Left and right are the sides of the cells up to the cut, and above it."""
 
 TREE = np.dtype(
     [
@@ -41,6 +41,13 @@ TREE = np.dtype(
     align=True,
 )
 """An open tree, and what is left of it: one cache line."""
+
+RUN = np.dtype([("before", "i4"), ("after", "i4")], align=True)
+"""The cuts of the same test before and after a cut, -1 and LAST_CELL if there is none within the region.
+
+Cells above a cut are on one side of its test if they end before the next cut, those up to it if they begin after the
+one before. Then, and only then, its masks apply.
+"""
 
 WORD = np.dtype([("live", "u8"), ("trial", "u8")], align=True)
 """A word of leaves after the first of a tree, likewise."""
@@ -61,6 +68,7 @@ FEATURE = np.dtype(
         ("first", "i4"),
         ("end", "i4"),  # the tests open in it: [first, end)
         ("cell", "i4"),  # of a single point
+        ("mixed", "?"),  # whether any of its tests has several cuts: only then RUN records matter
     ],
     align=True,
 )
@@ -72,6 +80,7 @@ SUBTREE = np.dtype(
         ("kind", "i4"),  # of its leaves if there is no choice between them, else -1
         ("size", "i4"),
         ("n_leaves", "i4"),
+        ("n_tests", "i4"),  # cuts of tests between these
     ],
     align=True,
 )
@@ -79,13 +88,17 @@ SUBTREE = np.dtype(
 LISTED_TEST = np.dtype(
     [
         ("cell", "i8"),  # its cut, among the cells of all features
+        ("cut", "i4"),  # and among those of its own
+        ("before", "i4"),
+        ("after", "i4"),  # as in RUN
         ("tree", "u4"),
         ("node", "i4"),  # in the part
         ("leaf", "i4"),  # the leftmost one below it
+        ("flipped", "?"),  # whether the cells up to the cut go to the right child
     ],
     align=True,
 )
-"""A test, in the order of trees."""
+"""A cut of a test, in the order of trees."""
 
 
 MOST_MASKS = np.int64(2**31 - 1)
@@ -96,14 +109,16 @@ class Race(NamedTuple):
     """The open trees as a race of one class against another; built by `build_race`.
 
     `trees` (n_trees + 1,) are TREE records, the last one an end; `leaves` RANKED_LEAF; `tests` TEST, sorted by feature
-    and cut, and `bounds` a BOUND for each; `features` FEATURE. `tree_tests` are the numbers of tests in the order of
-    trees. Trees of more than 64 leaves have WORD records in `words`, and their tests masks (uint64) in `masks`.
+    and cut, and `bounds` a BOUND and `runs` a RUN for each; `features` FEATURE. `tree_tests` are the numbers of tests
+    in the order of trees. Trees of more than 64 leaves have WORD records in `words`, and their tests masks (uint64) in
+    `masks`.
     """
 
     trees: Any
     leaves: Any
     tests: Any
     bounds: Any
+    runs: Any
     features: Any
     words: Any
     masks: Any
@@ -128,18 +143,47 @@ class Draft(NamedTuple):
     place: Any
 
 
-def draft_for(n_nodes, n_cells):
+def draft_for(model, n_cells):
     """Room for any race of a model; made in Python."""
+    n_nodes, n_tests = len(model.nodes), len(model.nodes) + len(model.more)
     return Draft(
         np.empty(n_nodes, SUBTREE),
-        np.empty(n_nodes, LISTED_TEST),
+        np.empty(n_tests, LISTED_TEST),
         np.empty(n_nodes, np.int32),
         np.empty(n_nodes, np.int64),
         np.empty(n_nodes, np.int32),
         np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
+        np.empty(n_tests, np.int32),
         np.empty(n_cells + 1, np.int32),
     )
+
+
+@borrowing
+def _count_cuts(model, node, cells):
+    """How many cuts of an open test are within the cells in question."""
+    if is_simple(node):
+        return 1
+    n = np.int64(cells.low <= node.cut < cells.high)
+    for j in range(node.more, node.end):
+        n += cells.low <= model.more[j] < cells.high
+    return n
+
+
+@borrowing
+def _list_cuts(model, node, cells, tests, n, tree, at, leaf):
+    """Lists the cuts of an open test that are within the cells in question after the n first; how many are listed."""
+    first, last = n, np.int64(-1)
+    for j in range(node.more - 1, node.end):
+        cut = np.int64(node.cut if j < node.more else model.more[j])
+        if cells.low <= cut < cells.high:
+            test = tests[n]
+            test.cell, test.cut, test.before, test.after = cells.start + cut, cut, last, LAST_CELL
+            test.tree, test.node, test.leaf, test.flipped = tree, at, leaf, (j - node.more + 1) & 1 == 1
+            if n > first:
+                tests[n - 1].after = cut
+            last = cut
+            n += 1
+    return n
 
 
 @borrowing
@@ -171,6 +215,7 @@ def _weigh_subtrees(part, model, region, search, close, subtrees):
             subtree.kind = model.kind[node.row] if close else 0
             subtree.size = 1
             subtree.n_leaves = 1
+            subtree.n_tests = 0
         else:
             a, b = subtrees[node.left], subtrees[node.right]
             same = a.kind >= 0 and a.kind == b.kind and a.lead == b.lead
@@ -178,6 +223,10 @@ def _weigh_subtrees(part, model, region, search, close, subtrees):
             subtree.kind = a.kind if same else -1
             subtree.size = 1 + a.size + b.size
             subtree.n_leaves = 1 if same and not region.limited else a.n_leaves + b.n_leaves
+            subtree.n_tests = 0
+            if subtree.n_leaves > 1:
+                cuts = _count_cuts(model, model.nodes[node.node], region.ranges[node.feature])
+                subtree.n_tests = a.n_tests + b.n_tests + cuts
     n_open = 0
     for t in range(part.roots.shape[0] - 1):
         n_open += subtrees[part.roots[t]].kind < 0
@@ -194,9 +243,9 @@ def _measure_trees(roots, subtrees, trees):
         if subtree.kind >= 0:
             constant += subtree.lead
             continue
-        n_tests = subtree.n_leaves - 1
+        n_tests = subtree.n_tests
         tree, after = trees[at], trees[at + 1]
-        tree.extra = n_tests >> 6
+        tree.extra = (subtree.n_leaves - 1) >> 6
         after.leaf = tree.leaf + subtree.n_leaves
         after.test = tree.test + n_tests
         after.words = tree.words + tree.extra
@@ -206,7 +255,7 @@ def _measure_trees(roots, subtrees, trees):
 
 
 @borrowing
-def _rank_leaves(watch, part, region, trees, leaves, draft):
+def _rank_leaves(watch, model, part, region, trees, leaves, draft):
     """Fills the leaves of all trees, and lists their tests, unless told to stop.
 
     `rank` is the place of a leaf, from left to right.
@@ -227,10 +276,9 @@ def _rank_leaves(watch, part, region, trees, leaves, draft):
                 n += 1
                 i += subtree.size
                 continue
-            node, test = part.nodes[i], draft.tests[n_tests]
-            test.cell = region.ranges[node.feature].start + node.cut
-            test.tree, test.node, test.leaf = t, i, first + n
-            n_tests += 1
+            node = part.nodes[i]
+            cells, test = region.ranges[node.feature], model.nodes[node.node]
+            n_tests = _list_cuts(model, test, cells, draft.tests, np.int64(n_tests), t, i, first + n)
             i += 1
         sort_down(draft.leads, n, draft.order)
         for r in range(n):
@@ -273,7 +321,7 @@ def _fill_features(part, race, draft):
     for k in range(race.tests.shape[0]):
         f = part.nodes[draft.tests[draft.by_cell[k]].node].feature
         if f != last:
-            race.features[n].feature, race.features[n].first_test = f, k
+            race.features[n].feature, race.features[n].first_test, race.features[n].mixed = f, k, False
             n += 1
         race.features[n - 1].end_test = k + 1
         last = f
@@ -296,28 +344,28 @@ def _all_but(rank, start, count, masks, at, extra):
 
 
 @borrowing
-def _fill_tests(race, part, draft):
+def _fill_tests(race, draft):
     """Fills the tests of the race, but for their masks."""
     at = np.int64(0)
     for i in range(race.features.shape[0]):
         for k in range(race.features[i].first_test, race.features[i].end_test):
             number = draft.by_cell[k]
             listed, test = draft.tests[number], race.tests[k]
-            test.cut, test.tree, test.feature, test.masks = part.nodes[listed.node].cut, listed.tree, i, at
+            test.cut, test.tree, test.feature, test.masks = listed.cut, listed.tree, i, at
+            race.runs[k].before, race.runs[k].after = listed.before, listed.after
+            race.features[i].mixed |= listed.before >= 0 or listed.after != LAST_CELL
             race.tree_tests[number] = k
             at += 2 * np.int64(race.trees[listed.tree].extra)
 
 
 @borrowing
 def leaves_of_test(part, draft, k):
-    """(The first leaf below test k of a race, how many are on its left, how many on its right); see `Draft.rank`."""
+    """The first leaf on the left of test k of a race, and how many are there; the same for its right; see `Draft`."""
     listed = draft.tests[draft.by_cell[k]]
     node = part.nodes[listed.node]
-    return (
-        np.int64(listed.leaf),
-        np.int64(draft.subtrees[node.left].n_leaves),
-        np.int64(draft.subtrees[node.right].n_leaves),
-    )
+    n_left, n_right = np.int64(draft.subtrees[node.left].n_leaves), np.int64(draft.subtrees[node.right].n_leaves)
+    leaf = np.int64(listed.leaf)
+    return (leaf + n_left, n_right, leaf, n_left) if listed.flipped else (leaf, n_left, leaf + n_left, n_right)
 
 
 @borrowing
@@ -327,11 +375,11 @@ def fill_masks(watch, race, part, draft):
         if is_over(watch):
             return
         test = race.tests[k]
-        leaf, n_left, n_right = leaves_of_test(part, draft, k)
+        left, n_left, right, n_right = leaves_of_test(part, draft, k)
         at, extra = np.int64(test.masks), np.int64(race.trees[test.tree].extra)
-        # Left of the test the leaves of its right child are out, and the other way round.
-        test.left = _all_but(draft.rank, leaf + n_left, n_right, race.masks, at, extra)
-        test.right = _all_but(draft.rank, leaf, n_left, race.masks, at + extra, extra)
+        # Left of the test the leaves on its right are out, and the other way round.
+        test.left = _all_but(draft.rank, right, n_right, race.masks, at, extra)
+        test.right = _all_but(draft.rank, left, n_left, race.masks, at + extra, extra)
 
 
 @inner
@@ -349,7 +397,7 @@ def build_race(search, watch, model, part, region, draft, close):
     if n_masks > MOST_MASKS:
         watch.stop[0] = watch.progress[0]  # the row is given up
         n_masks = np.int64(0)
-    _rank_leaves(watch, part, region, trees, leaves, draft)
+    _rank_leaves(watch, model, part, region, trees, leaves, draft)
     if is_over(watch):
         n_tests = n_tests - n_tests  # what was not listed must not be read
     _sort_up(draft, n_tests)
@@ -358,12 +406,13 @@ def build_race(search, watch, model, part, region, draft, close):
         leaves,
         np.empty(n_tests, TEST),
         np.empty(n_tests, BOUND),
+        np.empty(n_tests, RUN),
         np.empty(_count_features(part, draft, n_tests), FEATURE),
         np.empty(end.words, WORD),
         np.empty(n_masks, np.uint64),
         np.empty(n_tests, np.uint32),
     )
     _fill_features(part, race, draft)
-    _fill_tests(race, part, draft)
+    _fill_tests(race, draft)
     fill_masks(watch, race, part, draft)
     return race

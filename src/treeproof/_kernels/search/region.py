@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.jit import borrowing
-from treeproof._kernels.model import LEAF
+from treeproof._kernels.model import LEAF, goes_left, is_simple, same_until, span_of_side
 from treeproof._kernels.search.stop import is_over
 
 INFINITE = np.inf
@@ -32,7 +32,7 @@ CELLS = np.dtype([("low", "i4"), ("high", "i4")], align=True)
 OPEN_NODE = np.dtype(
     [
         ("feature", "i4"),  # LEAF for a leaf
-        ("cut", "i4"),
+        ("node", "i4"),  # in the model
         ("left", "i4"),
         ("right", "i4"),
         ("row", "i4"),  # of the leaf values, for a leaf
@@ -150,11 +150,29 @@ def _open_node(model, region, at):
             at = node.left if node.nan_left else node.right
         elif cells.high <= node.cut:
             at = node.left
-        elif cells.low > node.cut:
+        elif is_simple(node):
+            if cells.low <= node.cut:
+                break
             at = node.right
-        else:
+        elif same_until(model, node, cells.low) < cells.high:
             break
+        else:
+            at = node.left if goes_left(model, node, cells.low) else node.right
     return at
+
+
+@borrowing
+def _price_of_side(model, region, cells, node, left):
+    """What the cells of a feature that go to one side of a test cost at least."""
+    if is_simple(node):
+        return least_price(region, cells, cells.low, cells.high)
+    price, low, high = INFINITE, np.int64(cells.low), np.int64(cells.high)
+    while low <= high:
+        last = min(same_until(model, node, low), high)
+        if goes_left(model, node, low) == left:
+            price = min(price, least_price(region, cells, low, last))
+        low = last + 1
+    return price
 
 
 @borrowing
@@ -210,11 +228,11 @@ def _restrict_tree(model, region, part, root, n, n_costs, paid):
                 descend, holds = False, True
                 continue
             cells, frame = region.ranges[node.feature], part.frames[level]
-            new.cut, new.left = node.cut, n
+            new.node, new.left = at, n
             frame.node, frame.here, frame.stage = at, n - 1, ON_THE_LEFT
             frame.low, frame.high, frame.price, frame.path_price = cells.low, cells.high, cells.paid, paid
             level += 1
-            cells.high = node.cut
+            cells.low, cells.high = span_of_side(model, node, np.int64(cells.low), np.int64(cells.high), True)
         else:
             frame = part.frames[level - 1]
             node = model.nodes[frame.node]
@@ -225,10 +243,11 @@ def _restrict_tree(model, region, part, root, n, n_costs, paid):
                 continue
             frame.stage = LEFT_HOLDS if holds else LEFT_IS_EMPTY
             part.nodes[frame.here].right = n
-            cells.low, cells.high = node.cut + 1, frame.high
+            cells.low, cells.high = span_of_side(model, node, np.int64(frame.low), np.int64(frame.high), False)
         descend, holds = True, False
         if region.limited:
-            cells.paid = least_price(region, cells, cells.low, cells.high)
+            # Of a side that is no range, tests before may have said more than its ends do.
+            cells.paid = max(frame.price, _price_of_side(model, region, cells, node, frame.stage == ON_THE_LEFT))
             paid = frame.path_price - frame.price + cells.paid
             descend = paid <= region.budget[0]
         if descend:

@@ -48,7 +48,7 @@ def room_for(model, prices):
     )
     piece = region._replace(ranges=region.ranges.copy())
     return Room(
-        region, piece, part, draft_for(n_nodes, n_cells), np.empty(n_classes, np.int64), np.empty(n_classes, np.int32),
+        region, piece, part, draft_for(model, n_cells), np.empty(n_classes, np.int64), np.empty(n_classes, np.int32),
         np.zeros(1, SEARCH),
     )  # fmt: skip
 
@@ -106,7 +106,8 @@ def race_in(region, question, room, close, max_boxes):
     """A race against one class, in a region that the part of the room belongs to."""
     search = room.search[0]
     race = build_race(search, question.watch, question.model, room.part, region, room.draft, close)
-    search.max_boxes, search.climb, search.boxes = max_boxes, not region.limited, 0
+    search.max_boxes, search.boxes = max_boxes, 0
+    search.climb = not region.limited and question.model.more.shape[0] == 0
     if is_over(question.watch):
         return UNDECIDED
     revive(race)

@@ -18,22 +18,35 @@ def range_type(cell_type: Any) -> np.dtype[Any]:
     return np.dtype([("low", cell_type), ("high", cell_type)], align=True)
 
 
-# Per cell: moves out of it end in the cells reach_low to reach_high, moves into it begin in back_low to back_high.
-MOVE = np.dtype([("reach_low", "i4"), ("reach_high", "i4"), ("back_low", "i4"), ("back_high", "i4")], align=True)
+# Per cell: moves out of it end in the cells reach_low to reach_high, moves into it begin in back_low to back_high. The
+# first cell from it on that moves can end in at all is next_end, the last one up to it last_end.
+MOVE = np.dtype(
+    [
+        ("reach_low", "i4"),
+        ("reach_high", "i4"),
+        ("back_low", "i4"),
+        ("back_high", "i4"),
+        ("next_end", "i4"),
+        ("last_end", "i4"),
+    ],
+    align=True,
+)
 
-# Cell c has entry `start + c` in arrays over the cells of all features, and `last` is the highest cell. `away`: the
-# interval excludes 0, so that a move may lead over the place where one would like to end.
-FEATURE = np.dtype([("start", "i8"), ("cost", "i8"), ("last", "i4"), ("away", "?")], align=True)
+# Cell c has entry `start + c` in arrays over the cells of all features, and `last` is the highest cell. `gaps`: moves
+# cannot end in some cells between others. `away`: so it is, or the interval excludes 0; a move may then lead over the
+# place where one would like to end.
+FEATURE = np.dtype([("start", "i8"), ("cost", "i8"), ("last", "i4"), ("away", "?"), ("gaps", "?")], align=True)
 
-# A node: left iff `cell <= cut`, a missing value iff nan_left. `threshold` numbers the distinct (feature, cut) of the
-# ensemble, `leaf` the leaves, tree after tree; a leaf has feature LEAF.
+# A node: cells up to `cut` go left, and the side changes at each of its further cuts, as in a node of the model; a
+# missing value goes left iff nan_left. `leaf` numbers the leaves, tree after tree; a leaf has feature LEAF.
 TEST = np.dtype(
     [
         ("feature", "i4"),
         ("cut", "i4"),
+        ("more", "i4"),
+        ("end", "i4"),
         ("left", "i4"),
         ("right", "i4"),
-        ("threshold", "i4"),
         ("leaf", "i4"),
         ("nan_left", "?"),
     ],

@@ -12,6 +12,7 @@ import numpy as np
 
 from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, entry
+from treeproof._kernels.sides import cut_between
 from treeproof._kernels.symbolic.records import LEAF, POST, PRE
 from treeproof._kernels.symbolic.trees import apart, copy_box, paid_for, push_children, sharpen
 from treeproof._kernels.walk import decide
@@ -40,7 +41,7 @@ class SymbolicModel(NamedTuple):
     `exact` (the search's, with leaf scores in the order of the leaves here).
     """
 
-    tests: Any  # (n_nodes,) of TEST
+    tests: Any  # the Tests of all trees
     trees: Any  # (n_trees,) of TREE
     uses: Any  # (n_trees, n_feature_words): the features a tree tests, as bits
     kinds: Any  # (n_leaves,): leaves of the same kind have the same scores
@@ -50,7 +51,7 @@ class SymbolicModel(NamedTuple):
     keep_low: Any  # (n_cells, n_words)
     keep_high: Any
     exact: Any
-    split_at: Any  # (n_thresholds, 3): the sorted cells after which a split at this threshold cuts
+    split_at: Any  # (n_cells, 3): the sorted cells after which a split at a threshold, the end of this cell, cuts
 
 
 class Scratch(NamedTuple):
@@ -62,7 +63,7 @@ class Scratch(NamedTuple):
     possible: Any  # (2, n_classes): the labels
     movable: Any  # features that may differ between pre-image and post-image, as bits
     stack: Any  # (n_nodes,)
-    votes: Any  # (n_thresholds,)
+    votes: Any  # (n_cells,)
     touched: Any  # (n_nodes,)
     scores: Any  # (n_scores,) in the precision of the library
 
@@ -103,12 +104,12 @@ def _reach(image, features, model, stack, live):
         stack[0] = tree.root
         while top > 0:
             top -= 1
-            test = tests[stack[top]]
+            test = tests.nodes[stack[top]]
             if test.feature == LEAF:
                 b = test.leaf - tree.first_leaf
                 live[tree.word + b // 64] |= ONE << np.uint64(tree.shift + b % 64)
             else:
-                top = push_children(image, test, stack, top)
+                top = push_children(image, test, tests, stack, top)
 
 
 @borrowing
@@ -140,18 +141,40 @@ def _span(live, tree, kinds, worth, spans):
 
 
 @borrowing
+def _live_leaf(live, tree):
+    """The one leaf that is left of a tree."""
+    b = 0
+    while not (live[tree.word + b // 64] >> np.uint64(tree.shift + b % 64)) & ONE:
+        b += 1
+    return tree.first_leaf + b
+
+
+@borrowing
+def _label_of_members(live, trees, exact, scores):
+    """The same as below where several models vote."""
+    for k in range(scores.shape[0]):
+        total = part = 0.0
+        for t in range(trees.shape[0]):
+            part += exact.leaf_scores[_live_leaf(live, trees[t]), k]
+            if exact.part_divisor[t] != 0:
+                total += part / exact.part_divisor[t] * exact.part_weight[t]
+                part = 0.0
+        scores[k] = total / exact.divisor
+    return decide(scores, exact.decision, exact.cut, exact.steepness)
+
+
+@borrowing
 def _exact_label(live, trees, exact, scores):
     """The label where every tree is decided, added up as the library does it."""
     leaf_scores, base = exact.leaf_scores, exact.base
+    if exact.part_divisor.shape[0] > 0:
+        return _label_of_members(live, trees, exact, scores)
     for k in range(scores.shape[0]):
         scores[k] = 0 if exact.base_last else base[k]
     for t in range(trees.shape[0]):
-        tree = trees[t]
-        b = 0
-        while not (live[tree.word + b // 64] >> np.uint64(tree.shift + b % 64)) & ONE:
-            b += 1
+        leaf = _live_leaf(live, trees[t])
         for k in range(scores.shape[0]):
-            scores[k] += leaf_scores[tree.first_leaf + b, k]
+            scores[k] += leaf_scores[leaf, k]
     for k in range(scores.shape[0]):
         scores[k] = scores[k] / exact.divisor
         if exact.base_last:
@@ -276,11 +299,18 @@ def judge_all(boxes, origin, model, rules, scratch, what, undecided):
 
 
 @borrowing
-def _elect(image, model, scratch):
-    """The test that `image` leaves open in most undecided trees, the first one among equals."""
+def _cut_at(image, test, tests):
+    """The last cell before a cut of a test that is inside the image, if one is."""
+    cells = image[test.feature]
+    return max(cut_between(tests, test, max(cells.low, 1), cells.high), 0)
+
+
+@borrowing
+def _elect(image, features, model, scratch):
+    """(feature, last cell before the cut) where most tests of undecided trees are open, the first one among equals."""
     tests, trees = model.tests, model.trees
     stack, votes, touched = scratch.stack, scratch.votes, scratch.touched
-    n = 0
+    n, best, best_votes = 0, np.int64(0), 0
     for t in range(trees.shape[0]):
         if _span(scratch.live[0], trees[t], model.kinds, model.worth, scratch.spans[0, t]) != UNDECIDED:
             continue
@@ -289,22 +319,24 @@ def _elect(image, model, scratch):
         while top > 0:
             top -= 1
             node = stack[top]
-            test = tests[node]
+            test = tests.nodes[node]
             if test.feature == LEAF:
                 continue
-            height = push_children(image, test, stack, top)
+            height = push_children(image, test, tests, stack, top)
             if height == top + 2:
-                votes[test.threshold] += 1
+                votes[features[test.feature].start + _cut_at(image, test, tests)] += 1
                 touched[n] = node
                 n += 1
             top = height
-    best = touched[0]
-    for i in range(1, n):
-        if votes[tests[touched[i]].threshold] > votes[tests[best].threshold]:
-            best = touched[i]
     for i in range(n):
-        votes[tests[touched[i]].threshold] = 0
-    return tests[best]
+        test = tests.nodes[touched[i]]
+        count = votes[features[test.feature].start + _cut_at(image, test, tests)]
+        if count > best_votes:
+            best, best_votes = np.int64(touched[i]), count
+    for i in range(n):
+        test = tests.nodes[touched[i]]
+        votes[features[test.feature].start + _cut_at(image, test, tests)] = 0
+    return np.int64(tests.nodes[best].feature), _cut_at(image, tests.nodes[best], tests)
 
 
 @borrowing
@@ -319,11 +351,10 @@ def _choose(box, why, model, rules, scratch, cuts):
                 return PRE, f
     image = PRE if why == SPLIT_PRE else POST
     _reach(box[image], features, model, scratch.stack, scratch.live[0])
-    test = _elect(box[image], model, scratch)
-    f = np.int64(test.feature)
+    f, cut = _elect(box[image], features, model, scratch)
     moves = apart(box, f) or features[f].cost <= rules.budget - paid_for(box, features)
     for i in range(3):
-        cuts[i] = model.split_at[test.threshold, i] if moves and image == PRE else test.cut
+        cuts[i] = model.split_at[features[f].start + cut, i] if moves and image == PRE else cut
     return image, f
 
 

@@ -12,10 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.jit import borrowing, entry
+from treeproof._kernels.model import goes_left, is_simple, same_until
+from treeproof._kernels.sides import part_on_side
 from treeproof._kernels.symbolic.records import LEAF, POST, PRE
 
 # Instead of a number of attacks: the arrays were too small, or there was a call to stop.
 FULL, STOPPED = -1, -2
+
+
+class Tests(NamedTuple):
+    """The nodes of all trees on fine cells."""
+
+    nodes: Any  # (n_nodes,) of TEST
+    more: Any  # their further cuts
 
 
 class Rules(NamedTuple):
@@ -59,6 +68,8 @@ def _meet_attacked(box, f, rules):
     at, moves = rules.features[f].start, rules.moves
     post_low = max(post.low, moves[at + pre.low].reach_low)
     post_high = min(post.high, moves[at + pre.high].reach_high)
+    if post_low <= post_high and rules.features[f].gaps:
+        post_low, post_high = moves[at + post_low].next_end, moves[at + post_high].last_end
     if post_low > post_high:
         return False
     low, high = max(pre.low, moves[at + post_low].back_low), min(pre.high, moves[at + post_high].back_high)
@@ -132,24 +143,18 @@ def _refine(box, f, low, high, rules, out, n):
 
 
 @borrowing
-def refine_left(box, test, rules, out):
-    """Fills `out` with the attacks on the left child of a test; returns how many (Alg. 2)."""
-    n, f = 0, test.feature
-    if test.cut >= 1:
-        n = _refine(box, f, 1, test.cut, rules, out, n)
-    if test.nan_left and box[POST, f].low == 0:
-        n = _refine(box, f, 0, 0, rules, out, n)
-    return n
+def refine_side(box, test, left, tests, rules, out):
+    """Fills `out` with the attacks on one child of a test; returns how many (Alg. 2).
 
-
-@borrowing
-def refine_right(box, test, rules, out):
-    """Fills `out` with the attacks on the right child of a test; returns how many (Alg. 2)."""
+    Where the cells of this side have others in between, because the test has several cuts, the attacks hold those too:
+    too many instances, which Algorithm 4 splits off, rather than an attack for each range of cells.
+    """
     n, f = 0, test.feature
-    last = rules.features[f].last
-    if test.cut < last:
-        n = _refine(box, f, test.cut + 1, last, rules, out, n)
-    if not test.nan_left and box[POST, f].low == 0:
+    post = box[POST, f]
+    low, high = part_on_side(tests, test, max(post.low, 1), post.high, left)
+    if low <= high:
+        n = _refine(box, f, low, high, rules, out, n)
+    if test.nan_left == left and post.low == 0:
         n = _refine(box, f, 0, 0, rules, out, n)
     return n
 
@@ -160,23 +165,19 @@ def annotate(tests, root, rules, top, nodes, boxes, stop):
 
     `top` (2, n_features) is the attack of the root. Returns how many there are, or FULL or STOPPED.
     """
-    children = np.empty((4, 2, boxes.shape[2]), boxes.dtype)
+    children = np.empty((5, 2, boxes.shape[2]), boxes.dtype)
     nodes[0] = root
     copy_box(top, boxes[0])
     n, i = 1, 0
     while i < n:
-        test = tests[nodes[i]]
+        test = tests.nodes[nodes[i]]
         if test.feature != LEAF:
             if stop[0] != 0:
                 return STOPPED
             if n + 8 > nodes.shape[0]:
                 return FULL
             for left in (True, False):
-                if left:
-                    found = refine_left(boxes[i], test, rules, children)
-                else:
-                    found = refine_right(boxes[i], test, rules, children)
-                for c in range(found):
+                for c in range(refine_side(boxes[i], test, left, tests, rules, children)):
                     nodes[n] = test.left if left else test.right
                     copy_box(children[c], boxes[n])
                     n += 1
@@ -206,22 +207,27 @@ def _meet_images(free, attacked, out):
 
 
 @borrowing
-def sides(cells, test):
+def sides(cells, test, tests):
     """Whether a range of cells can go left and right at a test."""
     if cells.low == 0:
         if cells.high == 0:
             return test.nan_left, not test.nan_left
         return True, True
-    return cells.low <= test.cut, cells.high > test.cut
+    if is_simple(test):
+        return cells.low <= test.cut, cells.high > test.cut
+    if same_until(tests, test, cells.low) < cells.high:
+        return True, True
+    left = goes_left(tests, test, cells.low)
+    return left, not left
 
 
 @borrowing
-def push_children(image, test, stack, top):
+def push_children(image, test, tests, stack, top):
     """Puts the children of a test that `image` (n_features,) can reach on the stack, left on top.
 
     Returns the new height of the stack.
     """
-    goes_left, goes_right = sides(image[test.feature], test)
+    goes_left, goes_right = sides(image[test.feature], test, tests)
     if goes_right:
         stack[top] = test.right
         top += 1
@@ -236,20 +242,21 @@ def analyze_tree(tests, kinds, rules, nodes, boxes, attacks, stop):
     """Algorithm 3: fills `attacks` with the symbolic attacks under which a tree's prediction may change.
 
     nodes and boxes come from `annotate`; leaves of the same kind predict the same. Returns how many there are, or FULL
-    or STOPPED. The leaves where instances of an attack can start are found by walking down with its pre-image.
+    or STOPPED. The leaves where instances of an attack can start are found by walking down with its pre-image. Where
+    tests have several cuts these may be others than the attack's own, even if nothing was moved for sure.
     """
     n = nodes.shape[0]
     # The attacks of cost 0 (nothing moved) of each leaf, as linked lists.
     first, following = np.full(kinds.shape[0], -1, np.int64), np.full(n, -1, np.int64)
     for i in range(n):
-        test = tests[nodes[i]]
+        test = tests.nodes[nodes[i]]
         if test.feature == LEAF and not _any_apart(boxes[i]):
             following[i], first[test.leaf] = first[test.leaf], i
-    stack = np.empty(tests.shape[0] + 1, np.int32)
+    stack = np.empty(tests.nodes.shape[0] + 1, np.int32)
     found = 0
     for j in range(n):
-        end = tests[nodes[j]]
-        if end.feature != LEAF or not _any_apart(boxes[j]):
+        end = tests.nodes[nodes[j]]
+        if end.feature != LEAF:
             continue
         if stop[0] != 0:
             return STOPPED
@@ -257,9 +264,9 @@ def analyze_tree(tests, kinds, rules, nodes, boxes, attacks, stop):
         top = 1
         while top > 0:
             top -= 1
-            test = tests[stack[top]]
+            test = tests.nodes[stack[top]]
             if test.feature != LEAF:
-                top = push_children(boxes[j, PRE], test, stack, top)
+                top = push_children(boxes[j, PRE], test, tests, stack, top)
                 continue
             i = first[test.leaf] if kinds[test.leaf] != kinds[end.leaf] else -1
             while i >= 0:

@@ -43,7 +43,7 @@ def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, *
             f"{evidence} has rows of {result.X.shape[1]} features, but the model takes {ensemble.n_features}"
         )
     if result.fingerprint != ensemble.fingerprint.hex():
-        raise InvalidInput(f"{evidence} was made for another model, or with other --voting or --classes")
+        raise InvalidInput(f"{evidence} was made for another model, or with other --voting, --threshold or --classes")
     counts = plain.check_verification(ensemble, result, sample, seed)
     rows = len(result) if sample is None else min(sample, len(result))
     screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -62,7 +62,7 @@ def demo(out: str) -> None:
     import treeproof as tp
 
     began = time.perf_counter()
-    outputs = Outputs({"--out": out}, {})
+    outputs = Outputs({"--out": out}, {}, {"--out": (".html", ".htm")})
     setting = Setting.load()
     forest = RandomForestClassifier(100, max_depth=8, random_state=7).fit(setting.X, setting.y)
     screen.say("A random forest of 100 trees tells malignant tumours (0) from benign ones (1) by 30 measurements.")

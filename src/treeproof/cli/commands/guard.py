@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,23 +23,27 @@ from treeproof.cli.options import (
     model_options,
     raw_csv_option,
     say_assumed,
+    say_attacker,
+    say_cut,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import postponed
 from treeproof.errors import InvalidInput
-from treeproof.files import file_stamp, write_whole
+from treeproof.files import file_stamp, write_parts
 from treeproof.results.csv_text import as_csv
+from treeproof.results.measures import MISSING_STAYS, missing_in_words
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
-from treeproof.tables.parquet_files import as_parquet
-from treeproof.tables.readers import read_table
+from treeproof.tables.csv_files import CsvStyle
+from treeproof.tables.parquet_files import as_parquet, need_pyarrow, parquet_rows
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble, GuardedClassifier
     from treeproof.tables.table import Matched, Table
 
 ABSTAIN = "abstain"
+PARQUET = ".parquet"
 
 
 @click.command()
@@ -50,7 +55,8 @@ ABSTAIN = "abstain"
     "--out",
     required=True,
     metavar="PATH",
-    help="Where DATA goes with one more column: a CSV file; or a folder (with a slash), in parts of the kind of DATA.",
+    help="Where DATA goes with one more column: a .csv, .tsv or .parquet file; or a folder (with a slash), in "
+    "parts of the kind of DATA.",
 )
 @click.option("--column", default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
 @raw_csv_option
@@ -61,12 +67,15 @@ ABSTAIN = "abstain"
 def guard(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
     data: str,
     label: str,
     drop: str,
+    separator: str | None,
+    decimal: str,
     max_bytes: int,
     map_file: str | None,
     out: str,
@@ -85,7 +94,7 @@ def guard(
     treeproof guard model.json new.csv --map model.tpm --out labelled.csv
     treeproof guard model.json 'new/*.parquet' --delta 0.05 --out labelled/
     \f
-    One parameter per option.
+    One parameter per option. Long because of them: they take a third of the lines.
     """
     import treeproof as tp
 
@@ -94,10 +103,12 @@ def guard(
     if not in_parts and (chunk_rows is not None or resume):
         raise InvalidInput("--chunk-rows and --resume need a folder as --out; end it with a slash")
     read = {"MODEL": model, "DATA": data, "--map": map_file, **choice.files}
-    outputs = Outputs({} if in_parts else {"--out": out}, read)
-    source = Source(data, label, drop, max_bytes)
-    rows = source.files(chunk_rows) if in_parts else read_table(data, max_bytes)
-    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+    outputs = Outputs({} if in_parts else {"--out": out}, read, {"--out": (".csv", ".tsv", PARQUET)})
+    if out.lower().endswith(PARQUET):
+        need_pyarrow("--out")
+    source = Source(data, label, drop, separator, decimal, max_bytes)
+    rows = source.files(chunk_rows) if in_parts else source.table()
+    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
     matched = rows.matched(ensemble, label, source.dropped)
     ensemble = matched.ensemble
     _refuse_column(rows.heads if isinstance(rows, RowFiles) else [rows], column)
@@ -115,15 +126,16 @@ def guard(
         n_jobs=jobs,
     ).fit()
     say_assumed(matched)
-    screen.say(f"attacker   {screen.cut(attacker)}")
-    answers = _Answers(guarded, matched, label, column, raw_csv)
+    say_cut(ensemble)
+    say_attacker(attacker, ensemble, choice)
+    answers = _Answers(guarded, matched, label, column, raw_csv, source.style)
     if isinstance(rows, RowFiles):
         _write_parts(answers, rows, out, map_file, resume)
         answers.show()
         return
-    text = answers.as_csv(rows)
+    content = answers.content(rows, Path(out), source)
     answers.show()
-    outputs.save(out, lambda file: write_whole(file, text))
+    outputs.save(out, lambda file: write_parts(file, [content]))
     outputs.finish()
 
 
@@ -145,31 +157,50 @@ def _refuse_column(heads: list[Table], column: str) -> None:
 class _Answers:
     """Tables with one more column, and what is counted on the way."""
 
-    def __init__(self, guarded: GuardedClassifier, matched: Matched, label: str, column: str, raw: bool) -> None:
+    def __init__(
+        self, guarded: GuardedClassifier, matched: Matched, label: str, column: str, raw: bool, style: CsvStyle
+    ) -> None:
         self.guarded, self.matched, self.label, self.column, self.raw = guarded, matched, label, column, raw
+        self.style = style
         self.counts: Counter[str] = Counter()
         """Sums over all tables so far."""
 
     def of(self, table: Table) -> list[str]:
         """The label of each row where it is proved, elsewhere that the guard abstains."""
         ensemble = self.matched.ensemble
-        with table.counted_here():
-            X = ensemble.check_rows(table.numbers(self.matched.columns))
-        proved, predicted = self.guarded.is_proved(X), ensemble.predict(X)
-        self.counts.update(rows=len(X), answered=int(proved.sum()))
+        X = table.model_rows(ensemble, self.matched.columns)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=f".*{MISSING_STAYS}")  # said with the counts
+            proved, predicted = self.guarded.is_proved(X), ensemble.predict(X)
+        missing = int(self.guarded.has_missing(X).sum())
+        self.counts.update(rows=len(X), answered=int(proved.sum()), missing=missing)
         if self.label in table.columns:
             right = predicted == table.labels(self.label, ensemble)
             self.counts.update(labelled=len(X), right=int(right.sum()), right_answers=int(right[proved].sum()))
         return [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
 
-    def as_csv(self, table: Table) -> str:
-        """The table with the answers, as CSV text."""
-        return as_csv(_with_column(table, self.column, self.of(table)), self.raw)
+    def content(self, table: Table, out: Path, source: Source) -> bytes:
+        """The table with the answers as the content of a file, of the kind that its name says."""
+        if out.suffix.lower() != PARQUET:
+            return self.as_csv(table, out)
+        if Path(source.file).suffix.lower() == PARQUET:
+            return as_parquet({self.column: self.of(table)}, parquet_rows(Path(source.file), source.max_bytes))
+        names, *lines = _with_column(table, self.column, self.of(table))
+        return as_parquet({name: list(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)})
+
+    def as_csv(self, table: Table, file: Path) -> bytes:
+        """The table with the answers as CSV text, written as DATA is or, if the file is a .tsv, with tabs."""
+        separator = "\t" if file.suffix.lower() == ".tsv" else self.style.separator_of(file)
+        lines = _with_column(table, self.column, self.of(table))
+        return as_csv(lines, self.raw, separator, self.style.decimal).encode("utf-8", "backslashreplace")
 
     def show(self) -> None:
         """Prints how many rows have an answer, and how many answers are right if there are labels."""
         n, answered = self.counts["rows"], self.counts["answered"]
         screen.say(f"answered   {answered} of {n} rows, {answered / n:.1%}; the others are {ABSTAIN!r}")
+        if self.counts["missing"]:
+            assumed = MISSING_STAYS if self.guarded.mode == "online" else "a map has no answer for them"
+            screen.say(f"missing    {missing_in_words(self.counts['missing'], n, assumed)}")
         if self.counts["labelled"] == n:
             screen.say(f"accuracy   {self.counts['right'] / n:.3f} without the guard")
             if answered:
@@ -188,6 +219,7 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
         "set of columns": [*answers.matched.columns, answers.label],
         "chunk_rows": files.chunk_rows,
         "--column or --raw-csv": [answers.column, answers.raw],
+        "--separator or --decimal": list(answers.style),
     }
     parts = Parts.open(out, question, resume)
     # Whatever earlier runs counted counts, too.
@@ -198,7 +230,7 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
                 table, rows = chunk.load()
                 before = answers.counts.copy()
                 if rows is None:
-                    ending, content = ".csv", answers.as_csv(table).encode("utf-8", "backslashreplace")
+                    ending, content = ".csv", answers.as_csv(table, Path("part.csv"))
                 else:
                     ending, content = ".parquet", as_parquet({answers.column: answers.of(table)}, rows)
                 with postponed():

@@ -10,6 +10,9 @@ from treeproof.cli import screen
 from treeproof.cli.options import load, model_options
 from treeproof.results.markup import number
 
+MOST_VALUES = 6
+"""Values of a category that are shown."""
+
 
 @click.command()
 @model_options
@@ -32,6 +35,7 @@ def inspect(all_features: bool, **model: Any) -> None:
         ("thresholds", f"{int((ensemble.grid.n_cells - 1).sum())}, all different"),
         ("classes", ", ".join(map(str, ensemble.classes.tolist()))),
         ("scores", f"{ensemble.n_scores} per row in {rule.precision}, decided by {rule.decision.name.lower()}"),
+        ("label", ensemble.decision_text.removeprefix("label ") or "as the library decides"),
         ("base score", ", ".join(number(float(b)) for b in ensemble.base)),
         ("missing values", "accepted" if ensemble.handles_missing else "refused"),
         ("numbers", f"from {number(float(low.min()))} to {number(float(high.max()))}"),
@@ -45,11 +49,19 @@ def inspect(all_features: bool, **model: Any) -> None:
     for f in order:
         cuts = ensemble.grid.cuts_of(int(f))
         if len(cuts) or all_features:
-            ends = (number(float(cuts[0])), number(float(cuts[-1]))) if len(cuts) else ("", "")
-            rows.append((_name(ensemble, int(f)), int(counts[f]), len(cuts), *ends))
-    screen.table("features by tests", ("feature", "tests", "thresholds", "lowest", "highest"), rows)
+            rows.append((_name(ensemble, int(f)), int(counts[f]), *_values(ensemble, int(f))))
+    screen.table("features by tests", ("feature", "tests", "thresholds", "values"), rows)
     if len(rows) < int((counts > 0).sum()):
         screen.say(f"and {int((counts > 0).sum()) - len(rows)} more features; --features shows all")
+
+
+def _values(ensemble: Any, f: int) -> tuple[int | str, str]:
+    """How many thresholds a feature has, and where they lie; of a category, the values that the model knows."""
+    column, cuts = ensemble.columns[f], ensemble.grid.cuts_of(f)
+    if column.kind == "category":
+        shown = ", ".join(str(value) for value in column.values[:MOST_VALUES])
+        return "", f"{len(column.values)} known: {shown}{', …' if len(column.values) > MOST_VALUES else ''}"
+    return len(cuts), f"{number(float(cuts[0]))} to {number(float(cuts[-1]))}" if len(cuts) else ""
 
 
 def _name(ensemble: Any, f: int) -> str:

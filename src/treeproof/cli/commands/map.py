@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,13 +12,22 @@ from treeproof.cli.options import (
     AttackerChoice,
     Source,
     attacker_options,
+    csv_options,
     jobs_option,
     load,
     model_options,
     say_assumed,
+    say_attacker,
+    say_cut,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from treeproof import StabilityMap
 
 
 @click.command(name="map")
@@ -28,6 +37,7 @@ from treeproof.cli.stopping import Checkpoints
 @click.option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
 @click.option("--label", default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
 @click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are not features.")
+@csv_options
 @click.option("--max-seconds", type=float, metavar="S", help="Stop after this time; the map is still sound.")
 @click.option("--max-boxes", type=int, metavar="N", help="Stop at this many boxes.")
 @jobs_option
@@ -35,6 +45,7 @@ from treeproof.cli.stopping import Checkpoints
 def map_command(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
@@ -42,6 +53,8 @@ def map_command(
     data: str | None,
     label: str,
     drop: str,
+    separator: str | None,
+    decimal: str,
     max_bytes: int,
     max_seconds: float | None,
     max_boxes: int | None,
@@ -54,20 +67,22 @@ def map_command(
     \b
     treeproof map model.json --delta 0.03 --one-sided --budget 1 --out model.tpm --max-seconds 60
     \f
-    One parameter per option.
+    One parameter per option. Long because of them: they take a third of the lines.
     """
     import treeproof as tp
 
     choice = AttackerChoice(**attack)
-    outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files})
-    ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
-    source = Source(data or "", label, drop, max_bytes)
+    outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files}, {"--out": (".tpm",)})
+    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
+    say_cut(ensemble)
+    source = Source(data or "", label, drop, separator, decimal, max_bytes)
     read = None if data is None else source.rows(ensemble)
     rows = None if read is None else read.X
     if read is not None:
         ensemble = read.matched.ensemble
         say_assumed(read.matched)
     attacker = choice.attacker(ensemble, choice.reference(source, ensemble, rows))
+    say_attacker(attacker, ensemble, choice)
     checkpoints = Checkpoints(Path(out))
     smap = tp.StabilityMap.build(
         ensemble,
@@ -89,10 +104,30 @@ def map_command(
     ]
     screen.table("boxes", ("", "boxes") if share is None else ("", "boxes", "share of the rows"), lines)
     if rows is not None:
-        for rule in smap.rules(top=3, domain=list(zip(rows.min(axis=0), rows.max(axis=0), strict=True))):
-            screen.say(f"stable     {rule}")
+        _say_about_rows(smap, rows)
     if not smap.complete:
         screen.say("stopped    some boxes are open; go on with the same command and --resume")
     outputs.finish()
     if smap.interrupted:
         raise KeyboardInterrupt
+
+
+def _say_about_rows(smap: StabilityMap, rows: npt.NDArray[np.float64]) -> None:
+    """Says where most of the rows are stable, and how many of them a map has no answer for."""
+    import numpy as np
+
+    missing = np.isnan(rows)
+    n = int(missing.any(axis=1).sum())
+    if n:
+        screen.say(
+            f"missing    {n} of {len(rows)} rows have missing cells; a map has no answer for them, they are open"
+        )
+    low = np.where(missing, np.inf, rows).min(axis=0)
+    high = np.where(missing, -np.inf, rows).max(axis=0)
+    flat = np.flatnonzero(~(low < high))
+    if len(flat):
+        name = screen.feature_names(smap.ensemble.feature_names, len(low))[flat[0]]
+        screen.say(f"stable     no rules: {name} has no range in the data, and a box of it no volume")
+        return
+    for rule in smap.rules(top=3, domain=list(zip(low.tolist(), high.tolist(), strict=True))):
+        screen.say(f"stable     {rule}")

@@ -10,12 +10,13 @@ import click
 from treeproof.cli import screen
 from treeproof.cli.options import (
     AttackerChoice,
+    Source,
     attacker_options,
     data_options,
     jobs_option,
-    listed,
     max_bytes_option,
     ranges,
+    say_attacker,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
@@ -36,6 +37,8 @@ def train(
     data: str,
     label: str,
     drop: str,
+    separator: str | None,
+    decimal: str,
     max_bytes: int,
     out: str,
     trees: int,
@@ -55,13 +58,13 @@ def train(
     One parameter per option.
     """
     import treeproof as tp
-    from treeproof.tables.readers import read_table
 
     choice = AttackerChoice(**attack)
-    outputs = Outputs({"--out": out}, {"DATA": data, **choice.files})
-    table = read_table(data, max_bytes)
+    outputs = Outputs({"--out": out}, {"DATA": data, **choice.files}, {"--out": (".json",)})
+    source = Source(data, label, drop, separator, decimal, max_bytes)
+    table = source.table()
     y = table.labels(label)
-    X, names = table.features((label, *listed(drop)))
+    X, names = table.features((label, *source.dropped))
     if choice.ranges is not None:
         raise InvalidInput("train uses the ranges of its own data; leave --ranges out")
     attacker = choice.by_position(names, X)
@@ -78,6 +81,7 @@ def train(
     ).fit(X, y)
     ensemble = replace(tp.from_model(forest), feature_names=tuple(names) if table.named else None)
     screen.say(f"model      {ensemble}")
+    say_attacker(attacker, ensemble, choice)
     screen.say(f"accuracy   {float((forest.predict(X) == y).mean()):.3f} on the rows it was trained on")
     outputs.save(out, lambda file: tp.save_model(ensemble, file))
     outputs.finish()

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.gates import Found, Gates
 from treeproof.cli.options import (
     AttackerChoice,
+    Neighbourhood,
     Source,
     attacker_options,
     chunk_rows_option,
@@ -21,22 +23,29 @@ from treeproof.cli.options import (
     neighbourhoods,
     raw_csv_option,
     say_assumed,
+    say_attacker,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
+from treeproof.results.attacker_words import sizes_in_words
 from treeproof.results.markup import number
+from treeproof.results.measures import Measures, missing_in_words
 from treeproof.results.table_summary import FORMATS
 from treeproof.results.verdicts import Bounds, short
+from treeproof.threat.epsilon import bind_epsilon
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble, Verification
     from treeproof.tables.table import Matched
 
-WITNESSES = 3
-"""The number of counterexamples that are printed."""
+ENDINGS = {"--json": (".json",), "--csv": (".csv",), "--report": (".html", ".htm")}
+"""What the names of files that are written end in."""
+
+WITNESSES, CLASSES = 3, 20
+"""How many counterexamples and classes are printed."""
 
 
 @click.command()
@@ -57,18 +66,26 @@ WITNESSES = 3
 @click.option("--witnesses", is_flag=True, help="With --out: write what counterexamples move.")
 @click.option("--resume", is_flag=True, help="Go on from what is already in the --json file, or in the --out folder.")
 @click.option(
-    "--fail-under-robustness", type=float, metavar="X", help="Exit with 1 unless at least X of the rows are proved."
+    "--fail-under-robustness",
+    multiple=True,
+    metavar="[CLASS=]X",
+    help="Exit with 1 unless at least X of the rows, or of those of a class, are proved. Repeat it, or use commas.",
 )
-@click.option("--fail-under-resilience", type=float, metavar="X", help="The same for resilience, at every ε given.")
+@click.option(
+    "--fail-under-resilience", multiple=True, metavar="[CLASS=]X", help="The same for resilience, at every ε given."
+)
 def verify(
     model: str,
     voting: str | None,
+    threshold: float | None,
     classes: str | None,
     allow_pickle: bool,
     confirm: bool,
     data: str,
     label: str,
     drop: str,
+    separator: str | None,
+    decimal: str,
     max_bytes: int,
     epsilon: str | None,
     timeout: float | None,
@@ -83,8 +100,8 @@ def verify(
     out_format: str | None,
     witnesses: bool,
     resume: bool,
-    fail_under_robustness: float | None,
-    fail_under_resilience: float | None,
+    fail_under_robustness: tuple[str, ...],
+    fail_under_resilience: tuple[str, ...],
     **attack: Any,
 ) -> None:
     """Which predictions of MODEL on the rows of DATA hold, whatever the attacker does?
@@ -98,29 +115,32 @@ def verify(
     """
     import treeproof as tp
 
-    _check_gates(fail_under_robustness, fail_under_resilience, epsilon)
+    gates = Gates.of(fail_under_robustness, fail_under_resilience)
+    if gates.resilience and epsilon is None:
+        raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
     choice = AttackerChoice(**attack)
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
-    outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files})
-    source = Source(data, label, drop, max_bytes)
+    outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files}, ENDINGS)
+    source = Source(data, label, drop, separator, decimal, max_bytes)
     limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
     if out is not None:
         _refuse(written, "needs all rows at once; leave it or --out out")
-        ensemble = load(model, voting, classes, allow_pickle, confirm, max_bytes)
+        ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
         how = {**limits, **writing, "raw": raw_csv, "resume": resume}
-        shares = _verify_in_parts(ensemble, choice, source, epsilon, out, how)
-        _gate(shares, fail_under_robustness, fail_under_resilience)
+        gates.check_classes(ensemble)
+        gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how))
         return
     _refuse({f"--{name.replace('_', '-')}": value for name, value in writing.items()}, "goes with --out")
-    rows = source.rows(load(model, voting, classes, allow_pickle, confirm, max_bytes))
+    rows = source.rows(load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes))
+    gates.check_classes(rows.matched.ensemble)
     ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
-    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice)
+    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, around)
     checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
@@ -145,7 +165,7 @@ def verify(
         page = tp.report_html(ensemble, result, n_jobs=jobs)
         outputs.save(report, lambda file: write_whole(file, page))
     outputs.finish()
-    _gate(_shares(result), fail_under_robustness, fail_under_resilience)
+    gates.apply(Found.of(result))
 
 
 def _refuse(options: dict[str, Any], why: str) -> None:
@@ -157,7 +177,7 @@ def _refuse(options: dict[str, Any], why: str) -> None:
 
 def _verify_in_parts(
     ensemble: Ensemble, choice: AttackerChoice, source: Source, epsilon: str | None, out: str, how: dict[str, Any]
-) -> list[tuple[str, Bounds]]:
+) -> Found:
     """Verifies files of any size, writes the verdicts to a folder and returns what they add up to."""
     import treeproof as tp
 
@@ -166,7 +186,8 @@ def _verify_in_parts(
     reference = choice.reference(source, matched.ensemble, None)
     attacker = choice.attacker(matched.ensemble, reference)
     around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble)
-    _say_question(matched, f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}", attacker, choice)
+    data = f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}"
+    _say_question(matched, data, attacker, choice, around)
     summary = tp.verify_table(
         matched.ensemble,
         files.names,
@@ -176,19 +197,18 @@ def _verify_in_parts(
         drop=source.dropped,
         epsilons=[one.value for one in around] or None,
         max_bytes=source.max_bytes,
+        separator=source.separator,
+        decimal=source.decimal,
         **{**how, "chunk_rows": files.chunk_rows},
     )
     summary = replace(summary, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
-    shares = [("robust", summary.robustness)]
-    shares += list(zip(summary.names_of_epsilons, summary.resilience_by_epsilon, strict=True))
     screen.say(f"wrote      {out}")
-    _show_measures(shares, summary.accuracy, summary.n_correct, summary.rows, summary.seconds)
+    _show_measures(Found.of(summary), summary.seconds)
     if not summary.complete:
         screen.say("stopped    before the last row; go on with the same command and --resume")
     if summary.interrupted:
         raise KeyboardInterrupt
-    # Of the rows that are left, none is proved and none is refuted.
-    return shares if summary.complete else [(name, Bounds(0.0, 1.0)) for name, _ in shares]
+    return Found.of(summary)
 
 
 def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
@@ -200,21 +220,19 @@ def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _say_question(matched: Matched, data: str, attacker: Attacker, choice: AttackerChoice) -> None:
-    screen.say(f"model      {matched.ensemble}")
+def _say_question(
+    matched: Matched, data: str, attacker: Attacker, choice: AttackerChoice, around: list[Neighbourhood]
+) -> None:
+    ensemble = matched.ensemble
+    screen.say(f"model      {ensemble}")
     screen.say(f"data       {data}")
     say_assumed(matched)
-    screen.say(f"attacker   {_relative(choice) if choice.relative else screen.cut(attacker)}")
+    say_attacker(attacker, ensemble, choice)
+    names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
+    for one in around:
+        sizes = sizes_in_words(bind_epsilon(one.value, ensemble), names)
+        screen.say(f"near       ε = {one.text}{' of the range' * choice.relative}: {sizes}")
     screen.announce_compilation()
-
-
-def _check_gates(robustness: float | None, resilience: float | None, epsilon: str | None) -> None:
-    """Refuses gates that make no sense, before any work is done."""
-    if resilience is not None and epsilon is None:
-        raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
-    for name, share in (("robustness", robustness), ("resilience", resilience)):
-        if share is not None and not 0 <= share <= 1:
-            raise InvalidInput(f"--fail-under-{name} must be a share of the rows between 0 and 1, got {share}")
 
 
 def _earlier(file: Path, max_bytes: int) -> Verification | None:
@@ -232,17 +250,10 @@ def _earlier(file: Path, max_bytes: int) -> Verification | None:
     return earlier
 
 
-def _relative(choice: AttackerChoice) -> str:
-    what = f"--delta {choice.delta}" if choice.delta is not None else str(choice.attacker_file)
-    side = ", downwards only" if choice.one_sided else ""
-    few = f", {choice.budget} at a time" if choice.budget is not None else ""
-    return f"{what} of each feature's range{side}{few}"
-
-
 def show(result: Verification) -> None:
     """Prints the measures, the weakest features and the first counterexamples."""
     n = len(result)
-    _show_measures(_shares(result), result.accuracy, int(result.correct.sum()), n, result.seconds)
+    _show_measures(Found.of(result), result.seconds)
     weakest = _weakest(result)
     if weakest:
         screen.table(
@@ -255,22 +266,31 @@ def show(result: Verification) -> None:
         screen.say(f"           and {len(broken) - WITNESSES} more rows")
 
 
-def _shares(result: Verification) -> list[tuple[str, Bounds]]:
-    """Robustness, and then resilience in each neighbourhood, by its name."""
-    shares = [("robust", result.robustness)]
-    for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
-        shares.append((name, Bounds.of(outcomes)))
-    return shares
-
-
-def _show_measures(shares: list[tuple[str, Bounds]], accuracy: float, n_correct: int, n: int, seconds: float) -> None:
-    lines: list[tuple[Any, ...]] = [("accurate", f"{accuracy:.3f}", n_correct, "the model is right")]
-    (name, robustness), *resilience = shares
-    lines.append(_line(name, robustness, n, "… and stays right under every attack"))
-    for name, bounds in resilience:
+def _show_measures(found: Found, seconds: float) -> None:
+    """Prints the measures, of all rows and of each class."""
+    all_rows = found.all_rows
+    n = all_rows.rows
+    lines: list[tuple[Any, ...]] = [
+        ("accurate", f"{all_rows.accuracy:.3f}", all_rows.n_correct, "the model is right"),
+        _line("robust", all_rows.robustness, n, "… and stays right under every attack"),
+    ]
+    for name, bounds in zip(found.epsilons, all_rows.resilience_by_epsilon, strict=True):
         lines.append(_line(f"resilient, {name}", bounds, n, "… and so does everything near it"))
     screen.say()
     screen.table(f"{n} rows, {seconds:.2f} s", ("", "share", "rows", ""), lines)
+    if all_rows.rows_with_missing:
+        screen.say(f"missing    {missing_in_words(all_rows.rows_with_missing, n)}")
+        screen.say()
+    if len(found.by_class) > 1:
+        head = ("true class", "rows", "accurate", "robust", *(f"resilient, {name}" for name in found.epsilons), "open")
+        screen.table("by true class", head, [_class_line(*one) for one in list(found.by_class.items())[:CLASSES]])
+        if len(found.by_class) > CLASSES:
+            screen.say(f"           and {len(found.by_class) - CLASSES} more classes; --json has them all")
+
+
+def _class_line(label: Any, one: Measures) -> tuple[Any, ...]:
+    shares = [short(bounds) for bounds in (one.robustness, *one.resilience_by_epsilon)]
+    return (label, one.rows, f"{one.accuracy:.3f}", *shares, one.open_rows)
 
 
 def _line(name: str, bounds: Bounds, n: int, meaning: str) -> tuple[str, str, int | str, str]:
@@ -281,18 +301,13 @@ def _line(name: str, bounds: Bounds, n: int, meaning: str) -> tuple[str, str, in
 
 
 def _weakest(result: Verification, most: int = 5) -> list[tuple[str, int, str, str]]:
-    names = screen.feature_names(result)
+    names = screen.feature_names(result.feature_names, result.X.shape[1])
     return [
-        (names[one.feature], one.count, number(one.median), number(one.largest))
+        (
+            names[one.feature],
+            one.count,
+            one.most_often or number(one.median),
+            "" if one.most_often else number(one.largest),
+        )
         for one in moved_features(result, result.correct)[:most]
     ]
-
-
-def _gate(shares: list[tuple[str, Bounds]], robustness: float | None, resilience: float | None) -> None:
-    measures = [("robustness", robustness, shares[0][1])]
-    measures += [(f"resilience at {name}", resilience, bounds) for name, bounds in shares[1:]]
-    failed = [(name, least, share) for name, least, share in measures if least is not None and not share.lower >= least]
-    for name, least, share in failed:
-        screen.say(f"FAILED     {name} {short(share)} is not proved to be at least {least}")
-    if failed:
-        raise SystemExit(1)

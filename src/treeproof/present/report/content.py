@@ -17,10 +17,10 @@ from treeproof import __version__
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
-from treeproof.present.report import words
 from treeproof.present.report.curves import Curve, measured_resilience, measured_robustness
 from treeproof.present.report.instances import Instances, choose
 from treeproof.present.report.planes import Planes, choose_features, cut_planes
+from treeproof.results.attacker_words import attacker_in_words
 from treeproof.results.verification import Verification
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
@@ -80,7 +80,7 @@ def gather(
     planes = None
     if len(wanted) > 1 and left(1) > 0:
         planes = cut_planes(ensemble, attacker, result, wanted, left(1), n_jobs)
-    record = _record(asked, result, time.monotonic() - began)
+    record = _record(asked, result, names, time.monotonic() - began)
     return Content(
         title or "How secure is this model?", ensemble, attacker, asked.threat, result, names, robustness, resilience,
         planes, choose(result), record,
@@ -108,7 +108,7 @@ def _names(ensemble: Ensemble, given: Sequence[str] | None) -> tuple[str, ...]:
     return ensemble.feature_names or tuple(f"feature {f}" for f in range(ensemble.n_features))
 
 
-def _record(asked: Request, result: Verification, seconds: float) -> list[tuple[str, str]]:
+def _record(asked: Request, result: Verification, names: Sequence[str], seconds: float) -> list[tuple[str, str]]:
     """Model, attacker, data and versions, for the record."""
     ensemble, n = asked.ensemble, len(result)
     classes = ", ".join(str(label) for label in ensemble.classes.tolist()[:20])
@@ -119,8 +119,9 @@ def _record(asked: Request, result: Verification, seconds: float) -> list[tuple[
         ("Trees", f"{ensemble.n_trees:,}, up to {int(ensemble.depths.max())} deep, {ensemble.n_nodes:,} nodes"),
         ("Features", f"{ensemble.n_features:,}"),
         ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
+        *([("Decision", ensemble.decision_text)] if ensemble.decided else []),
         ("Model’s fingerprint", result.fingerprint[:16]),
-        ("Attacker", words.attacker_in_words(asked.attacker, asked.threat)),
+        ("Attacker", attacker_in_words(asked.attacker, asked.threat, names)),
         ("Neighbourhood", epsilons),
         ("Test set", f"{n:,} rows, fingerprint {_hash(asked.X, asked.y)}"),
         ("Verification", f"{searched}{', interrupted' if result.interrupted else ''}"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.results.verdicts import Outcome
+from treeproof.results.verdicts import Outcome, differ
 from treeproof.results.verification import Verification
 
 MAX_INSTANCES = 20_000
@@ -77,6 +77,11 @@ def choose(result: Verification) -> Instances:
     return Instances(entries, list(labels), counts.tolist(), shown.tolist())
 
 
+def _as_json(value: Any) -> Any:
+    """A number as it is, a missing value as null; values of categories as text."""
+    return value if value is None or isinstance(value, float) else str(value)
+
+
 def _entry(result: Verification, row: int, kind: int, labels: dict[str, int]) -> list[Any]:
     def code(label: Any) -> int:
         return labels.setdefault(str(label), len(labels))
@@ -85,8 +90,7 @@ def _entry(result: Verification, row: int, kind: int, labels: dict[str, int]) ->
     witness = result.witness(row)
     if witness is None:
         return entry
-    x, near = witness.x, witness.neighbour
-    stepped = np.flatnonzero((x != near) & ~(np.isnan(x) & np.isnan(near)))
-    steps = [[int(f), float(x[f]), float(near[f])] for f in stepped]
-    moves = [[f, before, after] for f, (before, after) in witness.moved_by_position.items()]
+    x, near = witness.x.tolist(), witness.neighbour.tolist()
+    steps = [[f, x[f], near[f]] for f in np.flatnonzero(differ(witness.x, witness.neighbour)).tolist()]
+    moves = [[f, _as_json(before), _as_json(after)] for f, (before, after) in witness.moved_by_position.items()]
     return [*entry, code(witness.attacked_label), steps, moves]

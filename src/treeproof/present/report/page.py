@@ -16,13 +16,17 @@ from treeproof.present.report.content import Content
 from treeproof.present.report.curves import Curve
 from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
+from treeproof.results.attacker_words import attacker_in_words
 from treeproof.results.markup import escape, number, table
+from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
-from treeproof.results.verification import Verification
+from treeproof.results.verification import Verification, class_table
+from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.threat import Threat
 from treeproof.verification.witnesses import moved_features
 from treeproof.visible import visible
 
-SHOWN_FEATURES, MAX_FEATURES, MAX_REACHES = 12, 200, 500
+SHOWN_FEATURES, MAX_FEATURES, MAX_REACHES, MAX_CLASSES = 12, 200, 500, 100
 MAX_CHARACTERS = 100_000
 """The most that is shown of the attacker's file."""
 
@@ -36,9 +40,11 @@ def page(content: Content) -> str:
         script=_resource("script.js"),
         data=_as_json(_data(content)),
         summary=escape(words.summary(result)),
-        attacker=escape(words.attacker_in_words(content.attacker, content.threat)),
+        attacker=escape(attacker_in_words(content.attacker, content.threat, content.names)),
         interrupted=_interrupted(result),
+        missing=_missing(result),
         measures="".join(_measures(result)),
+        classes=_classes(result),
         claims=_claims(result),
         robustness_curve=_curve("Robustness", content.robustness, "robust"),
         resilience_curve=_curve("Resilience", content.resilience, "resilient"),
@@ -108,6 +114,13 @@ def _interrupted(result: Verification) -> str:
     return '<p class="warning">The verification was interrupted; rows not decided by then are undecided.</p>'
 
 
+def _missing(result: Verification) -> str:
+    """What was assumed about missing values, where there are any that the attacker could touch."""
+    if not result.rows_with_missing:
+        return ""
+    return f'<p class="warning">{escape(missing_in_words(result.rows_with_missing, len(result)))}.</p>'
+
+
 def _measures(result: Verification) -> list[str]:
     cards = [
         _card("accuracy", "Accuracy", Bounds(result.accuracy, result.accuracy), len(result),
@@ -140,6 +153,18 @@ def _card(kind: str, name: str, bounds: Bounds, n: int, meaning: str, proof: str
     )
 
 
+def _classes(result: Verification) -> str:
+    """The measures of each class, where there are several: a model can be safe for one and not for another."""
+    if len(result.by_class) < 2:
+        return ""
+    head, lines = class_table(result.by_class, result.names_of_epsilons)
+    rest = f"<p>… and {len(lines) - MAX_CLASSES:,} more classes.</p>" if len(lines) > MAX_CLASSES else ""
+    return (
+        '<h3 id="h-classes">By true class</h3><div class="scroll classes" tabindex="0" role="region" '
+        f'aria-labelledby="h-classes">{table(head, lines[:MAX_CLASSES])}</div>{rest}'
+    )
+
+
 def _claims(result: Verification) -> str:
     """What is proved and what is not, item by item."""
     witnesses = int(result.has_witness.sum())
@@ -150,8 +175,9 @@ def _claims(result: Verification) -> str:
         "their moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
         "<b>Undecided</b> means that time ran out. Undecided rows count as neither: measures are then given as a range "
         "that certainly contains the true value.",
-        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more, or "
-        "about what happens to the data before it reaches the model.",
+        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more (also "
+        "not about those who fill missing cells or blank others), or about what happens to the data before it reaches "
+        "the model.",
     ]
     return "".join(f"<li>{item}</li>" for item in items)
 
@@ -213,8 +239,15 @@ def _features(content: Content) -> str:
 
 
 def _feature_row(content: Content, one: Any, n: int) -> str:
-    up, down = one.up, one.count - one.up
     f = one.feature
+    if one.most_often:
+        return (
+            f'<tr><th scope="row">{escape(content.names[f])}</th><td><span class="stack" aria-hidden="true">'
+            f'<i class="up" style="width:{100 * one.count / n:.2f}%"></i></span>'
+            f'<span class="count">{one.count} of {n}</span></td>'
+            f'<td class="n">{escape(one.most_often)}</td><td class="n"></td><td class="n">any value</td></tr>'
+        )
+    up, down = one.up, one.count - one.up
     low, high = float(content.threat.low[f]), float(content.threat.high[f])
     bar = (
         f'<span class="stack" aria-hidden="true"><i class="up" style="width:{100 * up / n:.2f}%"></i>'
@@ -289,17 +322,18 @@ def _record(content: Content) -> str:
 
 
 def _reach(content: Content) -> str:
-    """The attacker, feature by feature."""
-    threat = content.threat
-    touched = np.flatnonzero((threat.low != 0) | (threat.high != 0))
+    """The attacker and the neighbourhoods, feature by feature."""
+    threat, result = content.threat, content.result
+    around = [bind_epsilon(one, content.ensemble) for one in result.epsilons]
+    some = np.flatnonzero((threat.low != 0) | (threat.high != 0) | np.any([one > 0 for one in around], axis=0))
     rows = [
-        (content.names[f], number(float(threat.low[f])), number(float(threat.high[f])), _cost(content, f))
-        for f in islice(touched.tolist(), MAX_REACHES)
+        (content.names[f], *_move(threat, f), *(number(float(one[f])) for one in around))
+        for f in islice(some.tolist(), MAX_REACHES)
     ]
     if not rows:
         return "<p>No feature can be touched.</p>"
-    rest = f"<p>… and {len(touched) - len(rows):,} more.</p>" if len(rows) < len(touched) else ""
-    return table(["feature", "lowest move", "highest move", "cost"], rows) + rest
+    rest = f"<p>… and {len(some) - len(rows):,} more.</p>" if len(rows) < len(some) else ""
+    return table(["feature", "lowest move", "highest move", "cost", *result.names_of_epsilons], rows) + rest
 
 
 def _attacker_file(content: Content) -> str:
@@ -307,5 +341,10 @@ def _attacker_file(content: Content) -> str:
     return text if len(text) <= MAX_CHARACTERS else f"too long to show: {len(text):,} characters"
 
 
-def _cost(content: Content, f: int) -> str:
-    return "distance" if content.threat.power is not None else str(content.threat.cost[f])
+def _move(threat: Threat, f: int) -> tuple[str, str, str]:
+    """The lowest and highest move of a feature, and what it costs."""
+    low, high = float(threat.low[f]), float(threat.high[f])
+    if low == high == 0:
+        return "–", "–", "–"
+    cost = f"{threat.cost[f]}{', above the budget' * bool(threat.cost[f] > threat.budget)}"
+    return number(low), number(high), cost if threat.power is None else "distance"

@@ -55,7 +55,8 @@ def choose_features(
         by_use = np.argsort(-tested, kind="stable")
         features = [moved.feature for moved in moved_features(result)] + [int(f) for f in by_use if tested[f]]
     unique = list(dict.fromkeys(features))
-    return [f for f in unique if frame_of(ensemble, attacker, result.X, f) is not None][:MAX_FEATURES]
+    numbers = [f for f in unique if f not in dict(ensemble.categories)]
+    return [f for f in numbers if frame_of(ensemble, attacker, result.X, f) is not None][:MAX_FEATURES]
 
 
 def cut_planes(

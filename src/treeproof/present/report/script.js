@@ -27,7 +27,9 @@
     return String(Number((near + (up ? unit : -unit)).toPrecision(6)));
   };
   const change = (before, after) =>
-    before === null || after === null
+    typeof before === "string" || typeof after === "string" // values of a category
+      ? [whole(before), whole(after)]
+      : before === null || after === null
       ? [short(before), short(after)]
       : [rounded(before, after < before), rounded(after, after > before)];
 

@@ -1,64 +1,10 @@
-"""The attacker, and what was proved, in plain language."""
+"""What was proved, in plain language."""
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
-from treeproof.results.markup import number, percent
+from treeproof.results.markup import percent
 from treeproof.results.verdicts import Bounds, Outcome
 from treeproof.results.verification import Verification
-from treeproof.threat.attacker import Attacker
-from treeproof.threat.threat import Threat
-
-NORMS = {1: "L1 (sum of moves)", 2: "Euclidean (L2)"}
-
-
-def attacker_in_words(attacker: Attacker, threat: Threat) -> str:
-    """One or two sentences about what the attacker may do."""
-    touchable = (threat.low != 0) | (threat.high != 0)
-    n, of = int(touchable.sum()), len(touchable)
-    if n == 0 or (threat.power is None and threat.budget == 0):
-        return "The attacker cannot change anything."
-    who = "any feature" if n == of else f"{n} of the {of} features" if n > 1 else "one feature"
-    if threat.power is not None:
-        norm = NORMS.get(threat.power, f"L{threat.power}")
-        sentence = (
-            f"The attacker may move {who}; all moves together cover at most {number(threat.radius)} in {norm} distance."
-        )
-        if (threat.unit != 1).any():
-            sentence = f"{sentence[:-1]}, each feature in its own unit."
-    else:
-        sentence = f"The attacker may move {who} {_how_far(threat, touchable)}{_how_many(threat, touchable)}."
-    if attacker.domain is not None:
-        sentence += " Values stay inside their given domain."
-    return sentence
-
-
-def _how_far(threat: Threat, touchable: np.ndarray) -> str:
-    ends = {(float(low), float(high)) for low, high in zip(threat.low[touchable], threat.high[touchable], strict=True)}
-    if len(ends) > 1:
-        return "within its own interval" if touchable.all() else "within their own intervals"
-    ((low, high),) = ends
-    if math.isinf(low) and math.isinf(high):
-        return "to any value"
-    if low == -high:
-        return f"by up to {number(high)} either way"
-    if low == 0:
-        return "up to any value above" if math.isinf(high) else f"up by at most {number(high)}"
-    if high == 0:
-        return "down to any value below" if math.isinf(low) else f"down by at most {number(-low)}"
-    return f"by {number(low)} to {number(high)}"
-
-
-def _how_many(threat: Threat, touchable: np.ndarray) -> str:
-    costs = threat.cost[touchable]
-    if threat.budget >= int(costs.sum()):
-        return ", any number of them at once" if touchable.sum() > 1 else ""
-    if (costs == 1).all():
-        return f", at most {threat.budget} of them at once" if threat.budget > 1 else ", one of them at a time"
-    return f", at a cost of {costs.min()} to {costs.max()} each, within a budget of {threat.budget}"
 
 
 def summary(result: Verification) -> str:

@@ -49,6 +49,8 @@ class Rows:
         self.first = np.maximum(first, threat.domain_low[self.feature])
         self.last = np.minimum(last, threat.domain_high[self.feature])
         self.cells = grid.cells(X)
+        self.is_category = np.zeros(ensemble.n_features, dtype=bool)
+        self.is_category[[f for f, _ in ensemble.categories]] = True
 
     def ends(self, f: int, cell: int) -> tuple[float, float]:
         """The lowest and highest double of a cell inside the domain."""

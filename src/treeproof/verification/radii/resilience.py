@@ -41,6 +41,7 @@ class Resilience(Question):
         x, low, high = self.X[:, self.feature], self.threat.low[self.feature], self.threat.high[self.feature]
         with np.errstate(all="ignore"):
             from_afar = np.maximum(self.first - high - x, x - (self.last - low))
+        away[:, self.is_category[self.feature]] = np.inf
         return np.concatenate((away, np.where(np.isinf(away), np.inf, from_afar)), axis=1)
 
     def around(self, rows: Sequence[int], values: Sequence[float]) -> Answers:
@@ -60,7 +61,10 @@ class Resilience(Question):
         return self._decide(rows, np.maximum(low, threat.domain_low), np.minimum(high, threat.domain_high))
 
     def _decide(self, rows: Sequence[int], low: FloatArray, high: FloatArray) -> Answers:
-        decided = self.local.decide_boxes(self.X[rows], low, high)
+        x = self.X[rows]
+        # Neighbours share the values of categories.
+        low, high = (np.where(self.is_category, x, end) for end in (low, high))
+        decided = self.local.decide_boxes(x, low, high)
         return [
             self._broken(row, decided.neighbour[i], decided.attacked[i])
             if decided.outcome[i] == Outcome.REFUTED

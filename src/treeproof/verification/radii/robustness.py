@@ -41,6 +41,8 @@ class _Attacked(Rows):
             first, last = self.ends(f, int(cells[f]))
             x = float(self.X[row, f])
             attacked[f] = first if first > x else last
+            if self.is_category[f]:
+                attacked[f] = self.threat.end_between(f, *map(np.array, (first, last, first > x)))
             moves.append((f, abs(Fraction(float(attacked[f])) - Fraction(x))))
         return moves
 
@@ -53,6 +55,8 @@ class _Attacked(Rows):
             before = cells.copy()
             moves = self.moved(row, cells, attacked)
             for f, _ in sorted(moves, key=lambda move: move[1], reverse=True):
+                if self.is_category[f]:  # no value of it is closer than another
+                    continue
                 own, step = int(self.cells[row, f]), 1 if cells[f] > self.cells[row, f] else -1
                 closer = range(own, int(cells[f]), step)
                 rows = np.repeat(attacked[None], len(closer), axis=0)
@@ -124,7 +128,7 @@ class IntervalRobustness(_Attacked, Question):
 
     def _search(self, rows: Sequence[int], low: FloatArray, high: FloatArray) -> Answers:
         threat = self.threat
-        reach = np.maximum(low, threat.domain_low), np.minimum(high, threat.domain_high)
+        reach = np.maximum(low, threat.end_low), np.minimum(high, threat.end_high)
         status, cells = self.local.search_within(self.X[rows], reach)
         return [
             self._broken(row, cells[i]) if status[i] == Outcome.REFUTED else Outcome(int(status[i]))

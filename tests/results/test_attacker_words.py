@@ -1,0 +1,81 @@
+"""Attackers in words: every column that can be moved is named with its reach, as long as that fits in a sentence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import treeproof as tp
+from treeproof.model.builder import blank_ensemble
+from treeproof.results.attacker_words import attacker_in_words, sizes_in_words
+
+NAMES = ["amount", "duration", "rate", "age"]
+WIDE = [f"c{i}" for i in range(20)]
+
+
+def words(attacker: tp.Attacker, names: list[str] | None = None) -> str:
+    names = names or NAMES
+    return attacker_in_words(attacker, attacker.bind(blank_ensemble(len(names), [0, 1], names)), names)
+
+
+@pytest.mark.parametrize(
+    ("attacker", "sentence"),
+    [
+        (tp.Attacker.linf(0.05), "may move any feature by up to 0.05 either way, any number of them at once."),
+        (tp.Attacker((-0.03, 0), budget=1), "may move any feature down by at most 0.03, one of them at a time."),
+        (tp.Attacker.l0(2), "may move any feature to any value, at most 2 of them at once."),
+        (
+            tp.Attacker.lp(2, 0.1),
+            "may move any feature; all moves together cover at most 0.1 in Euclidean (L2) distance.",
+        ),
+        (tp.Attacker({"amount": (-5000, 5000)}), "may move amount by up to 5,000 either way."),
+        (tp.Attacker({1: (0, math.inf)}), "may move duration up to any value above."),
+        (
+            tp.Attacker.linf({"amount": 5000, "age": 2, "rate": 2}),
+            "may move amount by up to 5,000 and rate and age by up to 2 either way, any number of them at once.",
+        ),
+        (
+            tp.Attacker({"amount": (-5000, 5000), "age": (0, 2), "rate": (0, 2)}),
+            "may move amount by up to 5,000 either way and rate and age up by at most 2, any number of them at once.",
+        ),
+        (
+            tp.Attacker({"amount": (0, 2), "rate": (-1, 1)}, costs={"rate": 3}, budget=3, domain={0: (0, 9)}),
+            "may move amount up by at most 2 and rate by up to 1 either way, at a cost of 1 for amount and 3 for rate, "
+            "within a budget of 3. Values stay inside their given domain.",
+        ),
+        (
+            tp.Attacker({"amount": (0, 2), "rate": (-1, 1)}, costs={"rate": 3}, budget=2),
+            "may move amount up by at most 2. Moving rate costs more than the budget.",
+        ),
+        (
+            tp.Attacker.lp(1, 2, features=["age", "rate"], scale={"age": 10}),
+            "may move rate and age; all moves together cover at most 2 in L1 (sum of moves) distance, in units of "
+            "1 for rate and 10 for age.",
+        ),
+        (tp.Attacker.l0(0), "cannot change anything."),
+        (tp.Attacker((-1, 1), costs=5, budget=4), "cannot change anything."),
+        (tp.Attacker.linf(0), "cannot change anything."),
+    ],
+    ids=repr,
+)
+def test_attackers_in_words(attacker: tp.Attacker, sentence: str) -> None:
+    assert words(attacker) == f"The attacker {sentence}"
+
+
+def test_many_columns_are_counted() -> None:
+    some = dict.fromkeys(WIDE[:9], (0, 1))
+    assert words(tp.Attacker(some), WIDE).startswith("The attacker may move 9 of the 20 features up by at most 1, any")
+    each = tp.Attacker([(0, i + 1) for i in range(20)], budget=1)
+    assert words(tp.Attacker.linf(3), ["age"]) == "The attacker may move age by up to 3 either way."
+    assert words(each, WIDE).endswith("may move any feature, each within its own interval, one of them at a time.")
+
+
+def test_sizes_name_their_columns_unless_they_are_many() -> None:
+    assert (
+        sizes_in_words(np.array([5000, 0, 0.25, 0.25]), NAMES) == "amount by up to 5,000 and rate and age by up to 0.25"
+    )
+    assert sizes_in_words(np.full(4, 50), NAMES) == "any feature by up to 50"
+    assert sizes_in_words(np.arange(20), WIDE) == "19 of the 20 features, each by its own"
+    assert sizes_in_words(np.zeros(4), NAMES) == "nothing moves"
