@@ -39,11 +39,18 @@ class Intake:
         category = self._coded.get(column)
         if category is not None:
             return np.array([category.code_of(value) for value in values.tolist()], dtype=np.float64)
+        is_text = None
+        if values.dtype == object:
+            is_text = np.array([isinstance(value, str) for value in values], dtype=bool)
+            values = np.where(is_text, 0, values)
         values = values.astype(np.float64, copy=False)
         if self.blank_zeros:
             blank = (values == 0) & ~np.signbit(values) if self.stored[column] else values == 0
             values = np.where(blank, np.nan, values)
-        return np.clip(values, -LARGEST, LARGEST) if self.takes_infinite else values
+        if self.takes_infinite:
+            values = np.clip(values, -LARGEST, LARGEST)
+        # Text where the model takes numbers is refused, as what is beyond all numbers is.
+        return values if is_text is None else np.where(is_text, np.inf, values)
 
     def refuses(self, column: int, compared: FloatArray) -> Bools:
         """Which of the numbers that it would compare the model refuses."""

@@ -16,7 +16,7 @@ from treeproof.errors import UnsupportedModel
 from treeproof.importers._refusals import check_methods
 from treeproof.importers.pipelines.steps import Kind, categories_of, is_nan, kind_of
 from treeproof.model.columns import UNSEEN
-from treeproof.numbers.doubles import LARGEST, last_double_rounding_to
+from treeproof.numbers.doubles import last_double_rounding_to
 
 Values = npt.NDArray[Any]
 
@@ -245,13 +245,15 @@ class Plan:
         takes: list[set[str]] = [{"known"} for _ in leaf.bases]
         text = [self.slots[slot].coded for slot in leaf.given.slots]
         every = range(len(leaf.bases))
+        # Powers of large numbers are looked at one by one; a step that takes float32 refuses what is too large for it.
+        powers = hasattr(leaf.step, "standardize")
         unseen = [UNSEEN if text[column] else _UNKNOWN for column in every]
         for sort, probes in (
             ("nan", [np.nan for _ in every]),
             ("none", [None if text[column] else np.nan for column in every]),
             ("unseen", unseen),
             ("inf", [base if text[column] else np.inf for column, base in enumerate(leaf.bases)]),
-            ("huge", [base if text[column] else LARGEST / 4 for column, base in enumerate(leaf.bases)]),
+            ("huge", [base if text[column] or powers else 1e39 for column, base in enumerate(leaf.bases)]),
         ):
             if self._tries(leaf, probes):
                 taken: Sequence[int] = every
