@@ -41,6 +41,7 @@ from threadpoolctl import threadpool_limits
 import treeproof as tp
 from tests.support.points import beside
 from treeproof.model.agreement import check_agreement, probe_rows
+from treeproof.model.columns import Column
 
 TEXT = ["purpose", "housing", "job"]
 NUMBERS = ["amount", "months", "rate", "age"]
@@ -318,7 +319,7 @@ def some_rows(n: int, seed: int = 0) -> pd.DataFrame:
     return X.sample(n, replace=True, random_state=seed).reset_index(drop=True)
 
 
-def values_taken(ensemble: tp.Ensemble, pipeline: Any, column: tp.Column, values: list[Any]) -> list[Any]:
+def values_taken(ensemble: tp.Ensemble, pipeline: Any, column: Column, values: list[Any]) -> list[Any]:
     """The values of a column that scikit-learn takes; with each of them alone, both sides say the same."""
     dtype = None if column.name == "loans" else object
 
@@ -442,15 +443,66 @@ def test_pipelines_of_arrays(name: str) -> None:
     check_agreement(ensemble, probe_rows(ensemble, 500))
 
 
+def with_categories() -> pd.DataFrame:
+    return X.astype(dict.fromkeys(TEXT, "category"))
+
+
+def passing() -> Any:
+    return columns((numbers, NUMBERS), ("passthrough", [*TEXT, "loans"])).set_output(transform="pandas")
+
+
+OWN_CATEGORIES: dict[str, tuple[Any, Callable[[], Any], pd.DataFrame]] = {
+    "codes for a histogram": (
+        columns((OrdinalEncoder(), ["purpose", "job"]), (numbers, NUMBERS)),
+        lambda: histogram().set_params(categorical_features=[0, 1]),
+        X,
+    ),
+    "text for a histogram": (passing(), histogram, with_categories()),
+    "text for LightGBM": (passing(), lightgbm, with_categories()),
+    "text for XGBoost": (passing(), lambda: xgboost().set_params(enable_categorical=True), with_categories()),
+    "text for LightGBM, and counted": (
+        columns(
+            (numbers, NUMBERS), ("passthrough", TEXT), (OneHotEncoder(sparse_output=False), ["purpose"])
+        ).set_output(transform="pandas"),
+        lightgbm,
+        with_categories(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_CATEGORIES)
+def test_models_that_take_categories_themselves(name: str) -> None:
+    step, model, rows = OWN_CATEGORIES[name]
+    pipeline = make_pipeline(clone(step), model()).fit(rows, y == "good")
+    ensemble = tp.from_model(pipeline)
+    assert ensemble.n_nodes == tp.from_model(pipeline[-1]).n_nodes
+    values = ensemble.columns[0].values
+    assert set(values) == {"boat", "car", "cow", "house", "radio"}
+    assert same_labels(ensemble, pipeline, rows) and labels_of(ensemble.predict, rows) is not None
+    for value in (*values, np.nan, NEVER):
+        changed = replaced(rows, "purpose", pd.Categorical([value] * len(rows), categories=[*values, NEVER]))
+        assert same_labels(ensemble, pipeline, changed), value
+    check_agreement(ensemble, probe_rows(ensemble, 500))
+
+
+def test_numbers_that_an_encoder_refuses() -> None:
+    ensemble = tp.from_model(fitted(STEPS["whole numbers, one-hot, refused"], "forest"))
+    assert ensemble.columns[list(X).index("loans")] == Column("loans", "category", (0, 1, 2, 3))
+    with pytest.raises(tp.InvalidInput, match="column 'loans': the model does not know the value 7"):
+        ensemble.predict(X.assign(loans=7))
+    assert (ensemble.predict(X.astype({"loans": float})) == ensemble.predict(X)).all()
+
+
 def test_none_and_nan_are_different_to_encoders() -> None:
     frame = X.assign(housing=X["housing"].astype(object).where(X["housing"].notna(), None))
     pipeline = fitted(STEPS["one-hot, unknown refused"], "forest", frame)
     ensemble = tp.from_model(pipeline)
     assert same_labels(ensemble, pipeline, frame) and labels_of(ensemble.predict, frame) is not None
     assert ensemble.as_given(ensemble.check_rows(frame))["housing"].tolist() == frame["housing"].tolist()
-    assert labels_of(pipeline.predict, X) is None
-    with pytest.raises(tp.InvalidInput, match="column 'housing': the model does not know the value nan"):
-        ensemble.predict(X)
+    for rows in (X, X.astype({"housing": "category"})):
+        assert labels_of(pipeline.predict, rows) is None
+        with pytest.raises(tp.InvalidInput, match="column 'housing': the model does not know the value nan"):
+            ensemble.predict(rows)
     both = frame.copy()
     both.loc[both.index[both["housing"].isna()][:5], "housing"] = np.nan
     with pytest.raises(tp.UnsupportedModel, match="tells None from NaN"):

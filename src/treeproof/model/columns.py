@@ -196,14 +196,18 @@ def _factorized(column: Any, category: Category) -> tuple[npt.NDArray[np.intp], 
     """(For each entry the number of its value, -1 for a missing one; the values)."""
     categories = getattr(getattr(column, "cat", None), "categories", None)
     if categories is not None and hasattr(column.cat, "codes"):
-        return np.asarray(column.cat.codes, dtype=np.intp), list(categories.tolist())
+        codes, values = np.array(column.cat.codes, dtype=np.intp), list(categories.tolist())
+        if not category.is_missing(math.nan):
+            codes[codes < 0] = len(values)
+            values.append(math.nan)
+        return codes, values
     seen: dict[Any, int] = {}
     given = column.tolist() if hasattr(column, "tolist") else list(column)
     try:
-        codes = [-1 if category.is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
+        numbers = [-1 if category.is_missing(value) else seen.setdefault(value, len(seen)) for value in given]
     except TypeError as error:
         raise InvalidInput(f"a column of categories holds something that is none: {error}") from None
-    return np.array(codes, dtype=np.intp), list(seen)
+    return np.array(numbers, dtype=np.intp), list(seen)
 
 
 def in_own_values(rows: FloatArray, categories: Categories) -> npt.NDArray[Any]:

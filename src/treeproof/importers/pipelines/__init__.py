@@ -23,7 +23,7 @@ from treeproof.importers.pipelines.fold import with_tests
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
 from treeproof.importers.pipelines.intake import Bools, Intake, Tests
 from treeproof.importers.pipelines.lines import Lines, refused_in
-from treeproof.importers.pipelines.plan import Plan, dense_of
+from treeproof.importers.pipelines.plan import Plan, columns_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
 from treeproof.model.columns import Category
@@ -46,18 +46,13 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
         twice = next(name for name in names if list(names).count(name) > 1)
         raise InvalidInput(f"two features are named {twice!r}; rename one")
     frame = names is not None
-    columns = columns_given(Plan(steps, n, frame=frame), n, frame=frame)
+    ways = Plan(steps, n, frame=frame)
+    if len(ways.made.slots) != ensemble.n_features:
+        raise UnsupportedModel(
+            f"the pipeline's steps make {len(ways.made.slots)} columns, but its model takes {ensemble.n_features}"
+        )
+    columns = columns_given(ways, n, ensemble, frame=frame)
     plan = Plan(steps, n, frame=frame, bases=[base_of(column) for column in columns])
-    if len(plan.made.slots) != ensemble.n_features:
-        raise UnsupportedModel(
-            f"the pipeline's steps make {len(plan.made.slots)} columns, but its model takes {ensemble.n_features}"
-        )
-    coded = next((f for f, category in ensemble.categories if category.coded), None)
-    if coded is not None:
-        raise UnsupportedModel(
-            f"the pipeline's model takes categories itself, in its column {ensemble.feature_name(coded)}; "
-            "import the model alone, or encode them in the pipeline"
-        )
     intake = Intake(
         ensemble,
         blank_zeros=plan.made.sparse and _is_xgboost(model),
@@ -164,7 +159,7 @@ class _Folding:
         missing = {}
         for f in lines:
             made = {
-                number: float(self._intake.compared(number, np.asarray(run.values[slot]))[0])
+                number: float(self._intake.compared(number, run.values[slot])[0])
                 for number, slot in self._plan.made_of[f]
             }
             missing[f] = (not refused_in(self._plan, self._intake, run, f)[0], made)
@@ -230,11 +225,9 @@ def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake)
         warnings.simplefilter("ignore")
         for step in steps:
             given = step.transform(given)
-    run = plan.run({f: _column(folded, f, rows[:, f]) for f in range(folded.n_features)})
-    theirs = np.asarray(dense_of(given), dtype=np.float64)
-    for column, slot in enumerate(plan.made.slots):
-        made = intake.compared(column, np.asarray(run.values[slot], dtype=np.float64))
-        wanted = intake.compared(column, theirs[:, column])
+    run = plan.run({f: _column(folded, f, rows[:, f], plan) for f in range(folded.n_features)})
+    for column, (slot, theirs) in enumerate(zip(plan.made.slots, columns_of(given), strict=True)):
+        made, wanted = intake.compared(column, run.values[slot]), intake.compared(column, theirs)
         differ = np.flatnonzero((made != wanted) & ~(np.isnan(made) & np.isnan(wanted)))
         if len(differ):
             raise SoundnessError(
@@ -243,11 +236,11 @@ def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake)
             )
 
 
-def _column(ensemble: Ensemble, f: int, numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+def _column(ensemble: Ensemble, f: int, numbers: npt.NDArray[np.float64], plan: Plan) -> npt.NDArray[Any]:
     """What the steps are given for the doubles of rows."""
     category = dict(ensemble.categories).get(f)
     if category is None or not category.coded:
         return numbers
-    values = np.empty(len(numbers), dtype=object)
+    values = np.empty(len(numbers), dtype=object if plan.slots[f].coded else np.float64)
     values[:] = [category.blank if np.isnan(number) else category.value_of(number) for number in numbers.tolist()]
     return values

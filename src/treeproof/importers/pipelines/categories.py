@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,10 +51,7 @@ def listed_columns(plan: Plan, intake: Intake, columns: Mapping[int, Given], *, 
     found = {}
     for f, column in columns.items():
         taken = ~refused_in(plan, intake, run, f)[: len(probes[f])]
-        made = {
-            number: intake.compared(number, np.asarray(run.values[slot], dtype=np.float64))[: len(taken)]
-            for number, slot in plan.made_of[f]
-        }
+        made = {number: intake.compared(number, run.values[slot])[: len(taken)] for number, slot in plan.made_of[f]}
         found[f] = _listed(column, taken, made, frame=frame)
     return found
 
@@ -73,22 +71,37 @@ def _listed(column: Given, taken: Any, made: dict[int, FloatArray], *, frame: bo
     values = tuple(column.values[code] for code in codes)
     if not column.coded:
         doubles = {number: own[np.append(codes, n)] for number, own in made.items()}
-        category = Category(values, coded=False, dtype="float64")
-        return Listed(category, np.array(values), doubles, bool(taken[n]))
+        return _listed_numbers(values, doubles, bool(taken[n]), frame=frame)
     is_bool = values == (False, True) and all(isinstance(value, bool) for value in values) and frame
     # A column of truth values has no others.
     unseen = bool(taken[n]) and not is_bool
     spellings = _spellings(taken[n:], np.array([own[n:] for own in made.values()]).T, unseen)
     blank = n + 2 if spellings[:1] == ("none",) else n + 1
     last = [n, blank] if unseen else [blank]
-    dtype = "bool" if is_bool and not spellings else "object"
-    category = Category(values, unseen=unseen, dtype=dtype, missing=spellings or ("nan",))
+    if column.own is not None:
+        category = dataclasses.replace(column.own, values=values, unseen=unseen, missing=spellings or ("nan",))
+    else:
+        dtype = "bool" if is_bool and not spellings else "object"
+        category = Category(values, unseen=unseen, dtype=dtype, missing=spellings or ("nan",))
     return Listed(
         category,
         np.arange(category.n_codes, dtype=np.float64),
         {number: own[np.append(codes, last)] for number, own in made.items()},
         bool(spellings),
     )
+
+
+def _listed_numbers(values: tuple[Any, ...], made: dict[int, FloatArray], missing: bool, *, frame: bool) -> Listed:
+    """Numbers of which an encoder refuses all others: in a table they are values like any, in an array themselves."""
+    if not frame:
+        return Listed(Category(values, coded=False, dtype="float64"), np.array(values), made, missing)
+    whole = all(value.is_integer() for value in values)
+    category = Category(
+        tuple(int(value) for value in values) if whole else values,
+        dtype="int64" if whole and not missing else "float64",
+        missing=("nan",),
+    )
+    return Listed(category, np.arange(len(values), dtype=np.float64), made, missing)
 
 
 def _spellings(taken: Any, made: FloatArray, unseen: bool) -> tuple[str, ...]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from treeproof.errors import UnsupportedModel
 from treeproof.importers.pipelines.plan import Leaf, Plan
 from treeproof.importers.pipelines.steps import categories_of, is_nan
+from treeproof.model.columns import Category
+from treeproof.model.ensemble import Ensemble
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,12 @@ class Given:
     """Whether encoders take a number that is none of the values."""
     dtypes: tuple[str, ...] = ()
     """The types of columns that the steps treat otherwise than doubles."""
+    own: Category | None = None
+    """What the model itself takes it for, if its values reach the model."""
 
 
-def columns_given(plan: Plan, n: int, *, frame: bool) -> list[Given]:
-    """What each of the n columns is, from the encoders that its values reach."""
+def columns_given(plan: Plan, n: int, model: Ensemble, *, frame: bool) -> list[Given]:
+    """What each of the n columns is, from the encoders that its values reach, or the model if it takes categories."""
     reached: list[list[tuple[Leaf, int]]] = [[] for _ in range(n)]
     dtypes: list[set[str]] = [set() for _ in range(n)]
     for leaf in plan.leaves:
@@ -38,6 +44,15 @@ def columns_given(plan: Plan, n: int, *, frame: bool) -> list[Given]:
             if plan.slots[slot].kept:
                 reached[plan.slots[slot].origin].append((leaf, column))
     every = [_given(plan, f, own, tuple(sorted(dtypes[f])), frame=frame) for f, own in enumerate(reached)]
+    for column, category in model.categories:
+        made = plan.slots[plan.made.slots[column]]
+        if category.coded:
+            if not made.kept:
+                raise UnsupportedModel(
+                    f"the pipeline's model takes categories in its column {model.feature_name(column)}, which a step "
+                    "makes; let them pass through to the model, or encode them in the pipeline"
+                )
+            every[made.origin] = _with_categories(every[made.origin], category)
     # Beside text, a column that nothing looks at may hold text as well.
     takes_text = frame or any(column.coded for column in every)
     used = {plan.slots[slot].origin for leaf in plan.leaves for slot in leaf.given.slots}
@@ -64,6 +79,12 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
     numbers = tuple(sorted(float(value) for value in values))
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
+
+
+def _with_categories(column: Given, category: Category) -> Given:
+    """A column whose values also reach the model, which knows them by itself."""
+    values = tuple(dict.fromkeys((*category.values, *column.values)))
+    return dataclasses.replace(column, coded=True, is_category=True, values=values, own=category)
 
 
 def _through_encoder(plan: Plan, number: int) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import LARGEST, FloatArray
 
@@ -27,8 +29,17 @@ class Intake:
     takes_infinite: bool
     """Whether the model takes infinite numbers; it then sends them where it sends the largest ones."""
 
-    def compared(self, column: int, values: FloatArray) -> FloatArray:
-        """What the model compares for each value of a column."""
+    @cached_property
+    def _coded(self) -> dict[int, Category]:
+        return {f: category for f, category in self.model.categories if category.coded}
+
+    def compared(self, column: int, values: npt.NDArray[Any] | None) -> FloatArray:
+        """What the model compares for each value of a column: its own codes of categories, -1 for one it refuses."""
+        assert values is not None
+        category = self._coded.get(column)
+        if category is not None:
+            return np.array([category.code_of(value) for value in values.tolist()], dtype=np.float64)
+        values = values.astype(np.float64, copy=False)
         if self.blank_zeros:
             blank = (values == 0) & ~np.signbit(values) if self.stored[column] else values == 0
             values = np.where(blank, np.nan, values)

@@ -227,7 +227,7 @@ def refused_in(plan: Plan, intake: Intake, run: Run, f: int) -> Bools:
     """Which values of a column a step or the model refuses."""
     refused = run.refused[f].copy()
     for column, slot in plan.made_of[f]:
-        refused |= intake.refuses(column, intake.compared(column, _at(run, slot).astype(np.float64)))
+        refused |= intake.refuses(column, intake.compared(column, run.values[slot]))
     return np.asarray(refused)
 
 

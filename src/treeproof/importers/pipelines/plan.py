@@ -155,7 +155,7 @@ class Plan:
                 given = self._through(part, given)
             return given
         if type(step) is ColumnTransformer:
-            return self._through_columns(step, given)
+            return self._throughcolumns_of(step, given)
         if type(step) is FeatureUnion:
             if step.transformer_weights:
                 raise UnsupportedModel("the pipeline has a FeatureUnion with transformer_weights; leave them out")
@@ -171,7 +171,7 @@ class Plan:
             pairs[self.slots[slot].origin].append((column, slot))
         return pairs
 
-    def _through_columns(self, step: Any, given: Matrix) -> Matrix:
+    def _throughcolumns_of(self, step: Any, given: Matrix) -> Matrix:
         self.by_name = True
         places = []
         for name, part, _ in step.transformers_:
@@ -231,7 +231,7 @@ class Plan:
                 f"the pipeline's {leaf.name} makes {out.shape[1]} columns, and not {len(leaf.made)} as it should; "
                 "fit it again with this version of scikit-learn"
             )
-        for number, made in zip(leaf.made, _columns(out), strict=True):
+        for number, made in zip(leaf.made, columns_of(out), strict=True):
             self.slots[number].dtype = made.dtype
             self.slots[number].base = made.tolist()[0]
             self.slots[number].sparse = hasattr(out, "tocsr")
@@ -336,7 +336,7 @@ class Plan:
                         own = own.copy()
                         own[refused] = base
                 columns.append(own)
-            made = _columns(self._call(leaf, columns, n))
+            made = columns_of(self._call(leaf, columns, n))
             for number, source, values in zip(leaf.made, leaf.sources, made, strict=True):
                 if given[source] is not None:
                     run.values[number] = values if self.slots[number].coded else values.astype(np.float64)
@@ -352,18 +352,19 @@ class Run(NamedTuple):
     """Which values of each column a step refuses; what slots hold for them means nothing."""
 
 
-def _columns(matrix: Any) -> Iterator[Values]:
+def columns_of(matrix: Any) -> Iterator[Values]:
     """The columns of what a step returned."""
     if hasattr(matrix, "iloc"):
         for number in range(matrix.shape[1]):
-            yield matrix.iloc[:, number].to_numpy()
+            column = matrix.iloc[:, number]
+            yield column.to_numpy(object) if str(column.dtype) == "category" else column.to_numpy()
         return
-    dense = np.asarray(dense_of(matrix))
+    dense = np.asarray(_dense(matrix))
     for number in range(dense.shape[1]):
         yield dense[:, number]
 
 
-def dense_of(matrix: Any) -> Any:
+def _dense(matrix: Any) -> Any:
     """A matrix as it is, or a sparse one as an array in which the zeros that it stores are negative."""
     if not hasattr(matrix, "tocsr"):
         return matrix
