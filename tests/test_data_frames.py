@@ -189,3 +189,21 @@ def test_the_command_line_reads_text(
     unseen = dict(ensemble.categories)[0].unseen
     assert code == (0 if unseen else 2)
     assert unseen or "column 'job': the model does not know the value 'pilot'; it knows 'cook'" in err
+
+
+def test_verdicts_are_those_on_the_transformed_rows() -> None:
+    """Where the attacker only moves numbers that the steps pass through, the model alone gives the same answers."""
+    rows = X.dropna()
+    steps = make_column_transformer((OneHotEncoder(sparse_output=False), list(TEXT)), remainder="passthrough")
+    model = make_pipeline(steps, RandomForestClassifier(9, max_depth=5, random_state=1)).fit(rows, Y[rows.index])
+    made = steps.transform(rows[:60])
+    names = steps.get_feature_names_out().tolist()
+    for attacker in ({"income": (-400, 200), "age": (-3, 3)}, {"age": (-9, 9)}):
+        moved = {names.index(f"remainder__{name}"): interval for name, interval in attacker.items()}
+        labels_here = model.predict(rows[:60])
+        whole = tp.verify(model, rows[:60], labels_here, tp.Attacker(attacker), epsilon={"income": 20})
+        epsilon = {names.index("remainder__income"): 20}
+        alone = tp.verify(model[-1], made, labels_here, tp.Attacker(moved), epsilon=epsilon)
+        assert whole.stability.tolist() == alone.stability.tolist()
+        assert whole.resilience_by_epsilon[0].tolist() == alone.resilience_by_epsilon[0].tolist()
+        assert 0 < (whole.stability == Outcome.REFUTED).sum() < 60
