@@ -481,7 +481,9 @@ def test_models_that_take_categories_themselves(name: str) -> None:
     assert same_labels(ensemble, pipeline, rows) and labels_of(ensemble.predict, rows) is not None
     for value in (*values, np.nan, NEVER):
         changed = replaced(rows, "purpose", pd.Categorical([value] * len(rows), categories=[*values, NEVER]))
-        assert same_labels(ensemble, pipeline, changed), value
+        # XGBoost answers for a value it never saw where treeproof does not.
+        refused = value == NEVER and labels_of(ensemble.predict, changed) is None
+        assert refused or same_labels(ensemble, pipeline, changed), value
     check_agreement(ensemble, probe_rows(ensemble, 500))
 
 

@@ -416,7 +416,7 @@ class _Wiggles:
             change = np.flatnonzero((left[1:] != left[:-1]) & (which[1:] == which[:-1]))
             owners.append(owner[chunk][which[change]])
             found.append(from_ordinal(places[change]))
-            self._refuse_far(np.bincount(which[change], minlength=len(sizes)), (below, above), chunk)
+            self._refuse_far(np.abs(places - at[chunk][which])[change])
         # Two cuts of one test may be so close that both see the same changes.
         pairs = np.unique(np.column_stack((np.concatenate(owners), ordinal(np.concatenate(found)))), axis=0)
         return pairs[:, 0], from_ordinal(pairs[:, 1])
@@ -432,9 +432,9 @@ class _Wiggles:
         ends = np.clip(at + way * reach, self._low, self._high)
         return np.asarray(np.abs(ends - at))
 
-    def _refuse_far(self, n_changes: npt.NDArray[np.int64], reach: tuple[Ordinals, Ordinals], chunk: slice) -> None:
-        farthest = np.maximum(reach[0], reach[1])[chunk]
-        if ((n_changes > 1) & (farthest >= CLOSE)).any():
+    def _refuse_far(self, distances: Ordinals) -> None:
+        """Refuses changes so far from their cuts that there may be some beyond what was looked at."""
+        if (distances > CLOSE // 2).any():
             raise UnsupportedModel(
                 f"the pipeline's {self._lines.steps_behind(self._column)} rises so slowly that rounding makes it fall "
                 "in places, over more doubles than treeproof looks at; leave this step out"

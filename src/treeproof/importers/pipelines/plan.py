@@ -115,7 +115,7 @@ def _sort_of(value: Any, known: Sequence[Any] | None) -> str:
         return "none"
     if is_nan(value):
         return "nan"
-    return "known" if known is None or value in known else "unseen"
+    return "unseen" if (value == UNSEEN if known is None else value not in known) else "known"
 
 
 class Plan:
