@@ -10,10 +10,12 @@ import treeproof as tp
 
 def test_public_names_are_pinned() -> None:
     assert sorted(tp.__all__) == [
+        "ANY",
         "Analysis",
         "Attacker",
         "Bounds",
         "CheapestAttacks",
+        "Column",
         "Ensemble",
         "GuardedClassifier",
         "InvalidInput",

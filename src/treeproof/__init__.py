@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from treeproof.guard import GuardedClassifier
     from treeproof.importers import from_model, load_model, save_model
     from treeproof.maps.stability_map import StabilityMap
+    from treeproof.model.columns import Column
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
@@ -41,6 +42,7 @@ _HOMES = {
     "Attacker": "threat.attacker",
     "Bounds": "results.verdicts",
     "CheapestAttacks": "verification.cheapest",
+    "Column": "model.columns",
     "Ensemble": "model.ensemble",
     "GuardedClassifier": "guard",
     "InvalidInput": "errors",
@@ -82,6 +84,7 @@ __all__ = [
     "Attacker",
     "Bounds",
     "CheapestAttacks",
+    "Column",
     "Ensemble",
     "GuardedClassifier",
     "InvalidInput",

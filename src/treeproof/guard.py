@@ -20,7 +20,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
@@ -235,7 +235,12 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             name = type(self.estimator).__name__
             raise InvalidInput(f"fit needs X and y to train {name}; if it is fitted, wrap it in FrozenEstimator")
         finite = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-        _, labels = validate_data(self, X, y, ensure_all_finite=finite)
+        if _holds_values(X):
+            validate_data(self, X, skip_check_array=True)
+            labels = column_or_1d(y, warn=True)
+            check_consistent_length(X, labels)
+        else:
+            _, labels = validate_data(self, X, y, ensure_all_finite=finite)
         check_classification_targets(labels)
         if get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **fit_params).estimator.fit
@@ -271,7 +276,9 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     def _rows(self, X: Any) -> FloatArray:
         """X as doubles, checked by the model's own rules and, if it was trained here, by scikit-learn's."""
         check_is_fitted(self, "ensemble_")
-        if self._trained:
+        if self._trained and (self.ensemble_.categories or self.ensemble_.takes_frames):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        elif self._trained:
             finite = "allow-nan" if self.ensemble_.handles_missing else True
             validate_data(self, X, reset=False, ensure_all_finite=finite)
         return self.ensemble_.check_rows(X)
@@ -402,3 +409,8 @@ def _chosen_label(known: list[Any], kind: type, dtype: np.dtype[Any]) -> Any:
     if kind not in (numbers.Integral, numbers.Real):
         raise InvalidInput(f"no abstain_label can be chosen for labels like {known[0]!r}; give one")
     return max(known) + 1 if dtype.kind == "u" else min(-1, min(known) - 1)
+
+
+def _holds_values(X: Any) -> bool:
+    """Whether some columns of a data frame hold anything but numbers: only the model knows what to make of these."""
+    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in getattr(X, "dtypes", ()))

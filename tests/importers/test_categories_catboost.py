@@ -289,6 +289,8 @@ def _ctr(document: dict[str, Any]) -> dict[str, Any]:
         (lambda d: _ctr(d).update(target_border_idx=-1), "must be a whole number from 0"),
         (lambda d: _ctr(d).update(scale="15"), "scale must be a number"),
         (lambda d: _ctr(d).update(borders=[3.0, 2.0]), "borders of a CTR are not in rising order"),
+        (lambda d: _ctr(d).update(shift=1e300), "shift must be a finite float32 number"),
+        (lambda d: _ctr(d).update(prior_denomerator=0), "prior_denomerator must be above 0"),
         (lambda d: _ctr(d).update(more=1), "does not know"),
         (lambda d: d.pop("ctr_data"), "lacks the tables of its CTRs"),
         (lambda d: _table(d).update(hash_stride=5), "hash_stride 5 does not fit"),

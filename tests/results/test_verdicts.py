@@ -396,7 +396,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"by_class": []}, "by_class is not what the rows add up to"),
     ({"stability": [0, 0, 0, 0]}, "by_class is not what the rows add up to"),
 ]
-MEASURES = ("by_class", "movable", "rows_with_missing")
+MEASURES = ("by_class", "categories", "decision", "movable", "rows_with_missing")
 """What files of versions 1 and 2 do not have."""
 
 

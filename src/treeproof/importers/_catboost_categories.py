@@ -240,11 +240,13 @@ def _ctr(entry: Mapping[str, Any], tables: Mapping[str, Any], info: Mapping[str,
     if target >= {"Borders": n_counts - 1, "Buckets": n_counts}.get(kind, 1):
         raise InvalidInput(f"target_border_idx is {target}, but a table of CTRs has {n_counts} counts per value")
     numerator, denominator, shift, scale = (
-        np.float32(number_of(entry[name], name)) for name in ("prior_numerator", "prior_denomerator", "shift", "scale")
+        _single(entry[name], name) for name in ("prior_numerator", "prior_denomerator", "shift", "scale")
     )
+    if denominator <= 0:
+        raise InvalidInput(f"prior_denomerator must be above 0, got {entry['prior_denomerator']!r}")
     borders = numbers_of(entry["borders"], "a border of a CTR")
-    narrow = np.array(borders, dtype=np.float32)
-    if not np.isfinite(narrow).all() or (narrow[1:] <= narrow[:-1]).any():
+    narrow = np.array([_single(border, "a border of a CTR") for border in borders])
+    if (narrow[1:] <= narrow[:-1]).any():
         raise InvalidInput("the borders of a CTR are not in rising order")
     total = _index(table["counter_denominator"], "counter_denominator")
     return _Ctr(column, kind, borders, target, (numerator, denominator), shift, scale, total, counts)
@@ -294,6 +296,14 @@ def _counts(table: Mapping[str, Any], kind: str) -> tuple[dict[int, Sequence[flo
         if int(key) != _NO_KEY:
             counts[int(key)] = own
     return counts, stride - 1
+
+
+def _single(value: Any, what: str) -> np.float32:
+    with np.errstate(over="ignore"):
+        narrow: np.float32 = np.float32(number_of(value, what))
+    if not np.isfinite(narrow):
+        raise InvalidInput(f"{what} must be a finite float32 number, got {value!r}")
+    return narrow
 
 
 def _index(value: Any, what: str) -> int:

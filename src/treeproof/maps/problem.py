@@ -77,6 +77,7 @@ class Problem:
             features,
             self._fine_cells(),
             np.concatenate(fine_cuts).astype(np.int32),
+            model.nodes,
             model.more,
             attacks,
             np.array(list(itertools.chain(*self.attacks)), dtype=np.int32),

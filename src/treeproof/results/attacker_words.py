@@ -37,9 +37,10 @@ def attacker_in_words(attacker: Attacker, threat: Threat, names: Sequence[str]) 
     dear = ((threat.low != 0) | (threat.high != 0)) & ~threat.movable
     said = f"The attacker {sentence}."
     if dear.any():
-        said += f" Moving {_listed(dear.nonzero()[0].tolist(), names)} costs more than the budget."
+        said += f" Moving {columns_in_words(dear.nonzero()[0].tolist(), names)} costs more than the budget."
     if threat.still:
-        said += f" Categories stay as they are, since no distance moves them: {_listed(list(threat.still), names)}."
+        still = columns_in_words(list(threat.still), names)
+        said += f" Categories stay as they are, since no distance moves them: {still}."
     if attacker.domain is not None:
         said += " Values stay inside their given domain."
     return said
@@ -71,10 +72,10 @@ def quantity(value: float) -> str:
 
 def _who(features: list[int], names: Sequence[str]) -> str:
     """The names of these features, unless they are all or too many."""
-    return "any feature" if len(features) == len(names) > 1 else _listed(features, names)
+    return "any feature" if len(features) == len(names) > 1 else columns_in_words(features, names)
 
 
-def _listed(features: list[int], names: Sequence[str]) -> str:
+def columns_in_words(features: list[int], names: Sequence[str]) -> str:
     """The names of these features or, if they are too many, how many they are."""
     if len(features) > MOST_NAMES:
         return f"{len(features):,} of the {len(names):,} features"
@@ -95,7 +96,7 @@ def _moves(threat: Threat, features: list[int], names: Sequence[str]) -> str:
         return f"{_who(features, names)} {_how_far(*next(iter(alike)))}"
     if len(features) > MOST_NAMES:
         return f"{_who(features, names)}, each within its own interval"
-    moves = [f"{_listed(some, names)} {_how_far(*ends)}" for ends, some in alike.items()]
+    moves = [f"{columns_in_words(some, names)} {_how_far(*ends)}" for ends, some in alike.items()]
     if all(move.endswith(EITHER_WAY) for move in moves):  # once is enough
         moves = [*(move.removesuffix(EITHER_WAY) for move in moves[:-1]), moves[-1]]
     return _joined(moves)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof._kernels.symbolic.records import FEATURE, SPAN, TEST, TREE
+from treeproof._kernels.symbolic.records import FEATURE, SPAN, TEST, TREE, VOTE
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.symbolic.shifted_grid import MISSING_CELL, ShiftedGrid
@@ -81,7 +81,7 @@ class CompiledAnalysis:
             movable=np.zeros(self.model.uses.shape[1], dtype=np.uint64),
             stack=np.zeros(n_nodes + 1, dtype=np.int32),
             votes=np.zeros(max(1, len(self.model.split_at)), dtype=np.int32),
-            touched=np.zeros(n_nodes + 1, dtype=np.int32),
+            touched=np.zeros(n_nodes + 1, dtype=VOTE),
             scores=np.zeros(len(self.ensemble.base), dtype=self.ensemble.leaf_scores.dtype),
         )
 

@@ -14,6 +14,7 @@ from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import entry, inner
 from treeproof._kernels.maps.masks import fill_ranges, fill_unions, is_ragged, n_masks
 from treeproof._kernels.maps.tables import LEAF, MASK, MAX_LEAVES, MIXED, PAIR, RANGE, TEST, TREE, UNREACHED, USE, Boxed
+from treeproof._kernels.model import is_simple
 from treeproof._kernels.sides import part_on_side
 
 STEP = np.dtype([("node", "i4"), ("stage", "i4"), ("low", "i4"), ("high", "i4"), ("split", "i4")], align=True)
@@ -131,7 +132,7 @@ def boxed_model(model, space, reach, marks):
             for r in range(count):
                 rank[order[r]] = r
             _fill_leaves(trees[i], order[:count], listed.nodes, leads, model.value, marks, boxed)
-            _fill_tests(trees[i], rank[:count], listed.splits, model.nodes, boxed)
+            _fill_tests(trees[i], rank[:count], listed.splits, space, boxed)
             _fill_masks(trees[i], rank[:count], listed, reach, model, boxed)
     return fits, (trees, leaves, value, pairs, masks, place, members, uses, tests, settled)
 
@@ -249,13 +250,15 @@ def _fill_leaves(tree, order, nodes, leads, value, marks, boxed):
 
 
 @inner
-def _fill_tests(tree, rank, splits, nodes, boxed):
+def _fill_tests(tree, rank, splits, space, boxed):
     """Fills in the tests of a tree."""
     for k in range(rank.shape[0] - 1):
         split, test = splits[k], boxed.tests[tree.test + k]
-        node = nodes[split.node]
+        node = space.nodes[split.node]
         test.feature, test.cut, test.right_test = node.feature, node.cut, tree.test + split.right_test
-        test.more, test.end = node.more, node.end
+        test.fine_cut = -1 - split.node
+        if is_simple(node):
+            test.fine_cut = space.fine_cuts[space.features[node.feature].coarse_start + node.cut]
         test.left, test.right = np.uint64(0), np.uint64(0)
         for j in range(split.begin, split.middle):
             test.left |= np.uint64(1) << np.uint64(rank[j])

@@ -100,14 +100,27 @@ def _vote(target, now, space, boxed, part, scratch):
 @borrowing
 def _cut_for(test, space, box):
     """The fine cell behind which a cut helps to decide a test; -1 if nowhere."""
-    f = np.int64(test.feature)
+    f, c = np.int64(test.feature), np.int64(test.cut)
     start = space.features[f].start
     first, last = np.int64(space.cells[start + box[f].low].own), np.int64(space.cells[start + box[f].high].own)
-    cut = cut_between(space, test, first, last)
+    if test.fine_cut < 0:
+        return _cut_for_several(space.nodes[-1 - test.fine_cut], first, last, space, box)
+    # Outside the box a test matters because its feature is moved: cut where the reach of it ends.
+    if c < first:
+        return _reach_cut(f, c, space, box)
+    if c >= last:
+        return _reach_cut(f, c + 1, space, box)
+    return np.int64(test.fine_cut)
+
+
+@borrowing
+def _cut_for_several(node, first, last, space, box):
+    """The same for a test with several cuts, where a box has the coarse cells from `first` to `last`."""
+    f = np.int64(node.feature)
+    cut = cut_between(space, node, first, last)
     if first <= cut < last:
         return np.int64(space.fine_cuts[space.features[f].coarse_start + cut])
-    # Outside the box a test matters because its feature is moved: cut where the reach of it ends.
-    below, above = same_since(space, test, first) - 1, same_until(space, test, last)
+    below, above = same_since(space, node, first) - 1, same_until(space, node, last)
     at = _reach_cut(f, below, space, box) if below >= 0 else np.int64(-1)
     return _reach_cut(f, above + 1, space, box) if at < 0 and above < LAST_CELL else at
 

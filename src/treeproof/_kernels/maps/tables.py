@@ -45,8 +45,9 @@ class Space(NamedTuple):
     """(n_cells,) CELL, feature after feature"""
     fine_cuts: Any
     """(n_cuts,): per coarse cut, feature after feature, the fine cell that ends there"""
+    nodes: Any
     more: Any
-    """The model's further cuts"""
+    """The nodes of the model, and their further cuts"""
     attacks: Any
     """(n_attacks,) ATTACK"""
     attacked: Any
@@ -86,12 +87,12 @@ USE = np.dtype([("attack", "i4"), ("set", "i4")], align=True)
 """An attack that moves features of a tree, and the set of those that it moves."""
 
 TEST = np.dtype(
-    [("left", "u8"), ("right", "u8"), ("feature", "i4"), ("cut", "i4"), ("more", "i4"), ("end", "i4"),
-     ("right_test", "i4")],
+    [("left", "u8"), ("right", "u8"), ("feature", "i4"), ("cut", "i4"), ("fine_cut", "i4"), ("right_test", "i4")],
     align=True,
-)  # fmt: skip
-"""A test of a tree: the leaves on its sides, its coarse cuts as in a node of the model, and the test that the right
-side begins with. Tests stand in preorder, so the left side begins with the next one."""
+)
+"""A test of a tree: the leaves on its sides, the last coarse and fine cell on the left, and the test that the right
+side begins with. Tests stand in preorder, so the left side begins with the next one. One with several cuts has none of
+them here, and as `fine_cut` -1 - its node in the model."""
 
 
 class Boxed(NamedTuple):

@@ -60,6 +60,9 @@ TREE = np.dtype([("root", "i4"), ("word", "i4"), ("shift", "i4"), ("first_leaf",
 # The largest and smallest lead of one class over another, in whole units.
 SPAN = np.dtype([("largest", "i8"), ("smallest", "i8")], align=True)
 
+# A vote for a split: the feature, and the cell, numbered over all features, behind which a test cuts.
+VOTE = np.dtype([("cell", "i8"), ("feature", "i4")], align=True)
+
 # An attack in a queue: the tree it comes from, n_c or how many splits led to it (-1: the slot is unused), the slot that
 # follows it in its list (-1: none), and how it is to be split.
 SLOT = np.dtype([("origin", "i4"), ("level", "i4"), ("following", "i4"), ("why", "i1")], align=True)

@@ -64,7 +64,7 @@ class Scratch(NamedTuple):
     movable: Any  # features that may differ between pre-image and post-image, as bits
     stack: Any  # (n_nodes,)
     votes: Any  # (n_cells,)
-    touched: Any  # (n_nodes,)
+    touched: Any  # (n_nodes,) of VOTE
     scores: Any  # (n_scores,) in the precision of the library
 
 
@@ -310,7 +310,7 @@ def _elect(image, features, model, scratch):
     """(feature, last cell before the cut) where most tests of undecided trees are open, the first one among equals."""
     tests, trees = model.tests, model.trees
     stack, votes, touched = scratch.stack, scratch.votes, scratch.touched
-    n, best, best_votes = 0, np.int64(0), 0
+    n = 0
     for t in range(trees.shape[0]):
         if _span(scratch.live[0], trees[t], model.kinds, model.worth, scratch.spans[0, t]) != UNDECIDED:
             continue
@@ -318,25 +318,24 @@ def _elect(image, features, model, scratch):
         stack[0] = trees[t].root
         while top > 0:
             top -= 1
-            node = stack[top]
-            test = tests.nodes[node]
+            test = tests.nodes[stack[top]]
             if test.feature == LEAF:
                 continue
             height = push_children(image, test, tests, stack, top)
             if height == top + 2:
-                votes[features[test.feature].start + _cut_at(image, test, tests)] += 1
-                touched[n] = node
+                touched[n].feature = test.feature
+                touched[n].cell = features[test.feature].start + _cut_at(image, test, tests)
+                votes[touched[n].cell] += 1
                 n += 1
             top = height
+    best = 0
+    for i in range(1, n):
+        if votes[touched[i].cell] > votes[touched[best].cell]:
+            best = i
     for i in range(n):
-        test = tests.nodes[touched[i]]
-        count = votes[features[test.feature].start + _cut_at(image, test, tests)]
-        if count > best_votes:
-            best, best_votes = np.int64(touched[i]), count
-    for i in range(n):
-        test = tests.nodes[touched[i]]
-        votes[features[test.feature].start + _cut_at(image, test, tests)] = 0
-    return np.int64(tests.nodes[best].feature), _cut_at(image, tests.nodes[best], tests)
+        votes[touched[i].cell] = 0
+    f = np.int64(touched[best].feature)
+    return f, touched[best].cell - features[f].start
 
 
 @borrowing

@@ -16,7 +16,7 @@ from treeproof.present.report.content import Content
 from treeproof.present.report.curves import Curve
 from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
-from treeproof.results.attacker_words import attacker_in_words
+from treeproof.results.attacker_words import attacker_in_words, columns_in_words
 from treeproof.results.markup import escape, number, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
@@ -46,7 +46,7 @@ def page(content: Content) -> str:
         measures="".join(_measures(result)),
         classes=_classes(result),
         claims=_claims(result),
-        robustness_curve=_curve("Robustness", content.robustness, "robust"),
+        robustness_curve=_curve("Robustness", content.robustness, "robust", _at_any_reach(content)),
         resilience_curve=_curve("Resilience", content.resilience, "resilient"),
         features=_features(content),
         slices=_slices_note(content),
@@ -182,14 +182,20 @@ def _claims(result: Verification) -> str:
     return "".join(f"<li>{item}</li>" for item in items)
 
 
-def _curve(name: str, curve: Curve | str, kind: str) -> str:
+def _at_any_reach(content: Content) -> str:
+    """Which columns do not take part in scaling the attacker's reach."""
+    free = np.flatnonzero(np.isinf(content.threat.low) & np.isinf(content.threat.high)).tolist()
+    return f" Whatever the reach, {columns_in_words(free, content.names)} may take any value." if free else ""
+
+
+def _curve(name: str, curve: Curve | str, kind: str, besides: str = "") -> str:
     if isinstance(curve, str):
         return f'<figure class="{kind}"><h3>{name}</h3><p class="left-out">Left out. {escape(curve)}</p></figure>'
     numbers = table([curve.axis, f"{kind} share"], curve_rows(curve))
     level = "at each ε" if kind == "resilient" else "at each reach"
     return (
         f'<figure class="{kind}"><figcaption><h3>{name} {level}</h3></figcaption>{curve_svg(curve, name)}'
-        f'<p class="note">{escape(_how_exact(curve))}</p>'
+        f'<p class="note">{escape(_how_exact(curve) + besides)}</p>'
         f"<details><summary>In numbers</summary>{numbers}</details></figure>"
     )
 
