@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
 SAMPLE = 256
 """The number of rows on thresholds that stand for a model where there are no data."""
+
+MOST_WORDS = 300
+"""Of a library's error, so many characters are shown."""
 
 FIRST = 32
 """A spot check compares the first so many rows that come along…"""
@@ -21,10 +24,25 @@ EVERY, SOME = 10_000, 16
 """… and after each so many rows the first few of a call."""
 
 
-def check_agreement(ensemble: Ensemble, rows: FloatArray) -> None:
-    """Raises SoundnessError if the library's own model gives one of these rows another label; one batch for all."""
-    if ensemble.source is not None and len(rows):
+def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> None:
+    """Raises SoundnessError if the library's own model gives one of these rows another label; one batch for all.
+
+    If the rows hold values of categories, the library is asked about them as the user has `given` them: there may be
+    more ways to write a value, or a missing one, than treeproof knows. What the library refuses is refused.
+    """
+    if ensemble.source is None or not len(rows):
+        return
+    is_table = hasattr(given, "columns") or getattr(getattr(given, "dtype", None), "kind", "") == "O"
+    has_values = ensemble.takes_frames or any(category.coded for _, category in ensemble.categories)
+    if not (has_values and is_table):
         compare_labels(ensemble, rows, ensemble.source_labels(rows), "the library's own model")
+        return
+    try:
+        labels = ensemble.source_labels(rows, given)
+    except Exception as error:
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InvalidInput(f"the model's own predict refuses these rows: {words[:MOST_WORDS]}") from None
+    compare_labels(ensemble, rows, labels, "the library's own model")
 
 
 def compare_labels(ensemble: Ensemble, rows: FloatArray, labels: npt.NDArray[Any], whose: str) -> None:

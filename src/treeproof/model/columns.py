@@ -71,8 +71,11 @@ class Category:
 
     def code_of(self, value: Any) -> float:
         """The code of a value: NaN for a missing one, -1 for one that the model does not take."""
-        if self.is_missing(value):
+        kind = _kind_of_missing(value)
+        if kind in self.missing:
             return math.nan
+        if kind == "na":
+            return -1.0  # nobody knows what the model makes of it
         try:
             code = self._codes.get(text_of(value) if self.by_text else value)
         except TypeError:  # something that has no hash is nothing that a model was trained on
@@ -251,6 +254,30 @@ def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> 
     return frame
 
 
+def changed_frame(given: Any, rows: FloatArray, moved: npt.NDArray[np.bool_], categories: Categories) -> Any:
+    """A user's data frame with what these rows have where they `moved`; everything else stays as it was given."""
+    import pandas as pd
+
+    frame, known = given.copy(), dict(categories)
+    for f in np.flatnonzero(moved.any(axis=0)).tolist():
+        column, there = given.iloc[:, f], moved[:, f]
+        if f not in known:
+            values = as_doubles(column, str(f))
+            values[there] = rows[there, f]
+            frame.isetitem(f, pd.Series(values, index=given.index))
+            continue
+        own = [known[f].value_of(number) for number in rows[there, f].tolist()]
+        changed = column.astype(object)
+        changed[there] = own
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            all_values = list(dict.fromkeys([*column.cat.categories, *own]))
+            changed = changed.astype(pd.CategoricalDtype(all_values, ordered=column.cat.ordered))
+        elif column.dtype == bool:
+            changed = changed.astype(bool)
+        frame.isetitem(f, changed)
+    return frame
+
+
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
     dtype = getattr(column, "dtype", None)
@@ -258,6 +285,8 @@ def as_doubles(column: Any, name: str) -> FloatArray:
         if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
             return np.asarray(column, dtype=np.float64)
         given = column.tolist() if hasattr(column, "tolist") else list(column)
+        if any(isinstance(value, str) for value in given):  # NumPy would take "1" for a number; models do not
+            raise ValueError
         return np.array([math.nan if is_missing(value) else value for value in given], dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         for row, value in enumerate(given):

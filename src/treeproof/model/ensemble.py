@@ -206,8 +206,11 @@ class Ensemble:
 
         return fingerprint_of(self)
 
-    def source_labels(self, X: FloatArray) -> npt.NDArray[Any]:
-        """What the source model itself predicts, or this ensemble if there is no source."""
+    def source_labels(self, X: FloatArray, given: Any = None) -> npt.NDArray[Any]:
+        """What the source model itself predicts, or this ensemble if there is no source.
+
+        `given` are the rows as the user has them, if they hold values of categories.
+        """
         if self.source is None:
             return self.predict(X)
         from joblib import parallel_config
@@ -219,7 +222,7 @@ class Ensemble:
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             # Checks of rows and scalers may overflow on the largest numbers that the model accepts.
             warnings.filterwarnings("ignore", category=RuntimeWarning, message="(overflow|invalid value) encountered")
-            return np.asarray(self.source.predict(self.as_given(X))).reshape(-1)
+            return np.asarray(self.source.predict(self.as_given(X) if given is None else given)).reshape(-1)
 
     def as_given(self, rows: FloatArray) -> Any:
         """Rows in the form that the source model takes, with the user's own values: a data frame or an array."""
@@ -357,7 +360,10 @@ class Ensemble:
         if not is_frame:
             X = np.asarray(X, dtype=object)
             if X.ndim != 2 or X.shape[1] != self.n_features:
-                return X
+                raise InvalidInput(
+                    f"X has shape {X.shape}, but the model takes rows of {self.n_features} values; "
+                    f"pass a data frame, or an array of shape (n_rows, {self.n_features})"
+                )
         known = dict(self.categories)
         rows = np.empty((len(X), self.n_features))
         for f, name in enumerate(X.columns if is_frame else range(self.n_features)):
@@ -373,6 +379,9 @@ class Ensemble:
         spelled = [self.own_spelling(name) for name in columns]
         if expected in (columns, spelled):
             return
+        twice = [name for name in columns if columns.count(name) > 1]
+        if twice:
+            raise InvalidInput(f"X has two columns {twice[0]!r}; drop one")
         missing = [name for name in expected if name not in columns and name not in spelled]
         if missing:
             raise InvalidInput(f"X has no column {missing[0]!r}, which the model was trained with")

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
-from treeproof.model.columns import Categories, as_frame, in_own_values
+from treeproof.model.columns import Categories, as_frame, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.attacker_words import quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
 from treeproof.results.row_table import RowTable
-from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, short
+from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
 from treeproof.visible import visible
@@ -67,8 +67,8 @@ class Verification:
     """The features that are categories; rows hold their codes."""
     movable: tuple[int, ...] | None = None
     """The columns that the attacker can move, by position; None, as in files that do not say, stands for all."""
-    index: Any = None
-    """The index of the data frame that was verified, if any; files do not keep it."""
+    given: Any = None
+    """The data frame that was verified, if it is one of pandas; files do not keep it."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -181,7 +181,12 @@ class Verification:
         if not self.has_witness[row]:
             return None
         rows = np.stack((self.X[row], self.neighbour[row], self.attacked[row]))
-        x, neighbour, attacked = in_own_values(rows, self.categories)
+        own = in_own_values(rows, self.categories)
+        if self.given is not None:
+            for f, category in self.categories:
+                if category.coded:  # a value that the model never saw has a name, too
+                    own[rows[:, f] == rows[0, f], f] = self.given.iat[row, f]
+        x, neighbour, attacked = own
         return Witness(
             x,
             neighbour,
@@ -192,16 +197,23 @@ class Verification:
         )
 
     def attacked_frame(self) -> Any:
-        """The rows after the attack, of those that have a counterexample, as a data frame that the model takes."""
-        frame = as_frame(self.attacked[self.has_witness], self.feature_names or range(self.X.shape[1]), self.categories)
-        frame.index = np.flatnonzero(self.has_witness) if self.index is None else self.index[self.has_witness]
+        """The rows after the attack, of those that have a counterexample, as a data frame that the model takes.
+
+        What did not move is as you gave it.
+        """
+        found = self.has_witness
+        if self.given is not None:
+            moved = differ(self.X[found], self.attacked[found])
+            return changed_frame(self.given[found], self.attacked[found], moved, self.categories)
+        frame = as_frame(self.attacked[found], self.feature_names or range(self.X.shape[1]), self.categories)
+        frame.index = np.flatnonzero(found)
         return frame
 
     def to_frame(self) -> Any:
         """A pandas data frame with one line per row, indexed like the frame that was verified."""
         import pandas as pd
 
-        return pd.DataFrame(self.to_columns(), index=self.index)
+        return pd.DataFrame(self.to_columns(), index=None if self.given is None else self.given.index)
 
     def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
         """Writes the same table as a CSV file, without pandas.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
 from treeproof.tables.table import Table, check_names, check_shape, with_point
+
+PADDED = re.compile(r"^(?:[ \t]|0\d)|[ \t]$", re.MULTILINE)
+"""What a number would lose, as in post codes; where a column really is one of numbers, these are made of text later."""
 
 BLOCK = 4096
 """The number of lines that are kept as text at a time, where nobody asks for another number."""
@@ -116,10 +120,13 @@ class CsvFile:
     def columns(self, lines: Lines) -> Iterator[npt.NDArray[Any]]:
         """The columns of some lines, as numbers where possible: text takes ten times the memory."""
         for values in zip(*lines, strict=True):
+            if PADDED.search("\n".join(values)):
+                yield np.array(values, dtype=object)
+                continue
             try:
                 plain = values if self.decimal == "." else [with_point(value, self.decimal) for value in values]
                 yield np.array(plain, dtype=np.float64)
-            except ValueError:  # noqa: PERF203 (once per block and column)
+            except ValueError:
                 yield np.array(values, dtype=object)
 
 

@@ -98,13 +98,19 @@ class Table:
 
     def _codes(self, name: str, category: Category) -> FloatArray:
         """A column of categories as codes; a file may write a value in another way than the model does: 1.0 for 1."""
-        known = {_as_written(value): value for value in category.values}
+        written: dict[Any, list[Any]] = {}
+        for value in category.values:
+            written.setdefault(_as_written(value), []).append(value)
 
         def code(value: Any) -> float:
-            meant = known.get(_as_written(value), value)
-            if meant is value and (value is None or str(value).strip().lower() in MISSING):
+            if value in exact:
+                return category.code_of(value)
+            if value is None or str(value).strip().lower() in MISSING:
                 return math.nan
-            return category.code_of(meant)
+            meant = written.get(_as_written(value), [])
+            return category.code_of(meant[0] if len(meant) == 1 else value)
+
+        exact = set(category.values)
 
         values = self.columns[name].tolist()
         codes = {value: code(value) for value in dict.fromkeys(values)}

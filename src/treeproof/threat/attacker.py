@@ -181,6 +181,7 @@ class Attacker:
         low, high = ensemble.value_low, ensemble.value_high
         if self.domain is not None:
             given = np.array(self.domain.bind(ensemble, (-math.inf, math.inf)), dtype=np.float64)
+            self._domain_of_numbers(ensemble, given)
             low, high = np.maximum(low, given[:, 0]), np.minimum(high, given[:, 1])
             if not (low <= high).all():
                 f = int(np.argmin(low <= high))
@@ -201,6 +202,18 @@ class Attacker:
             still=still,
         )
 
+    def _domain_of_numbers(self, ensemble: Ensemble, given: FloatArray) -> None:
+        """Takes the domain off categories, which have values and no range; refuses one that is given by name."""
+        assert self.domain is not None
+        named = [] if self.domain.keys is None else [ensemble.feature_index(key) for key in self.domain.keys]
+        for f, category in ensemble.categories:
+            if f in named and category.coded:
+                raise InvalidInput(
+                    f"column {ensemble.feature_name(f)} is a category, which has no range; leave its domain out"
+                )
+            if category.coded:
+                given[f] = ANY
+
     def _leave_categories(self, ensemble: Ensemble, reach: FloatArray) -> tuple[int, ...]:
         """Makes categories untouchable in `reach`, unless they may become anything, and returns those that it stops.
 
@@ -213,8 +226,9 @@ class Attacker:
                 continue
             if f in named and (reach[f] != 0).any():
                 raise InvalidInput(
-                    f"column {ensemble.feature_name(f)} is a category, and nothing is a distance there; tp.ANY lets "
-                    "the attacker change it to any value that the model knows"
+                    f"column {ensemble.feature_name(f)} is a category, and nothing is a distance there",
+                    argument="category",
+                    way_out="tp.ANY lets the attacker change it to any value that the model knows",
                 )
             still += [f] * bool((reach[f] != 0).any())
             reach[f] = 0.0
@@ -337,6 +351,11 @@ def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeatu
 
 
 def _as_interval(value: Any, where: str) -> tuple[float, float]:
+    if isinstance(value, str) or (isinstance(value, (list, tuple, set)) and any(isinstance(one, str) for one in value)):
+        raise InvalidInput(
+            f"{where}: {value!r} is text; tp.ANY lets the attacker change a category to any value that the model "
+            "knows, and (low, high) moves a number"
+        )
     low, high = as_pair(value, where)
     if low == math.inf or high == -math.inf:
         raise InvalidInput(f"{where} {value!r} contains no finite move")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.model.columns import in_own_values
+from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, root_at_most
 from treeproof.results.verdicts import Outcome
@@ -114,7 +114,7 @@ def cheapest_attack(
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    return _result(asked, X, within, outcome, rows)
+    return _result(asked, within, outcome, rows)
 
 
 def _refuse_free(attacker: Attacker) -> None:
@@ -134,7 +134,7 @@ def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int8], Floa
     return local.cheapest(task.X, task.within)
 
 
-def _result(asked: Request, X: Any, within: bool, outcome: npt.NDArray[np.int8], rows: FloatArray) -> CheapestAttacks:
+def _result(asked: Request, within: bool, outcome: npt.NDArray[np.int8], rows: FloatArray) -> CheapestAttacks:
     """The result, once every attack has been priced with rational numbers and replayed on the source model."""
     moved = (rows != asked.X) & ~np.isnan(asked.X)
     attacked = np.flatnonzero(moved.any(axis=1))
@@ -148,30 +148,10 @@ def _result(asked: Request, X: Any, within: bool, outcome: npt.NDArray[np.int8],
         same = attacked[keeps_label(asked.ensemble, asked.X[attacked], rows[attacked])]
         if len(same):
             raise SoundnessError(f"row {same[0]}: the attack that was found keeps the label; please report this")
-    like_x = _like(X, asked, rows, moved)
+    like_x = in_own_values(rows, asked.ensemble.categories)
+    if asked.given is not None:
+        like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
     return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label, np.isnan(asked.X).sum(axis=1))
-
-
-def _like(X: Any, asked: Request, rows: FloatArray, moved: npt.NDArray[np.bool_]) -> Any:
-    """The rows as X has its own: in the user's values, and as a data frame with the same columns if X is one."""
-    own = in_own_values(rows, asked.ensemble.categories)
-    if asked.index is None:
-        return own
-    import pandas as pd
-
-    like, categories = X.copy(), dict(asked.ensemble.categories)
-    for f in np.flatnonzero(moved.any(axis=0)).tolist():
-        column = X.iloc[:, f]
-        if f not in categories:
-            like.isetitem(f, pd.Series(rows[:, f], index=X.index))
-            continue
-        changed = column.astype(object)
-        changed[moved[:, f]] = own[moved[:, f], f]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            known = list(dict.fromkeys([*column.cat.categories, *own[moved[:, f], f]]))
-            changed = changed.astype(pd.CategoricalDtype(known, ordered=column.cat.ordered))
-        like.isetitem(f, changed)
-    return like
 
 
 def _price(threat: Threat, within: bool, row: int, moves: list[tuple[int, float, float]]) -> float:

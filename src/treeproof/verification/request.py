@@ -27,8 +27,8 @@ class Request:
     X: FloatArray
     y: npt.NDArray[np.int64]
     """The index of each row's label in `ensemble.classes`."""
-    index: Any = None
-    """The index of X, if it is a data frame that has one."""
+    given: Any = None
+    """X, if it is a data frame of pandas."""
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None) -> Request:
@@ -50,6 +50,6 @@ class Request:
         rows = ensemble.check_rows(X).copy()
         threat = attacker.bind(ensemble)
         threat.check_domain(rows, ensemble)
-        check_agreement(ensemble, rows)
-        index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
-        return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), index)
+        check_agreement(ensemble, rows, X)
+        given = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
+        return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,8 +66,10 @@ class Verifier:
     def verdict(self, x: Any, label: Any = None) -> Verdict:
         """What is known about one row; without the right label, that of the model counts as right."""
         # A row of a data frame keeps the names of the columns, which are compared with those of the model.
-        if not hasattr(x, "iloc"):
-            x = _as_one_row(x, self.ensemble.n_features)
+        if isinstance(x, Mapping):
+            x = _as_frame_of_one(x)
+        elif not hasattr(x, "iloc"):
+            x = _as_one_row(x, self.ensemble.n_features, bool(self.ensemble.categories))
         elif np.ndim(x) == 1:
             x = x.to_frame().T
         elif len(x) != 1:
@@ -108,10 +110,18 @@ class Verifier:
         }
 
 
-def _as_one_row(x: Any, n_features: int) -> Any:
+def _as_frame_of_one(x: Mapping[Any, Any]) -> Any:
+    """A row given by the names of its columns."""
+    import pandas as pd
+
+    return pd.DataFrame({name: pd.Series([value], dtype=object).infer_objects() for name, value in x.items()})
+
+
+def _as_one_row(x: Any, n_features: int, holds_values: bool) -> Any:
     """A row as an array of one row, or InvalidInput for anything that is not a list of numbers."""
     try:
-        row = np.asarray(x)
+        # Of text and numbers, NumPy would make text.
+        row = np.asarray(x, dtype=object if holds_values and not hasattr(x, "dtype") else None)
     except ValueError as error:
         raise InvalidInput(f"a row must be a list of {n_features} numbers: {error}") from None
     if row.shape != (n_features,):

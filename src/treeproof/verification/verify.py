@@ -191,7 +191,7 @@ def _result(
         fingerprint=ensemble.fingerprint.hex(),
         categories=ensemble.categories,
         movable=tuple(np.flatnonzero(asked.threat.movable).tolist()),
-        index=asked.index,
+        given=asked.given,
     )
 
 
