@@ -12,11 +12,17 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -629,3 +635,33 @@ def test_what_cannot_be_folded_is_refused_by_name(step: Any, message: str) -> No
     pipeline = make_pipeline(step, forest()).fit(X[["amount", "rate", "loans"]].to_numpy() + 5, y)
     with pytest.raises(tp.UnsupportedModel, match=message):
         tp.from_model(pipeline)
+
+
+STEP = STEPS["one-hot, unknown ignored"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(STEP, FixedThresholdClassifier(forest(), threshold=0.3, pos_label="good")),
+        FixedThresholdClassifier(make_pipeline(STEP, forest()), threshold=0.3, pos_label="good"),
+        make_pipeline(STEP, VotingClassifier([("a", forest()), ("b", forest())], voting="soft")),
+        VotingClassifier([("a", make_pipeline(STEP, forest())), ("b", make_pipeline(STEP, forest()))], voting="soft"),
+        make_pipeline(STEP, IsolationForest(n_estimators=5, random_state=0)),
+    ],
+    ids=["cut behind steps", "cut around steps", "votes behind steps", "votes around steps", "isolation"],
+)
+def test_decisions_behind_and_around_steps(model: Any) -> None:
+    model = clone(model).fit(X, y)
+    ensemble = tp.from_model(model)
+    assert same_labels(ensemble, model, X) and labels_of(ensemble.predict, X) is not None
+    check_agreement(ensemble, probe_rows(ensemble, 300))
+    with pytest.raises(tp.InvalidInput, match="column 'amount' is of type float32"):
+        ensemble.predict(X.astype({"amount": np.float32}))
+
+
+def test_a_threshold_for_a_pipeline() -> None:
+    pipeline = fitted(STEP, "forest")
+    ensemble = tp.from_model(pipeline, threshold=0.3)
+    assert ((ensemble.predict(X) == "good") == (pipeline.predict_proba(X)[:, 1] >= 0.3)).all()
+    check_agreement(ensemble, probe_rows(ensemble, 300))

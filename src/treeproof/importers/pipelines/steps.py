@@ -158,11 +158,6 @@ def _check_function(step: Any) -> None:
             )
 
 
-def _check_union(step: Any) -> None:
-    if step.transformer_weights:
-        raise UnsupportedModel("the pipeline has a FeatureUnion with transformer_weights; leave them out")
-
-
 # What each scaler shifts and scales by.
 _SCALERS = {
     "MaxAbsScaler": (None, "scale_"),
@@ -231,8 +226,6 @@ _IDENTITY = Kind(_one_to_one, keeps=True, dtypes=())
 
 def kind_of(step: Any) -> Kind:
     """What is known about a step, or UnsupportedModel that names it."""
-    import importlib
-
     name = type(step).__name__
     if name == "FunctionTransformer" and type(step) is _class("preprocessing", name):
         _check_function(step)
@@ -241,7 +234,7 @@ def kind_of(step: Any) -> Kind:
         cuts, rounds = _function(step)
         return Kind(_one_to_one, lambda *_: list(cuts), rounds=rounds, dtypes=_FEW_BITS)
     module, kind = KINDS.get(name, ("", None))
-    if kind is None or type(step) is not getattr(importlib.import_module(f"sklearn.{module}"), name, None):
+    if kind is None or type(step) is not _class(module, name):
         raise UnsupportedModel(
             f"the pipeline has a {name} before the model; treeproof takes only steps that make each column from one "
             f"column: {', '.join(sorted([*KINDS, 'ColumnTransformer', 'FeatureUnion', 'FunctionTransformer']))}; "
@@ -254,7 +247,7 @@ def kind_of(step: Any) -> Kind:
 def _class(module: str, name: str) -> Any:
     import importlib
 
-    return getattr(importlib.import_module(f"sklearn.{module}"), name)
+    return getattr(importlib.import_module(f"sklearn.{module}"), name, None)
 
 
 def categories_of(step: Any, column: int) -> Sequence[Any]:
