@@ -163,8 +163,11 @@ def _listed(categories: Any, position: int, names: Mapping[int, str] | None, kno
     """The user's values of a column by their texts; refused unless all that the model knows are there."""
     name = position if names is None else names[position]
     column: Any = ()
+    spelled = [str(column) for column in getattr(categories, "columns", ())]  # CatBoost makes text of numbers
     if categories is not None and names is None and hasattr(categories, "iloc"):
         column = categories.iloc[:, position]
+    elif name in spelled and hasattr(categories, "iloc"):
+        column = categories.iloc[:, spelled.index(str(name))]
     elif categories is not None and name in categories:
         column = categories[name]
     elif known:

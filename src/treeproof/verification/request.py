@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,9 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.threat import Threat
+
+MOST_NAMES = 4
+"""The number of columns that a warning names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,5 +55,21 @@ class Request:
         threat = attacker.bind(ensemble)
         threat.check_domain(rows, ensemble)
         check_agreement(ensemble, rows, X)
+        _warn_of_truth_values(X, ensemble, threat)
         given = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
         return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)
+
+
+def _warn_of_truth_values(X: Any, ensemble: Ensemble, threat: Threat) -> None:
+    """Says that columns of truth values are moved like numbers, where the model compares them so."""
+    kinds = [getattr(dtype, "kind", "") for dtype in getattr(X, "dtypes", ())]
+    known = dict(ensemble.categories)
+    moved = [f for f, kind in enumerate(kinds) if kind == "b" and f not in known and threat.movable[f]]
+    if moved:
+        names = ", ".join(ensemble.feature_name(f) for f in moved[:MOST_NAMES])
+        more = f" and {len(moved) - MOST_NAMES} more" if len(moved) > MOST_NAMES else ""
+        warnings.warn(
+            f"the model compares the truth values of {names}{more} as numbers, so the attacker may also move them to "
+            "0.5; encode such columns as categories, or leave them out of the attacker",
+            stacklevel=4,
+        )

@@ -249,7 +249,7 @@ def _feature_row(content: Content, one: Any, n: int) -> str:
     if one.most_often:
         return (
             f'<tr><th scope="row">{escape(content.names[f])}</th><td><span class="stack" aria-hidden="true">'
-            f'<i class="up" style="width:{100 * one.count / n:.2f}%"></i></span>'
+            f'<i class="other" style="width:{100 * one.count / n:.2f}%"></i></span>'
             f'<span class="count">{one.count} of {n}</span></td>'
             f'<td class="n">{escape(one.most_often)}</td><td class="n"></td><td class="n">any value</td></tr>'
         )

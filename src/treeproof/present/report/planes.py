@@ -53,7 +53,9 @@ def choose_features(
     else:
         tested = np.bincount(ensemble.feature[ensemble.feature >= 0], minlength=ensemble.n_features)
         by_use = np.argsort(-tested, kind="stable")
-        features = [moved.feature for moved in moved_features(result)] + [int(f) for f in by_use if tested[f]]
+        movable = attacker.bind(ensemble).movable
+        features = [moved.feature for moved in moved_features(result)]
+        features += [int(f) for f in by_use if tested[f] and movable[f]] + [int(f) for f in by_use if tested[f]]
     unique = list(dict.fromkeys(features))
     numbers = [f for f in unique if f not in dict(ensemble.categories)]
     return [f for f in numbers if frame_of(ensemble, attacker, result.X, f) is not None][:MAX_FEATURES]
