@@ -155,7 +155,7 @@ def test_text_among_numbers_is_refused_in_one_line() -> None:
 
 
 def test_none_as_a_category_is_refused() -> None:
-    frame = changed(FRAME, job=FRAME["job"].where(FRAME["job"].notna(), None))
+    frame = changed(FRAME, job=FRAME["job"].astype(object).where(FRAME["job"].notna(), None))
     with pytest.raises(tp.UnsupportedModel, match="column 'job' of this .* was trained with None"):
         tp.from_model(fit(frame, categorical_features=TEXT))
 

@@ -72,12 +72,17 @@ def test_no_distance_moves_a_category() -> None:
         tp.verify(model, rows, ["no"], tp.Attacker.linf(1), epsilon={"a": 1})
 
 
-def test_a_category_stays_inside_the_domain() -> None:
+def test_a_domain_is_one_of_numbers() -> None:
     model = random_model(Random(3))
-    threat = tp.Attacker({"a": tp.ANY}, domain={"a": (1, 2.5)}).bind(model)
-    assert [(f, ends.tolist()) for f, ends in threat.ends] == [(0, [1.0, 2.0])]
-    with pytest.raises(tp.InvalidInput, match="domain of column 'a', a category, contains none of its values"):
-        tp.Attacker({"a": tp.ANY}, domain={"a": (0.2, 0.8)}).bind(model)
+    threat = tp.Attacker({"a": tp.ANY, "b": (0, 1)}, domain=(0, 1)).bind(model)
+    assert [(f, ends.tolist()) for f, ends in threat.ends] == [(0, [0.0, 1.0, 2.0, 3.0, 4.0])]
+    with pytest.raises(tp.InvalidInput, match="column 'a' is a category, which has no range; leave its domain out"):
+        tp.Attacker({"a": tp.ANY}, domain={"a": (0, 2)}).bind(model)
+    # Where rows hold the numbers of a category, a domain of numbers is one of values, too.
+    threat = tp.Attacker({"c": tp.ANY}, domain={"c": (1, 4.5)}).bind(model)
+    assert [(f, ends.tolist()) for f, ends in threat.ends] == [(2, [1.0, 2.0, 4.0])]
+    with pytest.raises(tp.InvalidInput, match="domain of column 'c', a category, contains none of its values"):
+        tp.Attacker({"c": tp.ANY}, domain={"c": (2.2, 2.8)}).bind(model)
 
 
 @pytest.mark.parametrize("seed", range(6))

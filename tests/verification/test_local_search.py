@@ -101,11 +101,7 @@ def test_outside_the_slack_whole_units_order_classes_as_the_library_does(
     x = data.draw(points(ensemble))
     sums = list(offset)
     for root in ensemble.roots.tolist():
-        node = root
-        while ensemble.feature[node] >= 0:
-            v = x[ensemble.feature[node]]
-            left = ensemble.nan_left[node] if np.isnan(v) else v <= ensemble.threshold[node]
-            node = int(ensemble.left[node] if left else ensemble.right[node])
+        node = oracles._leaf_node(ensemble, root, x)
         sums = [a + b for a, b in zip(sums, value[ensemble.leaf[node]], strict=True)]
     label = int(ensemble.predict_index([x])[0])
     for k, total in enumerate(sums):

@@ -163,12 +163,12 @@ def test_every_counterexample_is_replayed_on_the_librarys_model() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([0.5] * 29, r"a row must be a list of 30 numbers, one per feature of the model, got shape \(29,\)"),
-        ([[0.5] * 30], r"got shape \(1, 30\); verdicts takes several rows"),
+        ([0.5] * 29, r"a row must be a list of 30 values, one per feature of the model, got shape \(29,\)"),
+        ([[0.5] * 30], r"got shape \(1, 30\); for several rows, ask for several"),
         (0.5, r"got shape \(\)"),
         (None, r"got shape \(\)"),
         ("text", r"got shape \(\)"),
-        ([[0.5], [0.5, 0.5]], "a row must be a list of 30 numbers: .*inhomogeneous"),
+        ([[0.5], [0.5, 0.5]], "a row must be a list of 30 values: .*inhomogeneous"),
         (["text"] * 30, "X must contain only numbers: could not convert string to float"),
         ([1j] * 30, "X must contain only numbers: complex numbers have no order"),
         ([np.inf] + [0.5] * 29, "row 0, column 0: inf is outside the range that the model accepts"),
@@ -253,5 +253,5 @@ def test_a_row_is_a_list_a_series_or_a_frame_of_one_row() -> None:
     verifier = tp.Verifier(RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y), tp.Attacker.linf(0.2))
     said = {verifier.verdict(row).stability for row in (X.iloc[:1], X.iloc[0], X.iloc[0].tolist())}
     assert len(said) == 1
-    with pytest.raises(InvalidInput, match="verdict takes one row, got 2; verdicts takes several"):
+    with pytest.raises(InvalidInput, match="this takes one row, got 2"):
         verifier.verdict(X.iloc[:2])

@@ -28,6 +28,7 @@ from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.model.agreement import SpotCheck, check_agreement
 from treeproof.model.columns import Category, in_own_values
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.one_row import one_row
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Bounds, Outcome, Status
@@ -287,7 +288,7 @@ class StabilityMap:
 
     def explain(self, x: npt.ArrayLike) -> Explanation:
         """The box that holds a row as conditions on features, and for an unstable row the moves that break it."""
-        rows = self._rows(np.asarray(x)[None])
+        rows = self._rows(one_row(x, self.ensemble))
         status = Status(int(self.status(rows)[0]))
         label = self._label(rows[0])
         if np.isnan(rows).any() or not ((rows >= self.grid.low) & (rows <= self.grid.high)).all():

@@ -262,7 +262,7 @@ def changed_frame(given: Any, rows: FloatArray, moved: npt.NDArray[np.bool_], ca
     for f in np.flatnonzero(moved.any(axis=0)).tolist():
         column, there = given.iloc[:, f], moved[:, f]
         if f not in known:
-            values = as_doubles(column, str(f))
+            values = as_doubles(column, str(f)).copy()  # never the user's own memory
             values[there] = rows[there, f]
             frame.isetitem(f, pd.Series(values, index=given.index))
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from treeproof.importers import as_ensemble
 from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
 from treeproof.model.columns import in_own_values
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.one_row import one_row
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
 from treeproof.run.limits import Limits
@@ -65,16 +66,7 @@ class Verifier:
 
     def verdict(self, x: Any, label: Any = None) -> Verdict:
         """What is known about one row; without the right label, that of the model counts as right."""
-        # A row of a data frame keeps the names of the columns, which are compared with those of the model.
-        if isinstance(x, Mapping):
-            x = _as_frame_of_one(x)
-        elif not hasattr(x, "iloc"):
-            x = _as_one_row(x, self.ensemble.n_features, bool(self.ensemble.categories))
-        elif np.ndim(x) == 1:
-            x = x.to_frame().T
-        elif len(x) != 1:
-            raise InvalidInput(f"verdict takes one row, got {len(x)}; verdicts takes several")
-        return self.verdicts(x, None if label is None else [label])[0]
+        return self.verdicts(one_row(x, self.ensemble), None if label is None else [label])[0]
 
     def verdicts(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Sequence[Verdict]:
         """One verdict per row of a small batch, which is searched together."""
@@ -108,25 +100,3 @@ class Verifier:
             int(row): Witness(rows[i, 0], rows[i, 1], rows[i, 2], *both, ensemble.feature_names)
             for i, (row, both) in enumerate(zip(found, labels, strict=True))
         }
-
-
-def _as_frame_of_one(x: Mapping[Any, Any]) -> Any:
-    """A row given by the names of its columns."""
-    import pandas as pd
-
-    return pd.DataFrame({name: pd.Series([value], dtype=object).infer_objects() for name, value in x.items()})
-
-
-def _as_one_row(x: Any, n_features: int, holds_values: bool) -> Any:
-    """A row as an array of one row, or InvalidInput for anything that is not a list of numbers."""
-    try:
-        # Of text and numbers, NumPy would make text.
-        row = np.asarray(x, dtype=object if holds_values and not hasattr(x, "dtype") else None)
-    except ValueError as error:
-        raise InvalidInput(f"a row must be a list of {n_features} numbers: {error}") from None
-    if row.shape != (n_features,):
-        raise InvalidInput(
-            f"a row must be a list of {n_features} numbers, one per feature of the model, got shape {row.shape}; "
-            "verdicts takes several rows"
-        )
-    return row[None]

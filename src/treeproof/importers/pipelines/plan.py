@@ -294,7 +294,10 @@ class Plan:
             import pandas as pd
 
             typed = [_as(column, self.slots[slot].dtype) for column, slot in zip(columns, given.slots, strict=True)]
-            frame = pd.DataFrame(dict(enumerate(typed)))
+            # Left alone, pandas 3 makes a type of its own of objects that are text, in which None is NaN.
+            frame = pd.DataFrame(
+                {i: pd.Series(one, dtype=object) if one.dtype.kind == "O" else one for i, one in enumerate(typed)}
+            )
             names = getattr(leaf.step, "feature_names_in_", None)
             if names is not None:
                 frame.columns = names
