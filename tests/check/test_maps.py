@@ -31,7 +31,7 @@ def test_check_imports_no_kernel_and_no_engine() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=30, deadline=None, database=None)
 @given(st.data())
 def test_maps_of_tiny_models_are_proved_again(data: st.DataObject) -> None:
     ensemble, plain, smap = drawn(data)

@@ -86,7 +86,7 @@ def assert_sound(case: Case) -> None:
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("part", range(4))
 def test_nothing_unstable_is_called_stable_after_any_number_of_iterations(part: int) -> None:
-    @settings(max_examples=500, deadline=None, database=None)
+    @settings(max_examples=350, deadline=None, database=None)
     @given(plain_cases())
     def check(case: Case) -> None:
         assert_sound(case)
@@ -112,7 +112,7 @@ def test_the_same_holds_where_trees_are_walked(monkeypatch: pytest.MonkeyPatch) 
 def test_the_same_holds_where_every_interval_excludes_0() -> None:
     reach = st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 7.0])
 
-    @settings(max_examples=400, deadline=None, database=None)
+    @settings(max_examples=250, deadline=None, database=None)
     @given(plain_cases(), st.lists(st.tuples(reach, reach, st.booleans()), min_size=3, max_size=3))
     def check(case: Case, ends: list[tuple[float, float, bool]]) -> None:
         intervals = [(min(a, b), max(a, b)) if up else (-max(a, b), -min(a, b)) for a, b, up in ends]
@@ -139,7 +139,7 @@ def test_the_same_holds_where_tests_have_several_cuts() -> None:
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("part", range(3))
 def test_the_same_holds_in_many_cases_where_tests_have_several_cuts(part: int) -> None:
-    @settings(max_examples=500, deadline=None, database=None)
+    @settings(max_examples=200, deadline=None, database=None)
     @given(plain_cases(several=True))
     def check(case: Case) -> None:
         assert_sound(case)

@@ -59,7 +59,7 @@ def excludes_0(attacker: OracleAttacker) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(cases())
 def test_robustness_radius_equals_brute_force_over_cells(case: Case) -> None:
     ensemble, attacker, x, y, _ = case
@@ -147,7 +147,7 @@ def resilient(case: Case, epsilon: Any) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(cases(max_features=2))
 def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
     radius = exact_resilience_radius(case)
