@@ -207,3 +207,108 @@ def test_verdicts_are_those_on_the_transformed_rows() -> None:
         assert whole.stability.tolist() == alone.stability.tolist()
         assert whole.resilience_by_epsilon[0].tolist() == alone.resilience_by_epsilon[0].tolist()
         assert 0 < (whole.stability == Outcome.REFUTED).sum() < 60
+
+
+# ---- what rows may hold -----------------------------------------------------------------------------------
+
+
+def tree(frame: Any, labels_: Any, *steps: Any) -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    model = make_pipeline(*steps, OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0))
+    return model.fit(frame, labels_)
+
+
+NOBODY = tp.Attacker((0, 0))
+
+
+def test_what_nobody_knows_is_refused_and_not_guessed() -> None:
+    frame = pd.DataFrame({"job": ["a", "a", "b", np.nan] * 5})
+    model = tree(frame, [1, 1, 0, 1] * 5, SimpleImputer(strategy="most_frequent"))
+    with pytest.raises(tp.InvalidInput, match="row 1, column 'job': the model does not know the value <NA>"):
+        tp.verify(model, pd.DataFrame({"job": pd.array(["a", pd.NA], dtype="string")}), [1, 1], NOBODY)
+    numbers = tree(pd.DataFrame({"c": [1, 2, 3] * 6}), ["one", "two", "three"] * 6)
+    with pytest.raises(tp.InvalidInput, match="row 0, column 'c': '1' is not a number"):
+        tp.verify(numbers, pd.DataFrame({"c": ["1", "2"]}), ["one", "two"], NOBODY)
+    with pytest.raises(tp.InvalidInput, match="X has two columns 'job'; drop one"):
+        tp.verify(model, pd.concat([frame, frame], axis=1), [1] * 20, NOBODY)
+
+
+def test_the_library_is_asked_about_the_rows_as_they_are_given() -> None:
+    """Where treeproof took a value for another one than the library does, that would show."""
+    frame = pd.DataFrame({"job": ["a", "b", "c"] * 6})
+    model = tree(frame, ["x", "y", "z"] * 6)
+    ensemble = tp.from_model(model)
+    seen = []
+
+    class Source:
+        def predict(self, rows: Any) -> Any:
+            seen.append(rows)
+            return model.predict(rows)
+
+    import dataclasses
+
+    watched = dataclasses.replace(ensemble, source=Source())
+    tp.verify(watched, frame[:4], model.predict(frame[:4]), NOBODY)
+    assert any(rows is not None and list(rows.index) == [0, 1, 2, 3] for rows in seen)
+
+    class Refuses:
+        def predict(self, rows: Any) -> Any:
+            raise TypeError("boolean value of NA is ambiguous")
+
+    with pytest.raises(tp.InvalidInput, match=r"own predict refuses these rows: TypeError: boolean value of NA"):
+        tp.verify(dataclasses.replace(ensemble, source=Refuses()), frame[:4], ["x"] * 4, NOBODY)
+
+
+def test_one_row_in_every_form() -> None:
+    frame = pd.DataFrame({"job": ["a", "a", "b", np.nan] * 5, "city": ["x"] * 20})
+    model = tree(frame, [1, 1, 0, 1] * 5, SimpleImputer(strategy="most_frequent"))
+    verifier = tp.Verifier(model, tp.Attacker({"job": tp.ANY}))
+    forms = ([np.nan, "x"], frame.iloc[3], frame.iloc[[3]], {"job": np.nan, "city": "x"})
+    for form in forms:
+        verdict = verifier.verdict(form)
+        assert (verdict.stability, verdict.has_missing) == (Outcome.PROVED, True)
+    broken = verifier.verdict({"job": "a", "city": "x"})
+    assert broken.witness is not None
+    assert broken.witness.moved == {"job": ("a", "b")}
+
+
+def test_frames_keep_what_did_not_move() -> None:
+    rows = X.dropna()[:60].assign(home="castle", flag=True)
+    model, _ = forest()
+    steps = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [*TEXT, "flag"]), remainder="passthrough")
+    model = make_pipeline(steps, RandomForestClassifier(7, max_depth=5, random_state=0))
+    trained = X.dropna().assign(flag=lambda frame: frame.age > 40)
+    model.fit(trained, Y[trained.index])
+    before = rows.copy()
+    result = tp.verify(model, rows, model.predict(rows), tp.Attacker({"job": tp.ANY, "income": (-300, 300)}))
+    found = result.attacked_frame()
+    pd.testing.assert_frame_equal(rows, before)  # nobody's own memory is written to
+    assert len(found) > 3
+    assert (model.predict(found) != model.predict(rows[result.has_witness])).all()
+    assert set(found["home"]) == {"castle"}
+    assert found["flag"].dtype == bool
+    assert found["age"].dtype == rows["age"].dtype
+    first = int(np.flatnonzero(result.has_witness)[0])
+    assert "castle" in result.witness(first).attacked.tolist()
+
+
+def test_truth_values_that_are_moved_as_numbers_are_said() -> None:
+    frame = pd.DataFrame({"flag": [True, False] * 20, "age": range(40)})
+    model = RandomForestClassifier(3, random_state=0).fit(frame, [1, 0] * 20)
+    with pytest.warns(UserWarning, match="compares the truth values of 'flag' as numbers"):
+        tp.verify(model, frame, [1, 0] * 20, tp.Attacker.linf(0.1))
+
+
+@pytest.mark.parametrize("values", [["01234", "1234", "99999"], ["?", "a", "z"], [" a", "a", "b "], ["NA", "", "1"]])
+def test_files_hold_values_as_they_are_written(
+    values: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = pd.Series(values * 4, dtype=object)
+    tp.save_model(tree(pd.DataFrame({"c": own}), [f"is {value}" for value in values] * 4), "model.json")
+    lines = ["c,label", *(f'"{value}","is {value}"' for value in values)]
+    Path("rows.csv").write_text("\n".join(lines), encoding="utf-8")
+    code, _, err = run(capsys, "verify", "model.json", "rows.csv", "--l0", "0", "--json", "r.json")
+    assert code == 0, err
+    assert tp.Verification.from_json("r.json").accuracy == 1.0

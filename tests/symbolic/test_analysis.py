@@ -86,7 +86,7 @@ def assert_sound(case: Case) -> None:
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("part", range(4))
 def test_nothing_unstable_is_called_stable_after_any_number_of_iterations(part: int) -> None:
-    @settings(max_examples=350, deadline=None, database=None)
+    @settings(max_examples=220, deadline=None, database=None)
     @given(plain_cases())
     def check(case: Case) -> None:
         assert_sound(case)

@@ -46,7 +46,7 @@ def assert_decided_as_the_oracle(case: Case) -> None:
 def test_verdicts_equal_brute_force_over_cells(patience: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Local, "patience", patience)
 
-    @settings(max_examples=1100, deadline=None, database=None)
+    @settings(max_examples=750, deadline=None, database=None)
     @given(cases())
     def check(case: Case) -> None:
         assert_decided_as_the_oracle(case)
@@ -78,7 +78,7 @@ def stumps_that_nearly_tie(draw: st.DrawFn) -> Ensemble:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None, database=None)
+@settings(max_examples=750, deadline=None, database=None)
 @given(st.data())
 def test_rounding_decides_ties_in_every_cell(data: st.DataObject) -> None:
     ensemble = data.draw(st.composite(stumps_that_nearly_tie)())
