@@ -117,22 +117,21 @@ def _sides_changed(model, node, cell):
 @tiny
 def goes_left(model, node, cell):
     """Whether a test sends a cell (NaN: -1) to the left."""
-    if cell < 0:
-        return node.nan_left
-    if cell <= node.cut:
-        return True
-    return node.more < node.end and (_sides_changed(model, node, cell) & 1) == 0
+    # In this form, tests with one cut need no jump.
+    left = node.nan_left if cell < 0 else cell <= node.cut
+    if node.more < node.end and cell > node.cut:
+        left = (_sides_changed(model, node, cell) & 1) == 0
+    return left
 
 
 @tiny
 def same_until(model, node, cell):
     """The last cell of those from `cell` on that all go the same way as it does."""
-    if cell <= node.cut:
-        return np.int64(node.cut)
-    if node.more == node.end:
-        return LAST_CELL
-    at = node.more + _sides_changed(model, node, cell) - 1
-    return np.int64(model.more[at]) if at < node.end else LAST_CELL
+    last = np.int64(node.cut) if cell <= node.cut else LAST_CELL
+    if node.more < node.end and cell > node.cut:
+        at = node.more + _sides_changed(model, node, cell) - 1
+        last = np.int64(model.more[at]) if at < node.end else LAST_CELL
+    return last
 
 
 @tiny

@@ -51,35 +51,36 @@ def decide(scores, decision, cut, steepness):
 
 
 @inner
-def _goes_right(walk, i, x):
+def _goes_right(threshold, nan_left, more_start, more, i, x):
     """Whether a test, perhaps one with more cuts than its threshold, sends a value to the right."""
     if x != x:
-        return not walk.nan_left[i]
-    right = x > walk.threshold[i]
+        return not nan_left[i]
+    right = x > threshold[i]
     if right:
-        for j in range(walk.more_start[i], walk.more_start[i + 1]):
-            if not x > walk.more[j]:
+        for j in range(more_start[i], more_start[i + 1]):
+            if not x > more[j]:
                 break
             right = not right
     return right
 
 
 @inner
-def _walk_block(rows, walk, root, depth, has_nan, node):
+def _walk_block(rows, feature, threshold, left, nan_left, more_start, more, root, depth, has_nan, node):
     """rows (n, n_features): fills node[:n] with the leaf each row reaches in the tree at `root`.
 
     A right child stands behind its left sibling, and a leaf is its own left child with threshold +inf,
     so that a step is `left + (x > threshold)` with no branch. Node numbers are unsigned: numba then leaves
     out the wrap-around of negative indices, which halves the time.
     """
-    n, feature, threshold, left, nan_left = rows.shape[0], walk.feature, walk.threshold, walk.left, walk.nan_left
+    n = rows.shape[0]
     for r in range(n):
         node[r] = root
-    if walk.more_start.shape[0] > 0:
+    if more_start.shape[0] > 0:
         for _ in range(depth):
             for r in range(n):
                 i = node[r]
-                node[r] = left[i] + np.uint32(_goes_right(walk, i, rows[r, feature[i]]))
+                right = _goes_right(threshold, nan_left, more_start, more, i, rows[r, feature[i]])
+                node[r] = left[i] + np.uint32(right)
     elif has_nan:
         for _ in range(depth):
             for r in range(n):
@@ -98,8 +99,9 @@ def _walk_block(rows, walk, root, depth, has_nan, node):
 def score_rows(X, walk, leaf_scores, base, base_last, divisor, has_nan, out):
     """X (n, n_features): fills out (n, n_scores), summing tree after tree in the dtype of `out`.
 
-    `walk` is an ensemble's tuple of node arrays.
+    `walk` are an ensemble's node arrays, a plain tuple: to call a kernel with one that has names takes much longer.
     """
+    feature, threshold, left, nan_left, leaf, roots, depths, more_start, more = walk
     n_rows = X.shape[0]
     n_scores = leaf_scores.shape[1]
     node = np.empty(BLOCK, dtype=np.uint32)
@@ -109,10 +111,10 @@ def score_rows(X, walk, leaf_scores, base, base_last, divisor, has_nan, out):
         for r in range(start, stop):
             for k in range(n_scores):
                 out[r, k] = 0 if base_last else base[k]
-        for t in range(walk.roots.shape[0]):
-            _walk_block(rows, walk, walk.roots[t], walk.depths[t], has_nan, node)
+        for t in range(roots.shape[0]):
+            _walk_block(rows, feature, threshold, left, nan_left, more_start, more, roots[t], depths[t], has_nan, node)
             for r in range(stop - start):
-                row = walk.leaf[node[r]]
+                row = leaf[node[r]]
                 for k in range(n_scores):
                     out[start + r, k] += leaf_scores[row, k]
         for r in range(start, stop):

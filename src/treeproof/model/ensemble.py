@@ -470,8 +470,9 @@ class Ensemble:
         walk = self._walk
         out = np.empty((len(rows), self.n_scores), dtype=self.leaf_scores.dtype)
         has_nan = bool(self.handles_missing and np.isnan(rows).any())
-        walk = walk._replace(roots=walk.roots[trees], depths=walk.depths[trees])
-        score_rows(rows, walk, self.leaf_scores, self.base, self.rule.base_last, divisor, has_nan, out)
+        if trees != slice(None):
+            walk = walk._replace(roots=walk.roots[trees], depths=walk.depths[trees])
+        score_rows(rows, tuple(walk), self.leaf_scores, self.base, self.rule.base_last, divisor, has_nan, out)
         return out
 
     def __repr__(self) -> str:

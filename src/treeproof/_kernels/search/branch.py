@@ -67,9 +67,7 @@ FEATURE_AT, CUT_AT, RIGHT_AT, TOTAL_AT, FIRST_KEPT = 0, 1, 2, 3, 4
 
 @tiny
 def _decides(race, feature, k, right):
-    """Whether cells above the cut of a test (`right`), or up to it, are all on one side of the test."""
-    if not feature.mixed:
-        return True
+    """Whether cells above the cut of a test with several (`right`), or up to it, are all on one side of the test."""
     return race.runs[k].after >= feature.high if right else race.runs[k].before < feature.low
 
 
@@ -81,14 +79,14 @@ def _sweep(search, race, feature, right):
     """
     tests, run, needed, now = race.tests, search.total, search.needed, search.now + 1
     search.now = now
-    first, end = np.int64(feature.first), np.int64(feature.end)
+    first, end, mixed = np.int64(feature.first), np.int64(feature.end), feature.mixed
     k = first if right else end - 1
     step = 1 if right else -1
     stop = end if right else first - 1
     while k != stop:
         cut, group = tests[k].cut, k
         while k != stop and tests[k].cut == cut:
-            if _decides(race, feature, k, right):
+            if not mixed or _decides(race, feature, k, right):
                 test = tests[k]
                 tree = race.trees[test.tree]
                 start_trial(race, tree, now)
@@ -124,7 +122,7 @@ def _shrink(search, race, feature, cut, right):
         feature.high = min(feature.high, cut)
     search.now += 1
     for k in range(start, stop):
-        if not _decides(race, feature, k, right):
+        if feature.mixed and not _decides(race, feature, k, right):
             continue
         tree = race.trees[tests[k].tree]
         start_trial(race, tree, search.now)

@@ -8,7 +8,8 @@ import numpy as np
 
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner
-from treeproof._kernels.model import LAST_CELL, LEAF, is_simple
+from treeproof._kernels.model import LAST_CELL, LEAF
+from treeproof._kernels.search.region import ONE_CUT
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import FULL
 
@@ -160,25 +161,35 @@ def draft_for(model, n_cells):
 
 @borrowing
 def _count_cuts(model, node, cells):
-    """How many cuts of an open test are within the cells in question."""
-    if is_simple(node):
+    """How many cuts of an open test, a node of the part, are within the cells in question."""
+    if node.node == ONE_CUT:
         return 1
-    n = np.int64(cells.low <= node.cut < cells.high)
-    for j in range(node.more, node.end):
+    test = model.nodes[node.node]
+    n = np.int64(cells.low <= test.cut < cells.high)
+    for j in range(test.more, test.end):
         n += cells.low <= model.more[j] < cells.high
     return n
 
 
 @borrowing
-def _list_cuts(model, node, cells, tests, n, tree, at, leaf):
-    """Lists the cuts of an open test that are within the cells in question after the n first; how many are listed."""
-    first, last = n, np.int64(-1)
-    for j in range(node.more - 1, node.end):
-        cut = np.int64(node.cut if j < node.more else model.more[j])
+def _list_cuts(model, part, cells, tests, n, tree, at, leaf):
+    """Lists the cuts of the open test `at` that are within the cells in question after the n first; how many there are.
+
+    `leaf` is the first one below it.
+    """
+    node = part.nodes[at]
+    if node.node == ONE_CUT:
+        test = tests[n]
+        test.cell, test.cut, test.before, test.after = cells.start + node.cut, node.cut, -1, LAST_CELL
+        test.tree, test.node, test.leaf, test.flipped = tree, at, leaf, False
+        return n + 1
+    whole, first, last = model.nodes[node.node], n, np.int64(-1)
+    for j in range(whole.more - 1, whole.end):
+        cut = np.int64(whole.cut if j < whole.more else model.more[j])
         if cells.low <= cut < cells.high:
             test = tests[n]
             test.cell, test.cut, test.before, test.after = cells.start + cut, cut, last, LAST_CELL
-            test.tree, test.node, test.leaf, test.flipped = tree, at, leaf, (j - node.more + 1) & 1 == 1
+            test.tree, test.node, test.leaf, test.flipped = tree, at, leaf, (j - whole.more + 1) & 1 == 1
             if n > first:
                 tests[n - 1].after = cut
             last = cut
@@ -225,7 +236,7 @@ def _weigh_subtrees(part, model, region, search, close, subtrees):
             subtree.n_leaves = 1 if same and not region.limited else a.n_leaves + b.n_leaves
             subtree.n_tests = 0
             if subtree.n_leaves > 1:
-                cuts = _count_cuts(model, model.nodes[node.node], region.ranges[node.feature])
+                cuts = _count_cuts(model, node, region.ranges[node.feature])
                 subtree.n_tests = a.n_tests + b.n_tests + cuts
     n_open = 0
     for t in range(part.roots.shape[0] - 1):
@@ -276,9 +287,8 @@ def _rank_leaves(watch, model, part, region, trees, leaves, draft):
                 n += 1
                 i += subtree.size
                 continue
-            node = part.nodes[i]
-            cells, test = region.ranges[node.feature], model.nodes[node.node]
-            n_tests = _list_cuts(model, test, cells, draft.tests, np.int64(n_tests), t, i, first + n)
+            cells = region.ranges[part.nodes[i].feature]
+            n_tests = _list_cuts(model, part, cells, draft.tests, np.int64(n_tests), t, i, first + n)
             i += 1
         sort_down(draft.leads, n, draft.order)
         for r in range(n):

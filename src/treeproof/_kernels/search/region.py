@@ -12,6 +12,8 @@ from treeproof._kernels.search.stop import is_over
 
 INFINITE = np.inf
 
+ONE_CUT = -1
+
 RANGE = np.dtype(
     [
         ("low", "i4"),
@@ -32,7 +34,8 @@ CELLS = np.dtype([("low", "i4"), ("high", "i4")], align=True)
 OPEN_NODE = np.dtype(
     [
         ("feature", "i4"),  # LEAF for a leaf
-        ("node", "i4"),  # in the model
+        ("cut", "i4"),
+        ("node", "i4"),  # in the model, of a test with several cuts; else ONE_CUT
         ("left", "i4"),
         ("right", "i4"),
         ("row", "i4"),  # of the leaf values, for a leaf
@@ -163,9 +166,7 @@ def _open_node(model, region, at):
 
 @borrowing
 def _price_of_side(model, region, cells, node, left):
-    """What the cells of a feature that go to one side of a test cost at least."""
-    if is_simple(node):
-        return least_price(region, cells, cells.low, cells.high)
+    """What the cells of a feature that go to one side of a test with several cuts cost at least."""
     price, low, high = INFINITE, np.int64(cells.low), np.int64(cells.high)
     while low <= high:
         last = min(same_until(model, node, low), high)
@@ -228,11 +229,14 @@ def _restrict_tree(model, region, part, root, n, n_costs, paid):
                 descend, holds = False, True
                 continue
             cells, frame = region.ranges[node.feature], part.frames[level]
-            new.node, new.left = at, n
+            new.cut, new.node, new.left = node.cut, ONE_CUT if is_simple(node) else at, n
             frame.node, frame.here, frame.stage = at, n - 1, ON_THE_LEFT
             frame.low, frame.high, frame.price, frame.path_price = cells.low, cells.high, cells.paid, paid
             level += 1
-            cells.low, cells.high = span_of_side(model, node, np.int64(cells.low), np.int64(cells.high), True)
+            if is_simple(node):
+                cells.high = node.cut
+            else:
+                cells.low, cells.high = span_of_side(model, node, np.int64(cells.low), np.int64(cells.high), True)
         else:
             frame = part.frames[level - 1]
             node = model.nodes[frame.node]
@@ -243,11 +247,18 @@ def _restrict_tree(model, region, part, root, n, n_costs, paid):
                 continue
             frame.stage = LEFT_HOLDS if holds else LEFT_IS_EMPTY
             part.nodes[frame.here].right = n
-            cells.low, cells.high = span_of_side(model, node, np.int64(frame.low), np.int64(frame.high), False)
+            if is_simple(node):
+                cells.low, cells.high = node.cut + 1, frame.high
+            else:
+                cells.low, cells.high = span_of_side(model, node, np.int64(frame.low), np.int64(frame.high), False)
         descend, holds = True, False
         if region.limited:
-            # Of a side that is no range, tests before may have said more than its ends do.
-            cells.paid = max(frame.price, _price_of_side(model, region, cells, node, frame.stage == ON_THE_LEFT))
+            if is_simple(node):
+                cells.paid = least_price(region, cells, cells.low, cells.high)
+            else:
+                cells.paid = _price_of_side(model, region, cells, node, frame.stage == ON_THE_LEFT)
+            # Where a side is no range, tests before may have said more than its ends do.
+            cells.paid = max(cells.paid, frame.price)
             paid = frame.path_price - frame.price + cells.paid
             descend = paid <= region.budget[0]
         if descend:
