@@ -198,7 +198,7 @@ def random_attacker(random: Random) -> tuple[tp.Attacker, dict[str, Price], Any,
         prices[name] = with_missing(prices.get(name), blank.get(name), fill.get(name), moves.get(name), names.get(name))
     if steps == 0.5 and "income" in fill:
         inner = prices["income"]
-        prices["income"] = lambda a, b: None if math.isnan(a) and (b * 2) % 1 else inner(a, b)
+        prices["income"] = lambda a, b: None if math.isnan(a) and (b * 2) % 1 > 0 else inner(a, b)
     grouped = random.sample(["income", "purpose", "rating"], 2)
     group_budget = random.randint(0, 3)
     budget = random.choice((None, 0, 1, 2, 3))
@@ -272,7 +272,7 @@ def test_reach_is_what_the_words_say() -> None:
 
 @pytest.mark.slow
 def test_reach_is_what_the_words_say_in_many_cases() -> None:
-    assert check_random_cases(range(1000, 3000)) > 1000
+    assert check_random_cases(range(1000, 2000)) > 500
 
 
 def label(income: float, purpose: float) -> str:
