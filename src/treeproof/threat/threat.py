@@ -12,6 +12,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
+from treeproof.threat.column_moves import ColumnMoves
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,13 @@ class Threat:
     """The features that can only be moved to certain doubles, and these."""
     still: tuple[int, ...] = ()
     """Categories that an attacker of all features leaves alone, since no distance moves them."""
+    columns: tuple[tuple[int, ColumnMoves], ...] = ()
+    """The features that are more than an interval and a cost; `low`, `high`, `cost` and `ends` say nothing of them."""
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Features that share a budget of their own, on top of the one for all."""
+    group_budgets: tuple[int, ...] = ()
+    goal: tuple[int, ...] = ()
+    """The indices of the classes that the attacker wants; none: any other one."""
 
     @cached_property
     def end_low(self) -> FloatArray:
@@ -56,7 +64,19 @@ class Threat:
     @cached_property
     def away(self) -> npt.NDArray[np.bool_]:
         """Features whose interval excludes 0: they can be moved, but not by a little."""
-        return np.asarray((self.low > 0) | (self.high < 0))
+        away = (self.low > 0) | (self.high < 0)
+        away[[f for f, _ in self.columns]] = False
+        return np.asarray(away)
+
+    @cached_property
+    def blanks(self) -> tuple[int, ...]:
+        """The features whose values can become missing, or whose missing values can be filled in."""
+        return tuple(f for f, moves in self.columns if moves.blank is not None or moves.fill is not None)
+
+    @cached_property
+    def is_flat(self) -> bool:
+        """Whether a feature costs the same wherever it goes."""
+        return self.power is None and all(moves.is_flat for _, moves in self.columns)
 
     @cached_property
     def movable(self) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from treeproof._kernels.jit import borrowing, door, inner
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, fill_region, needed_lead
 from treeproof._kernels.search.branch import SEARCH, TOO_CLOSE, run_race
 from treeproof._kernels.search.race import build_race, draft_for, root_lead
-from treeproof._kernels.search.region import COST, FRAME, OPEN_NODE, RANGE, Part, Region, copy_cells, restrict
+from treeproof._kernels.search.region import COST, FRAME, GROUP, OPEN_NODE, RANGE, Part, Region, copy_cells, restrict
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import revive
 
@@ -36,8 +36,9 @@ def room_for(model, prices):
     n_nodes, n_classes, n_cells = len(model.nodes), model.value.shape[1], int(prices.start[-1])
     region = Region(
         np.empty(len(prices.cost), RANGE), np.empty(n_cells if prices.limited else 1), np.empty(1), prices.limited,
-        prices.power == 0,
+        prices.flat, prices.power == 0, np.zeros(len(prices.group_budget), GROUP),
     )  # fmt: skip
+    region.groups["budget"] = prices.group_budget
     # A leaf has at most one price per test on its path.
     max_costs = n_nodes * (model.depth + 1) if prices.limited else 1
     part = Part(
@@ -61,7 +62,7 @@ def _sort_classes(watch, model, part, label, leads, order):
             return UNDECIDED
         leads[other] = np.int64(-(2**62))
         if other != label:
-            leads[other] = model.offset[other] - model.offset[label] + root_lead(part, model.value, other, label)
+            leads[other] = model.offset[other] - model.offset[label] + root_lead(part, model, other, label)
     sort_down(leads, leads.shape[0], order)
     return SAFE
 
