@@ -37,7 +37,8 @@ class Model(NamedTuple):
     scores must be asked. Leaves with the same exact scores have the same `kind`; `depth` is that of the deepest tree.
 
     Only the first `n_scored` trees give scores. The others say which rows are valid: where one of them leads to the
-    leaf `forbidden` (-1: there are none), a row is not, and every class is behind by PENALTY there.
+    leaf `forbidden` (-1: there are none), a row is not, and every class is behind by PENALTY there. Leaves after it
+    only tell where a row is.
     """
 
     nodes: Any

@@ -29,6 +29,9 @@ class Literal:
     missing: bool = True
 
 
+NO_CUT = 2**31 - 1
+"""Beyond all cells."""
+
 Clause: TypeAlias = tuple[Literal, ...]
 """Conditions of which a row meets at least one."""
 
@@ -42,20 +45,28 @@ class Space:
     """What valid rows meet."""
     blanks: tuple[int, ...] = ()
     """Features of which "missing" is a cell."""
+    coarse: Space | None = None
+    """The same with fewer clauses and cuts, from which this one is made in less time."""
+    cuts: tuple[tuple[int, FloatArray], ...] = ()
+    """Further cuts of features, in rising order."""
+    watched: bool = False
+    """Whether a search must tell on which side of the further cuts it is, even if nothing else depends on that."""
+    forbids: bool = False
+    """Whether clauses may be added to it later."""
+
+    def refined(
+        self, clauses: tuple[Clause, ...], cuts: tuple[tuple[int, FloatArray], ...] = (), watched: bool = False
+    ) -> Space:
+        """The same with more clauses and cuts."""
+        return Space(self.ensemble, clauses, self.blanks, self, cuts, watched)
 
     @cached_property
     def grid(self) -> Grid:
         """The cuts of all tests."""
-        own = self.ensemble.grid
+        own = self.ensemble.grid if self.coarse is None else self.coarse.grid
         cuts = [(one.feature, cut) for clause in self.clauses for one in clause for cut in one.pieces.cuts]
-        if not cuts:
-            return own
-        feature = np.repeat(np.arange(own.n_features), np.diff(own.offsets))
-        return Grid.from_thresholds(
-            np.append(feature, np.array([f for f, _ in cuts], dtype=feature.dtype)),
-            np.append(own.cuts, [cut for _, cut in cuts]),
-            own.n_features,
-        )
+        cuts += [(f, cut) for f, some in self.cuts for cut in some.tolist()]
+        return own.with_cuts(cuts) if cuts else own
 
     @cached_property
     def _blank(self) -> npt.NDArray[np.int64]:
@@ -93,60 +104,117 @@ class Space:
     @cached_property
     def compiled(self) -> tuple[Any, Any]:
         """The model as kernels work on it, with a tree for each clause; and how to score exactly."""
-        if not self.clauses and not self.blanks:
+        if self.coarse is not None:
+            model, exact = self.coarse.compiled
+            if self.grid is not self.coarse.grid:
+                model = _on_finer_grid(model, self.coarse.grid, self.grid)
+        elif not self.clauses and not self.blanks and not self.forbids:
             return self.ensemble.compiled
-        model, exact = compile_ensemble(self.ensemble, self.grid, forbids=bool(self.clauses))
-        nodes, more = model.nodes, model.more
-        if self.clauses:
-            trees = [_tree_of(clause, self.grid, len(model.value) - 2) for clause in self.clauses]
-            model = _with_trees(model, trees)
-            nodes, more = model.nodes, model.more
-        if self.blanks:
-            nodes, more = _with_missing_cells(nodes, more, self._blank)
-        return model._replace(nodes=nodes, more=more), exact
+        else:
+            model, exact = compile_ensemble(self.ensemble, self.grid, forbids=self.forbids or bool(self.clauses))
+            nodes, more = _with_missing_cells(model.nodes, model.more, self._blank)
+            model = model._replace(nodes=nodes, more=more)
+        return _with_trees(model, self._trees(model.forbidden)), exact
+
+    def _trees(self, forbidden: int) -> list[_Tree]:
+        """A tree for each clause, and where cuts are watched one for each of these features."""
+        trees = [_tree_of(clause, self.grid, forbidden) for clause in self.clauses]
+        if self.watched:
+            trees += [
+                _tree_of_cuts(f, self.grid.cell_of_cut(np.full(len(cuts), f), cuts), forbidden)
+                for f, cuts in self.cuts
+                if len(cuts)
+            ]
+        return [_with_missing_cells(nodes, more, self._blank) for nodes, more in trees]
 
 
-def _tree_of(clause: Clause, grid: Grid, allowed: int) -> tuple[npt.NDArray[Any], list[list[int]]]:
-    """A chain of tests, and their further cuts: a row that meets a condition is `allowed`, a leaf; else forbidden."""
+_Tree: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[np.int32]]
+"""Nodes, and their further cuts."""
+
+
+def _on_finer_grid(model: Any, before: Grid, after: Grid) -> Any:
+    """The model with the same tests among more cuts."""
+    # Per feature and cut its number; one more for the end of all cells, before that of missing values.
+    numbers = [
+        np.append(np.searchsorted(after.cuts_of(f), before.cuts_of(f)), len(after.cuts_of(f)))
+        for f in range(before.n_features)
+    ]
+    number, start = np.concatenate(numbers).astype(np.int32), before.start
+    nodes = model.nodes.copy()
+    tests = np.flatnonzero((nodes["feature"] >= 0) & (nodes["cut"] < NO_CUT))
+    nodes["cut"][tests] = number[start[nodes["feature"][tests]] + nodes["cut"][tests]]
+    feature = np.repeat(nodes["feature"], nodes["end"] - nodes["more"])
+    return model._replace(nodes=nodes, more=number[start[feature] + model.more])
+
+
+def _tree_of(clause: Clause, grid: Grid, forbidden: int) -> _Tree:
+    """A chain of tests: a row that meets none of the conditions is forbidden."""
     from treeproof._kernels.model import LEAF, NODE
 
     n = len(clause)
-    nodes = np.zeros(2 * n + 1, dtype=NODE)
-    more: list[list[int]] = []
+    nodes, more = np.zeros(2 * n + 1, dtype=NODE), []
     for i, literal in enumerate(clause):
-        node, here = nodes[2 * i], 2 * i
+        here, node, leaf = 2 * i, nodes[2 * i], nodes[2 * i + 1]
         cuts = np.array(literal.pieces.cuts)
         cells = grid.cell_of_cut(np.full(len(cuts), literal.feature), cuts).tolist()
-        # A condition that holds everywhere, or nowhere, has no cuts: its test is beyond the last cell.
-        first = cells[0] if cells else 2**31 - 1
+        # A condition that holds everywhere, or nowhere, has no cuts.
         left = bool(literal.pieces.lefts[0])
-        node["feature"], node["cut"], node["nan_left"] = literal.feature, first, literal.missing == left
+        node["feature"], node["cut"], node["nan_left"] = (
+            literal.feature,
+            (cells or [NO_CUT])[0],
+            literal.missing == left,
+        )
         node["left"], node["right"] = (here + 1, here + 2) if left else (here + 2, here + 1)
-        nodes[here + 1]["feature"], nodes[here + 1]["leaf"] = LEAF, allowed
-        more += [cells[1:], []]
-    nodes[2 * n]["feature"], nodes[2 * n]["leaf"] = LEAF, allowed + 1
-    more.append([])
-    return nodes, more
+        node["more"], node["end"] = len(more), len(more) + max(len(cells) - 1, 0)
+        more += cells[1:]
+        leaf["feature"], leaf["leaf"] = LEAF, forbidden - 1
+        leaf["more"] = leaf["end"] = len(more)
+    nodes[-1]["feature"], nodes[-1]["leaf"] = LEAF, forbidden
+    nodes[-1]["more"] = nodes[-1]["end"] = len(more)
+    return nodes, np.array(more, dtype=np.int32)
 
 
-def _with_trees(model: Any, trees: list[tuple[npt.NDArray[Any], list[list[int]]]]) -> Any:
+def _tree_of_cuts(feature: int, cuts: npt.NDArray[np.int32], forbidden: int) -> _Tree:
+    """A chain of tests that tells where between these cuts a row is; it forbids nothing."""
+    from treeproof._kernels.model import LEAF, NODE
+
+    nodes = np.zeros(2 * len(cuts) + 1, dtype=NODE)
+    tests, leaves = nodes[0:-1:2], np.append(nodes[1::2], nodes[-1:])
+    tests["feature"], tests["cut"], tests["nan_left"] = feature, cuts, True
+    tests["left"], tests["right"] = np.arange(1, len(nodes), 2), np.arange(2, len(nodes), 2)
+    leaves["feature"], leaves["leaf"] = LEAF, forbidden + 1 + np.arange(len(leaves))
+    nodes[1::2], nodes[-1] = leaves[:-1], leaves[-1]
+    return nodes, np.empty(0, dtype=np.int32)
+
+
+def _with_trees(model: Any, trees: list[_Tree]) -> Any:
     """The model with more trees, which give no scores."""
     nodes, more, roots = [model.nodes], [model.more], [model.roots]
     n_nodes, n_more, depth = len(model.nodes), len(model.more), model.depth
     for tree, cuts in trees:
-        ends = n_more + np.cumsum([len(some) for some in cuts])
-        tree["end"] = ends
-        tree["more"] = np.concatenate(([n_more], ends[:-1]))
         inner = tree["feature"] >= 0
         tree["left"][inner] += n_nodes
         tree["right"][inner] += n_nodes
+        tree["more"] += n_more
+        tree["end"] += n_more
         nodes.append(tree)
-        more.append(np.array([cut for some in cuts for cut in some], dtype=model.more.dtype))
+        more.append(cuts)
         roots.append(np.array([n_nodes], dtype=model.roots.dtype))
-        n_nodes, n_more, depth = n_nodes + len(tree), int(ends[-1]), max(depth, len(tree) // 2)
-    return model._replace(
-        nodes=np.concatenate(nodes), more=np.concatenate(more), roots=np.concatenate(roots), depth=depth
-    )
+        n_nodes, n_more, depth = n_nodes + len(tree), n_more + len(cuts), max(depth, len(tree) // 2)
+    last = max((int(tree["leaf"].max()) for tree, _ in trees), default=-1)
+    missing = max(last + 1 - len(model.value), 0)
+    value = np.zeros((missing, model.value.shape[1]), dtype=model.value.dtype)
+    arrays = {
+        "nodes": np.concatenate(nodes),
+        "more": np.concatenate(more),
+        "roots": np.concatenate(roots),
+        "value": np.concatenate((model.value, value)),
+        "kind": np.append(model.kind, model.kind[-1] + 1 + np.arange(missing)).astype(model.kind.dtype),
+    }
+    for name, array in arrays.items():
+        # Kernels are compiled once for arrays that can be written, and once for others.
+        array.flags.writeable = getattr(model, name).flags.writeable
+    return model._replace(depth=depth, **arrays)
 
 
 def _with_missing_cells(
@@ -157,7 +225,7 @@ def _with_missing_cells(
     last = np.where(nodes["feature"] >= 0, blank[np.maximum(nodes["feature"], 0)], -1)
     n_more = nodes["end"] - nodes["more"]
     # A cut beyond all cells is none: it is drawn in where missing values go the other way.
-    beyond = (last >= 0) & (nodes["cut"] >= last)
+    beyond = (last >= 0) & (nodes["cut"] == NO_CUT)
     apart = beyond & ~nodes["nan_left"]
     nodes["cut"][apart] = last[apart] - 1
     # After an even number of further cuts, the last cells go right.

@@ -88,9 +88,7 @@ class Local:
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
         self._blocked = self._blocked_cells()
-        self._limited = bool(
-            too_poor or threat.away.any() or len(self._blocked) or threat.columns or threat.groups
-        )
+        self._limited = bool(too_poor or threat.away.any() or len(self._blocked) or threat.columns or threat.groups)
         self._lowest, self._highest = self.space.cell_ends
         self._goal = np.full(ensemble.n_classes, not threat.goal)
         self._goal[list(threat.goal)] = True
@@ -338,7 +336,7 @@ class Local:
         )
         if unaffordable is None:
             unaffordable = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
-        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest, self._goal)
+        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest, self._goal, self._sums())
         found = self._within_limits(asked)
         self.boxes += int(found.boxes.sum())
         # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
@@ -358,9 +356,7 @@ class Local:
         reachable["reach_low"], reachable["reach_high"] = np.where(some, ends[3], 1), np.where(some, ends[4], 0)
         return reachable
 
-    def _own_prices(
-        self, moves: ColumnMoves, f: int, own: FloatArray, low: FloatArray, high: FloatArray
-    ) -> FloatArray:
+    def _own_prices(self, moves: ColumnMoves, f: int, own: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """What the cells of a feature cost that has prices of its own, for each row."""
         is_blank = f in self.space.blanks
         lowest, highest = self.space.ends_of(f)
@@ -371,6 +367,17 @@ class Local:
         """A feature with an interval without 0, and what its cells cost one row."""
         table = price_table_of_box(self.threat, self.ensemble, low, high, self.space.grid)
         return int(f), table.of(int(f))[None]
+
+    def _sums(self) -> Any:
+        """Sums of values that valid rows keep."""
+        from treeproof._kernels.search.region import CELLS
+        from treeproof._kernels.search.sums import Sums
+
+        none = np.empty(0)
+        return Sums(
+            np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), none, none, none, none,
+            np.zeros(0, dtype=np.int64), np.empty(0, CELLS),
+        )  # fmt: skip
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
@@ -462,11 +469,13 @@ class Local:
     def _nothing_found(self, asked: Any) -> Any:
         """Where a search writes what it finds."""
         from treeproof._kernels.search.asked import Found
+        from treeproof._kernels.search.region import CELLS
 
         n = len(asked.labels)
         return Found(
             np.full(n, Outcome.UNKNOWN, dtype=np.int64),
             np.zeros(asked.reach.shape, dtype=np.int32),
+            np.zeros(asked.reach.shape if len(asked.sums.bound) else (0, 0), dtype=CELLS),
             np.full(n, np.inf),
             np.zeros(n, dtype=np.int64),
             np.tile(self._goal, (n, 1)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import is_valid, label_of_cells
-from treeproof._kernels.search.region import INFINITE
+from treeproof._kernels.search.region import INFINITE, copy_cells
 
 # What is known about a row. HARD: a race took too long, and costlier bounds are worth a try.
 SAFE = 0
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
 
     `unaffordable` (n_rows, n, n_features) are cells that cost more than the rounded prices say. If the `cheapest`
     counterexample is asked for, a search goes on until there is none at a lower price; a row is SAFE when it is done.
-    Only labels of the `goal` (n_classes,) are what the attacker wants.
+    Only labels of the `goal` (n_classes,) are what the attacker wants. What valid rows keep are `sums`.
     """
 
     reach: Any
@@ -81,15 +81,18 @@ class Asked(NamedTuple):
     unaffordable: Any
     cheapest: Any
     goal: Any
+    sums: Any
 
 
 class Found(NamedTuple):
     """Per row its `status`, the `cells` and the `price` of a counterexample (infinite if there is none yet), the number
-    of `boxes`, which classes are `open`, and the greatest `lead` of each that a hunt came to.
+    of `boxes`, which classes are `open`, and the greatest `lead` of each that a hunt came to. Where valid rows keep
+    sums, any row of `around` (n_rows, n_features), CELLS records, that does so is a counterexample.
     """
 
     status: Any
     cells: Any
+    around: Any
     price: Any
     boxes: Any
     open: Any
@@ -111,7 +114,8 @@ class Question(NamedTuple):
 
     `cells` (n_features,) and `scores` are scratch: a point that may be a counterexample, and what it is given.
     `unaffordable` (n_rows, n, n_features) are points that are none. `kept` (n_rows, n_features) and `price` (n_rows,)
-    are what is found. `close`: that a class is ahead of the label does not yet tell which one wins.
+    are what is found, and `around` what else would be. `close`: that a class is ahead of the label does not yet tell
+    which one wins.
     """
 
     model: Any
@@ -121,7 +125,9 @@ class Question(NamedTuple):
     cheapest: Any
     goal: Any
     close: Any
+    sums: Any
     kept: Any
+    around: Any
     price: Any
     scores: Any
     cells: Any
@@ -130,10 +136,11 @@ class Question(NamedTuple):
 def question_about(model, exact, asked, found, watch):
     """The question with its scratch. Such things are made in Python: numba would compile for each type of array."""
     scores = np.empty(len(exact.base), exact.leaf_scores.dtype)
+    has_sums = len(asked.sums.bound) > 0
     close = model.slack > 0 or (len(asked.goal) > 2 and not asked.goal.all())
     return Question(
-        model, exact, watch, asked.unaffordable, asked.cheapest, asked.goal, close, found.cells, found.price, scores,
-        np.empty(asked.reach.shape[1], np.int32),
+        model, exact, watch, asked.unaffordable, asked.cheapest, asked.goal, close or has_sums, asked.sums,
+        found.cells, found.around, found.price, scores, np.empty(asked.reach.shape[1], np.int32),
     )  # fmt: skip
 
 
@@ -208,6 +215,8 @@ def take(question, region):
     row = question.watch.progress[0] - 1
     for f in range(question.cells.shape[0]):
         question.kept[row, f] = question.cells[f]
+    if question.sums.bound.shape[0] > 0:
+        copy_cells(question.sums.box, question.around[row])
     if question.cheapest:
         price = price_of_cells(region, question.cells)
         question.price[row] = price

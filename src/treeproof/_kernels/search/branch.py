@@ -17,6 +17,7 @@ from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_at
 from treeproof._kernels.search.climb import climb
 from treeproof._kernels.search.region import cheapest_cell, groups_can_pay, least_price, price_ranges
 from treeproof._kernels.search.stop import is_over
+from treeproof._kernels.search.sums import fit_sums
 from treeproof._kernels.search.trial import IMPOSSIBLE, best_lead, keep_trial, start_trial, try_side
 
 # More ways for a search to end.
@@ -331,6 +332,26 @@ def _can_pay_cheapest_point(search, race, region):
     return not region.limited or (search.spent <= region.budget[0] and groups_can_pay(region))
 
 
+@merged
+def _keep_sums(search, sums, race, region):
+    """Draws the box in to where rows may be valid."""
+    for f in range(region.ranges.shape[0]):
+        sums.box[f].low, sums.box[f].high = region.ranges[f].low, region.ranges[f].high
+    for i in range(race.features.shape[0]):
+        box = sums.box[race.features[i].feature]
+        box.low, box.high = race.features[i].low, race.features[i].high
+    if not fit_sums(sums, region):
+        search.total = IMPOSSIBLE
+        return
+    for i in range(race.features.shape[0]):
+        feature = race.features[i]
+        box = sums.box[feature.feature]
+        if box.low > feature.low and search.total != IMPOSSIBLE:
+            _shrink(search, race, feature, np.int64(box.low) - 1, True)
+        if box.high < feature.high and search.total != IMPOSSIBLE:
+            _shrink(search, race, feature, np.int64(box.high), False)
+
+
 @borrowing
 def _examine(search, question, region, part, race):
     """Looks at the next box: CUT it at `search.test`, it is DONE, or the search ends with what is returned."""
@@ -339,6 +360,8 @@ def _examine(search, question, region, part, race):
         return UNDECIDED
     if search.boxes > search.max_boxes:
         return HARD
+    if question.sums.bound.shape[0] > 0 and search.total >= search.needed:
+        _keep_sums(search, question.sums, race, region)
     if region.limited and search.total >= search.needed:
         _pay(search, race, region, part)
     if search.total < search.needed:
@@ -349,6 +372,10 @@ def _examine(search, question, region, part, race):
     if search.total < search.needed:
         return DONE
     if search.test < 0:
+        if question.sums.bound.shape[0] > 0:
+            _keep_sums(search, question.sums, race, region)
+            if search.total < search.needed:
+                return DONE
         if not _can_pay_cheapest_point(search, race, region):
             return DONE
         differs, ends = _judge(search, question, region, race.features)

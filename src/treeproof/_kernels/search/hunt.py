@@ -27,6 +27,7 @@ from treeproof._kernels.search.asked import (
 )
 from treeproof._kernels.search.region import cheapest_cell
 from treeproof._kernels.search.stop import is_over
+from treeproof._kernels.search.sums import point_fits_sums
 
 SMALLEST = 2.0**-900
 """What a move counts as costing at least, when gains are weighed by prices."""
@@ -204,7 +205,7 @@ def _is_counterexample(question, region, cells, label):
         return False
     for f in range(cells.shape[0]):
         question.cells[f] = cells[f]
-    if not is_attack(question, label):
+    if not is_attack(question, label) or not point_fits_sums(question.sums, region, cells):
         return False
     return not is_unaffordable(question.unaffordable, question.watch.progress[0] - 1, question.cells)
 

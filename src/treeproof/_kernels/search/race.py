@@ -223,7 +223,8 @@ def _weigh_subtrees(part, model, region, search, close, subtrees):
         node, subtree = part.nodes[i], subtrees[i]
         if node.feature == LEAF:
             subtree.lead = lead_of_leaf(model, node.row, other, label)
-            subtree.kind = model.kind[node.row] if close else 0
+            apart = close or node.row > model.forbidden >= 0
+            subtree.kind = model.kind[node.row] if apart else 0
             subtree.size = 1
             subtree.n_leaves = 1
             subtree.n_tests = 0

@@ -108,7 +108,7 @@ def race_in(region, question, room, close, max_boxes):
     search = room.search[0]
     race = build_race(search, question.watch, question.model, room.part, region, room.draft, close)
     search.max_boxes, search.boxes = max_boxes, 0
-    search.climb = not region.limited and question.model.more.shape[0] == 0
+    search.climb = not region.limited and question.model.more.shape[0] == 0 and question.model.forbidden < 0
     if is_over(question.watch):
         return UNDECIDED
     revive(race)
@@ -134,7 +134,7 @@ def race_rows(question, asked, found, room, rows, max_boxes):
         while next_class(found, room.search[0], room.leads, room.order, row):
             result, boxes = TOO_CLOSE, 0
             for close in (False, True):
-                if result == TOO_CLOSE:
+                if result == TOO_CLOSE and (close or question.sums.bound.shape[0] == 0):
                     result = race_in(room.region, question, room, close, max_boxes)
                     boxes += room.search[0].boxes
             note_class(found, room.search[0], row, np.int64(SAFE if result == TOO_CLOSE else result), boxes)
