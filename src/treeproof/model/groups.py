@@ -139,7 +139,7 @@ def _described(
     """What an ensemble says of its columns, after some became groups."""
     n = max(place_of.values()) + 1
     names, low, high = [""] * n, np.zeros(n), np.zeros(n)
-    for f, name in enumerate(_names(ensemble)):
+    for f, name in enumerate(names_of(ensemble)):
         names[place_of[f]], low[place_of[f]], high[place_of[f]] = name, ensemble.value_low[f], ensemble.value_high[f]
     categories = {place_of[f]: category for f, category in ensemble.categories}
     for group, codes in zip(groups, n_codes, strict=True):
@@ -166,13 +166,14 @@ def category_of(group: Group, ensemble: Ensemble) -> Category:
     return Category(tuple(names[f] for f in group.features) + (() if group.exactly else (NONE,)))
 
 
-def _names(ensemble: Ensemble) -> list[str]:
+def names_of(ensemble: Ensemble) -> list[str]:
+    """A name for each feature: its own, or its position."""
     return list(ensemble.feature_names or map(str, range(ensemble.n_features)))
 
 
 def _check(ensemble: Ensemble, groups: Sequence[Group]) -> None:
     """Refuses groups that share columns or names, and columns that cannot be 0 or 1."""
-    names = _names(ensemble)
+    names = names_of(ensemble)
     seen: dict[int, str] = {}
     taken = set(names) - {names[f] for group in groups for f in group.features}
     for group in groups:
