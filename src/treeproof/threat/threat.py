@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,10 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
 from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.relations import Relations
+
+if TYPE_CHECKING:
+    from treeproof.threat.attacker import Attacker
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +50,10 @@ class Threat:
     groups: tuple[tuple[int, ...], ...] = ()
     """Features that share a budget of their own, on top of the overall one; no feature is in two of them."""
     group_budgets: tuple[int, ...] = ()
+    relations: Relations = Relations()
+    """What valid rows keep; neighbours and attacked rows are valid."""
+    attacker: Attacker | None = None
+    """As the user describes it, where one-hot groups are to be bound."""
     goal: tuple[int, ...] = ()
     """The classes that the attacker wants to get, in order; none: any other than the row's own."""
 

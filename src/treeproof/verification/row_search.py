@@ -6,6 +6,7 @@ columns in relations are cut at the ends of N(x). Boxes of neighbours with sever
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from dataclasses import dataclass, replace
@@ -20,11 +21,12 @@ from treeproof.model.pieces import Pieces
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.relations import ColumnLiteral, Linear, linear_holds
+from treeproof.threat.relations import ColumnLiteral, Linear
+from treeproof.threat.relations.bound import linear_holds
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
-from treeproof.verification.local_search import NO_CELL, Decisions, Local
-from treeproof.verification.space import Clause
+from treeproof.verification.local_search import Decisions, Local
+from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
     from treeproof.verification.valid_rows import Columns
@@ -163,7 +165,19 @@ class RowSearch:
         goal = self._threat.goal
         if not goal or self._predict(box.here[None])[0] not in goal:
             return box.here
-        raise NotImplementedError
+        if bool(((box.low == box.high) | np.isnan(box.low)).all()):
+            return None
+        threat = self._threat
+        nothing = np.zeros_like(threat.low)
+        others = tuple(k for k in range(self._local.ensemble.n_classes) if k not in goal)
+        idle = replace(threat, low=nothing, high=nothing, ends=(), columns=(), groups=(), group_budgets=(), goal=others)
+        space = Space(self._local.ensemble, (*self._columns.clauses, *box.conflicts))
+        search = Local(self._local.ensemble, idle, limits, space)
+        low, high, here = box.low[None], box.high[None], box.here[None]
+        status, cells = search._search(low, high, here, self._predict(here))
+        if status[0] == Outcome.UNKNOWN:
+            return box.here
+        return search._doubles(here, low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
 
     def _search(self, x: FloatArray, box: _Box, limits: Limits) -> tuple[int, _Pair | None]:
         """What a search of the cells within reach of a box finds."""
@@ -328,14 +342,15 @@ class _Question:
         for clause in self._clauses:
             if any(f in gone for one in clause for f in _features(one)):
                 continue
-            parts: list[joint.Linear] = []
+            choices = []
             for one in clause:
                 if isinstance(one, Linear):
                     terms = tuple((number[f], factor) for f, factor in one.terms)
-                    parts.append(joint.Linear(terms, one.bound, one.strict))
+                    choices.append([[joint.Linear(terms, one.bound, one.strict)]])
                 else:
-                    parts += _ranges(one, number[one.feature])
-            found.append(tuple(parts))
+                    stepped = one.feature in self._columns.steps
+                    choices.append(_outside_gaps(one, number[one.feature], stepped))
+            found += [tuple(itertools.chain.from_iterable(parts)) for parts in itertools.product(*choices)]
         return tuple(found)
 
     def _conflict(self, answer: joint.Answer, places: list[int], variables: list[joint.Variable]) -> Clause:
@@ -364,6 +379,17 @@ def _features(literal: ColumnLiteral | Linear) -> tuple[int, ...]:
     return tuple(f for f, _ in literal.terms)
 
 
-def _ranges(literal: ColumnLiteral, k: int) -> list[joint.Linear]:
-    """The ranges of one column's values where a condition holds, each of which is at most two bounds."""
-    raise NotImplementedError
+def _outside_gaps(literal: ColumnLiteral, k: int, stepped: bool) -> list[list[joint.Linear]]:
+    """What one column's values are where a condition holds: of every gap between them they are on one side or other."""
+    number = (lambda x: Fraction(repr(x))) if stepped else Fraction
+    gaps = []
+    cuts, lefts = literal.where.cuts, literal.where.lefts
+    for i, holds in enumerate(lefts):
+        if not holds:
+            sides = []
+            if i > 0:
+                sides.append(joint.Linear(((k, Fraction(1)),), number(cuts[i - 1])))
+            if i < len(cuts):
+                sides.append(joint.Linear(((k, Fraction(-1)),), -number(float(next_up(cuts[i])))))
+            gaps.append(sides)
+    return gaps

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import Group, Grouped, group_columns
+from treeproof.model.groups import Grouped, group_columns
 from treeproof.model.pieces import Pieces
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.one_hot import bind_grouped
+from treeproof.threat.one_hot import bind_grouped, groups_of
 from treeproof.threat.relations import ColumnLiteral, Linear, Literal, Relations
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Decisions, Local
@@ -62,11 +62,7 @@ class Columns:
         if not relations.groups:
             clauses, joint = _divided(relations.clauses)
             return cls(ensemble, threat, clauses, joint, dict(relations.steps))
-        names = ensemble.feature_names or tuple(map(str, range(ensemble.n_features)))
-        groups = tuple(
-            Group(one.features, one.name or ", ".join(names[f] for f in one.features), one.exactly)
-            for one in relations.groups
-        )
+        groups = groups_of(relations, ensemble)
         grouped = group_columns(ensemble, groups, X)
         assert threat.attacker is not None
         inner = bind_grouped(threat.attacker, grouped)
@@ -154,3 +150,8 @@ class ValidSearch:
         search.answer(np.flatnonzero(left), rows, low, high, labels, answers)
         self.boxes += local.boxes
         return Decisions(answers.outcome, columns.own(answers.neighbour), columns.own(answers.attacked), self.boxes)
+
+
+def search_for(ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> Local | ValidSearch:
+    """The search that answers questions about this attacker."""
+    return (ValidSearch if threat.relations else Local)(ensemble, threat, limits)
