@@ -276,7 +276,11 @@ def false_for(relation: Relation, rows: np.ndarray) -> list[bool]:
     return [truth_of(SMALL, relation, row, STEPS) is False for row in rows]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+MERGED = ["x is present or x <= 0", "x is missing or x > 0", "x <= y or x < y", "x < y or x <= y", "x < y and x <= y"]
+"""Several literals of the same columns in one clause."""
+
+
+@pytest.mark.parametrize("text", [*TEXTS, *MERGED])
 def test_single_relations_are_broken_where_they_are_false(text: str) -> None:
     relation = parse_relation(text)
     rows = ROWS[np.random.default_rng(0).permutation(len(ROWS))[:400]]
@@ -399,6 +403,8 @@ def test_too_many_clauses_are_refused_with_the_way_out() -> None:
 )
 @example(Fraction(1, 10), 0, "==")
 @example(Fraction("0.30000000000000001"), 0, "<=")
+@example(Fraction("0.30000000000000001"), 0, "<")
+@example(Fraction("0.30000000000000001"), 0, "==")
 def test_columns_with_a_step_are_compared_as_the_decimals_they_print_as(
     constant: Fraction, ulps: int, operator: str
 ) -> None:
@@ -535,6 +541,18 @@ def test_models_without_names_take_positions() -> None:
 def test_flags_of_true_and_false_are_numbers_or_categories() -> None:
     assert bind_relations(["flag == True", "max_30d == False"], BANK).holds(np.array([0.0, 0, 0, 0, 0, 0, 1]))
     assert bind_relations(["one_of(flag, max_30d)"], BANK).broken(np.array([[1.0, 0, 0, 0, 0, 0, 1]])).all()
+
+
+def test_numbers_name_values_of_categories_as_the_model_knows_them() -> None:
+    ensemble = model(
+        ["text", "number"], categories={0: Category(("5", "x"), by_text=True), 1: Category((0.1, 7), unseen=True)}
+    )
+    rows = np.array(list(itertools.product([0.0, 1.0], [0.0, 1.0, 2.0])))
+    for text in ("text == 5", "text == '5'", "number == 0.1", "number in (0.1, 7)", "number not in (0.1, 7)"):
+        stated = [parse_relation(text)]
+        broken = bind_relations(stated, ensemble).broken(rows)
+        assert broken.any() and not broken.all()
+        assert broken.tolist() == [not satisfies(ensemble, stated, row) for row in rows]
 
 
 def test_a_missing_value_may_be_all_that_is_left() -> None:
