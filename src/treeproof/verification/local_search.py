@@ -144,6 +144,29 @@ class Local:
         wants = self._goal
         return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)
 
+    def can_pay(self, x: FloatArray, z: FloatArray, w: FloatArray) -> bool:
+        """Whether the attacker can pay for changing a neighbour z of the row x to w, exactly; False if he cannot do it."""
+        threat, columns = self.threat, dict(self.threat.columns)
+        spent, of_group = Fraction(0), [Fraction(0)] * len(threat.groups)
+        for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
+            start, end = float(z[f]), float(w[f])
+            if f in columns:
+                price = columns[f].price(float(x[f]), start, end)
+            elif math.isnan(start) or math.isnan(end):
+                price = None
+            elif threat.power is not None:
+                price = threat.price(f, start, end) if threat.high[f] > 0 else None
+            else:
+                moved = some_move((start, start), (end, end), (float(threat.low[f]), float(threat.high[f])))
+                price = None if moved is None else Fraction(int(threat.cost[f]))
+            if price is None:
+                return False
+            spent += price
+            if self._group[f] >= 0:
+                of_group[self._group[f]] += price
+        within = all(paid <= most for paid, most in zip(of_group, threat.group_budgets, strict=True))
+        return within and spent <= threat.limit
+
     def search_within(
         self,
         X: FloatArray,
