@@ -67,10 +67,10 @@ def test_random_walls_agree_with_pairs_by_definition(limits: dict[str, int], mon
     for name, value in limits.items():
         monkeypatch.setattr(pairs if name == "MOST_BOXES" else turnable, name, value)
     met = Count(monkeypatch)
-    cases = sum(check_block(walled_block(31, number), through_verify=False)["cases"] for number in range(40))
-    assert cases > 1500
-    assert met.rows > 150
-    assert min(met.by_outcome[:2]) > 30
+    cases = sum(check_block(walled_block(31, number), through_verify=False)["cases"] for number in range(25))
+    assert cases > 900
+    assert met.rows > 80
+    assert min(met.by_outcome[:2]) > 15
     assert met.by_outcome[Outcome.UNKNOWN] == 0
 
 

@@ -117,10 +117,11 @@ class Local:
             z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
             neighbour[broken], attacked[broken] = z, w
             same = self.ensemble.predict_index(z) == self.ensemble.predict_index(w)
-            mixed = broken[same]
-            pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], z[same]))
-            pairs.settle()
-            status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
+            if same.any():
+                mixed = broken[same]
+                pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], z[same]))
+                pairs.settle()
+                status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
 
     def search_within(

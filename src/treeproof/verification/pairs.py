@@ -130,32 +130,38 @@ class Pairs:
         ends = self._grid.cells(changes.before), self._grid.cells(changes.after)
         wall = self._has_walls(*ends).any(axis=1)
         self._cross(boxes.row[~wall], changes.at(~wall))
-        boxes, changes = boxes.at(wall), changes.at(wall)
-        for point in (changes.before, changes.after):
-            self._decide(self._slices(boxes, point))
-        left = self._open(boxes.row)
-        if not left.any():
-            return boxes.at(left)
-        return self._decide(self._without_idle(_parts(boxes.at(left), changes.at(left))))
+        for side in ("before", "after"):
+            left = wall & self._open(boxes.row)
+            if not left.any():
+                return boxes.at(left)
+            self._probe(boxes.at(left), getattr(changes, side)[left])
+        left = wall & self._open(boxes.row)
+        return self._decide(self._without_idle(_parts(boxes.at(left), changes.at(left))), needed=True)
 
-    def _decide(self, boxes: Boxes) -> Boxes:
-        """Which boxes hold another label than `here` has, and where; those of unstable neighbours refute their rows."""
-        boxes = boxes.at(self._open(boxes.row))
+    def _probe(self, boxes: Boxes, point: FloatArray) -> None:
+        """Looks for attacks on neighbours that share with the point what has walls in the box: two labels are enough."""
+        fixed = self._has_walls(self._grid.cells(boxes.low), self._grid.cells(boxes.high))
+        low, high = np.where(fixed, point, boxes.low), np.where(fixed, point, boxes.high)
+        mixed = self._decide(Boxes(boxes.row, low, high, point, point), needed=False)
+        self._cross(mixed.row, self._changes(mixed.here, mixed.there))
+
+    def _decide(self, boxes: Boxes, needed: bool) -> Boxes:
+        """Which boxes hold another label than `here` has, and where; an unstable neighbour there refutes its row.
+
+        Where `needed`, no row is proved without all its boxes.
+        """
+        if not len(boxes):
+            return boxes
         local = self._local
         outcome, cells = local._search(boxes.low, boxes.high, boxes.here, self._predict(boxes.here))
-        self._give_up(boxes.row[outcome == Outcome.UNKNOWN])
+        if needed:
+            self._give_up(boxes.row[outcome == Outcome.UNKNOWN])
         mixed = outcome == Outcome.REFUTED
         boxes = boxes.at(mixed)
         boxes.there, attacked = local._doubles(boxes.here, boxes.low, boxes.high, cells[mixed])
         unstable = self._predict(boxes.there) != self._predict(attacked)
         self._refute(boxes.row[unstable], boxes.there[unstable], attacked[unstable])
         return boxes.at(~unstable)
-
-    def _slices(self, boxes: Boxes, point: FloatArray) -> Boxes:
-        """The neighbours that share with the point all features where the box has walls: one search decides these."""
-        fixed = self._has_walls(self._grid.cells(boxes.low), self._grid.cells(boxes.high))
-        low, high = np.where(fixed, point, boxes.low), np.where(fixed, point, boxes.high)
-        return Boxes(boxes.row, low, high, point, point)
 
     def _without_idle(self, parts: Boxes) -> Boxes:
         """What is left of boxes after leaving out where attacks change nothing."""
