@@ -130,20 +130,21 @@ class Pairs:
         ends = self._grid.cells(changes.before), self._grid.cells(changes.after)
         wall = self._has_walls(*ends).any(axis=1)
         self._cross(boxes.row[~wall], changes.at(~wall))
-        for side in ("before", "after"):
-            left = wall & self._open(boxes.row)
-            if not left.any():
-                return boxes.at(left)
-            self._probe(boxes.at(left), getattr(changes, side)[left])
-        left = wall & self._open(boxes.row)
+        boxes, changes = boxes.at(wall), changes.at(wall)
+        for side in (0, 1):
+            left = self._open(boxes.row)
+            boxes, changes = boxes.at(left), changes.at(left)
+            self._probe(boxes, (changes.before, changes.after)[side])
+        left = self._open(boxes.row)
         return self._decide(self._without_idle(_parts(boxes.at(left), changes.at(left))), needed=True)
 
     def _probe(self, boxes: Boxes, point: FloatArray) -> None:
-        """Looks for attacks on neighbours that share with the point what has walls in the box: two labels are enough."""
+        """Looks for attacks on neighbours that share with the point what has walls; there, two labels are enough."""
         fixed = self._has_walls(self._grid.cells(boxes.low), self._grid.cells(boxes.high))
-        low, high = np.where(fixed, point, boxes.low), np.where(fixed, point, boxes.high)
+        low, high = (np.where(fixed, point, end) for end in (boxes.low, boxes.high))
         mixed = self._decide(Boxes(boxes.row, low, high, point, point), needed=False)
-        self._cross(mixed.row, self._changes(mixed.here, mixed.there))
+        if len(mixed):
+            self._cross(mixed.row, self._changes(mixed.here, mixed.there))
 
     def _decide(self, boxes: Boxes, needed: bool) -> Boxes:
         """Which boxes hold another label than `here` has, and where; an unstable neighbour there refutes its row.
@@ -165,6 +166,8 @@ class Pairs:
 
     def _without_idle(self, parts: Boxes) -> Boxes:
         """What is left of boxes after leaving out where attacks change nothing."""
+        if not len(parts):
+            return parts
         if self._turnable is None:
             self._turnable = Turnable(
                 self._local, self._start.low, self._start.high, self._open(np.arange(len(self.outcome)))
