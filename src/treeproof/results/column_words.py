@@ -9,7 +9,8 @@ from fractions import Fraction
 from treeproof.model.columns import Category
 from treeproof.numbers.decimals import plain_decimal
 from treeproof.results.markup import number
-from treeproof.threat.column_moves import BoundRule, ColumnMoves
+from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.rule_chains import BoundRule
 from treeproof.visible import visible
 
 EITHER_WAY = " either way"

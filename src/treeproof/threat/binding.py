@@ -15,8 +15,9 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.decimals import decimal_of, plain_decimal
 from treeproof.numbers.doubles import FloatArray, next_up
-from treeproof.threat.column_moves import BoundRule, ColumnMoves
+from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.moves import ANY, CostMatrix, Move, Rule, Steps, Values
+from treeproof.threat.rule_chains import BoundRule
 from treeproof.threat.threat import Threat
 
 if TYPE_CHECKING:
@@ -128,10 +129,10 @@ class _Binding:
     def _bind_more(self, given: PerFeature[Any] | None) -> list[Any]:
         return [None] * self.ensemble.n_features if given is None else given.bind(self.ensemble, None)
 
-    def _features(self, given: PerFeature[Any] | None) -> list[int]:
+    def _features(self, given: PerFeature[Any] | None) -> set[int]:
         """The features that were given by name or position."""
         keys = None if given is None else given.keys
-        return [] if keys is None else [self.ensemble.feature_index(key) for key in keys]
+        return set() if keys is None else {self.ensemble.feature_index(key) for key in keys}
 
     def _name(self, f: int) -> str:
         return self.ensemble.feature_name(f)
