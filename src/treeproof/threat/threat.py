@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
+from treeproof.numbers.moves import some_move
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.relations import Relations
 
@@ -140,6 +142,50 @@ class Threat:
         """What moving feature f from one double to another costs an Lp attacker, exactly."""
         assert self.power is not None
         return abs((Fraction(end) - Fraction(start)) / self._units[f]) ** self.power
+
+    def move_price(self, f: int, x: float, start: float, end: float) -> Fraction | None:
+        """What changing feature f from one value to another (NaN: missing) costs, in a row where it was x; None: no way."""
+        if start == end or (math.isnan(start) and math.isnan(end)):
+            return Fraction(0)
+        moves = dict(self.columns).get(f)
+        if moves is not None:
+            return moves.price(x, start, end)
+        if math.isnan(start) or math.isnan(end) or not self.domain_low[f] <= end <= self.domain_high[f]:
+            return None
+        if f in dict(self.ends) and end not in dict(self.ends)[f]:
+            return None
+        if self.power is not None:
+            return self.price(f, start, end) if self.high[f] > 0 else None
+        moved = some_move((start, start), (end, end), (float(self.low[f]), float(self.high[f])))
+        return None if moved is None else Fraction(int(self.cost[f]))
+
+    def attack_prices(self, x: FloatArray, z: FloatArray, w: FloatArray) -> dict[int, Fraction] | None:
+        """What changing each feature that differs from z to w costs, z a neighbour of x; None: he cannot do it."""
+        prices = {}
+        for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
+            price = self.move_price(f, float(x[f]), float(z[f]), float(w[f]))
+            if price is None:
+                return None
+            prices[f] = price
+        return prices
+
+    def can_pay(self, prices: dict[int, Fraction]) -> bool:
+        """Whether all budgets allow for prices of features."""
+        of_groups = zip(self.groups, self.group_budgets, strict=True)
+        return sum(prices.values()) <= self.limit and all(
+            sum(prices.get(f, Fraction(0)) for f in group) <= budget for group, budget in of_groups
+        )
+
+    def without_limits(self) -> Threat:
+        """The same attacker with any budget or radius; only chains of rules cost at most what they did."""
+        if self.power is None:
+            return replace(self, budget=2**52 - 1, groups=(), group_budgets=())
+        free = tuple(
+            (f, replace(moves, interval=(-math.inf, math.inf)) if moves.interval is not None else moves)
+            for f, moves in self.columns
+        )
+        far = np.where(self.high > 0, np.inf, 0.0)
+        return replace(self, low=-far, high=far, columns=free)
 
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""

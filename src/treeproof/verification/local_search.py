@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.errors import SoundnessError
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, root_at_most
 from treeproof.numbers.moves import some_move
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
@@ -58,6 +59,15 @@ class Decisions:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Attacks:
+    """Per row whether an attack is proved to be the cheapest, the row after it, and its price: inf if there is none."""
+
+    outcome: npt.NDArray[np.int8]
+    attacked: FloatArray
+    price: FloatArray
 
 
 class Local:
@@ -148,29 +158,6 @@ class Local:
         wants = self._goal
         return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)
 
-    def can_pay(self, x: FloatArray, z: FloatArray, w: FloatArray) -> bool:
-        """Whether the attacker can pay for changing a neighbour z of the row x to w, exactly; False if he cannot do it."""
-        threat, columns = self.threat, dict(self.threat.columns)
-        spent, of_group = Fraction(0), [Fraction(0)] * len(threat.groups)
-        for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
-            start, end = float(z[f]), float(w[f])
-            if f in columns:
-                price = columns[f].price(float(x[f]), start, end)
-            elif math.isnan(start) or math.isnan(end):
-                price = None
-            elif threat.power is not None:
-                price = threat.price(f, start, end) if threat.high[f] > 0 else None
-            else:
-                moved = some_move((start, start), (end, end), (float(threat.low[f]), float(threat.high[f])))
-                price = None if moved is None else Fraction(int(threat.cost[f]))
-            if price is None:
-                return False
-            spent += price
-            if self._group[f] >= 0:
-                of_group[self._group[f]] += price
-        within = all(paid <= most for paid, most in zip(of_group, threat.group_budgets, strict=True))
-        return within and spent <= threat.limit
-
     def search_within(
         self,
         X: FloatArray,
@@ -186,21 +173,19 @@ class Local:
         """
         return self._run(X, X, X, self.ensemble.predict_index(X), X, (), unaffordable, reach, budget)
 
-    def cheapest(self, X: FloatArray, within: bool) -> tuple[npt.NDArray[np.int8], FloatArray]:
+    def cheapest(self, X: FloatArray, within: bool, labels: npt.NDArray[np.int64] | None = None) -> Attacks:
         """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
 
         PROVED: there is none that is cheaper, or none at all, and the row is unchanged. Otherwise time was up. Where
         prices are not whole numbers, the next ones may be cheaper by less than a share of `TRACE`.
         """
-        threat, reach, budget = self.threat, None, None
-        if not within and threat.power is None:
-            budget = float(threat.cost.sum())
-        elif not within:
-            touchable = threat.high > 0
-            reach = np.where(touchable, threat.domain_low, X), np.where(touchable, threat.domain_high, X)
-            budget = MAX_BUDGET
-        labels = self.ensemble.predict_index(X)
-        status, cells = self._run(X, X, X, labels, X, (), None, reach, budget, cheapest=True)
+        labels = self.ensemble.predict_index(X) if labels is None else labels
+        threat = self.threat
+        budget = MAX_BUDGET if not within and threat.power is not None else None
+        status, cells = self._run(X, X, X, labels, X, (), None, None, budget, cheapest=True)
+        # Nobody attacks a row that has a label he wants.
+        content = np.isin(labels, threat.goal)
+        status[content], cells[content] = Outcome.PROVED, NO_CELL
         if within and threat.power is not None:
             for row in np.flatnonzero(cells[:, 0] != NO_CELL):
                 one = slice(row, row + 1)
@@ -208,14 +193,16 @@ class Local:
                     X[one], X[one], X[one], labels[one], status[one], cells[one], cheapest=True
                 )
         found = cells[:, 0] != NO_CELL
-        attacked = X.copy()
+        attacked, price = X.copy(), np.full(len(X), np.inf)
         attacked[found] = self._doubles(X[found], X[found], X[found], cells[found])[1]
+        for row in np.flatnonzero(found).tolist():
+            price[row] = price_of_attack(threat, X[row], attacked[row], within)
         if threat.power is not None:
-            with np.errstate(over="ignore", under="ignore"):
-                price = np.nansum(np.abs((attacked - X) / threat.unit) ** threat.power, axis=1)
             # Powers of such distances are not normal doubles, and cannot be compared.
-            status[found & ~((price > SMALLEST_PRICE) & (price < LARGEST_PRICE))] = Outcome.UNKNOWN
-        return status.astype(np.int8), attacked
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                power = price**threat.power
+            status[found & ~((power > SMALLEST_PRICE) & (power < LARGEST_PRICE))] = Outcome.UNKNOWN
+        return Attacks(status.astype(np.int8), attacked, price)
 
     def _search(
         self,
@@ -555,6 +542,17 @@ class Local:
         move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
         if move is not None:
             z[row, f], w[row, f] = move
+
+
+def price_of_attack(threat: Threat, x: FloatArray, attacked: FloatArray, within: bool) -> float:
+    """The Lp norm or the sum of costs of an attack on a row; SoundnessError if the attacker cannot do it at all."""
+    prices = threat.attack_prices(x, x, attacked)
+    if prices is None or (within and not threat.can_pay(prices)):
+        raise SoundnessError(
+            f"an attack was found that the attacker cannot do: {x!r} to {attacked!r}; please report this"
+        )
+    total = sum(prices.values(), Fraction(0))
+    return float(total) if threat.power is None else root_at_most(total, threat.power)
 
 
 def _no_sums() -> Any:

@@ -24,7 +24,7 @@ from treeproof.run.limits import Limits
 from treeproof.threat.one_hot import bind_grouped, groups_of
 from treeproof.threat.relations import ColumnLiteral, Linear, Literal, Relations
 from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Decisions, Local
+from treeproof.verification.local_search import Attacks, Decisions, Local
 from treeproof.verification.row_search import RowSearch
 from treeproof.verification.space import Clause, Space
 
@@ -156,6 +156,23 @@ class ValidSearch:
         search.answer(np.flatnonzero(left), rows, low, high, labels, answers)
         self.boxes += local.boxes
         return Decisions(answers.outcome, columns.own(answers.neighbour), columns.own(answers.attacked), self.boxes)
+
+    def cheapest(self, X: FloatArray, within: bool) -> Attacks:
+        """Per row of X the cheapest attack that ends in a valid row; as `Local.cheapest`."""
+        columns = Columns.of(self.ensemble, self.threat, X)
+        if not within:
+            columns = replace(columns, threat=columns.threat.without_limits())
+        rows = columns.rows(X)
+        local = Local(columns.ensemble, columns.threat, self.limits, columns.space)
+        attacks = local.cheapest(rows, within, self.ensemble.predict_index(X))
+        if columns.joint:
+            search = RowSearch(columns, local)
+            invalid = np.isfinite(attacks.price) & ~search.valid(attacks.attacked)
+            for row in np.flatnonzero(invalid).tolist():
+                one = slice(row, row + 1)
+                found = search.cheapest(rows[row], within)
+                attacks.outcome[one], attacks.attacked[one], attacks.price[one] = found
+        return Attacks(attacks.outcome, columns.own(attacks.attacked), attacks.price)
 
 
 def search_for(ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> Local | ValidSearch:
