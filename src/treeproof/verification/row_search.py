@@ -367,9 +367,15 @@ class _Question:
                 prices = self._threat.attack_prices(self._x, z, w)
                 if prices is not None and self._threat.can_pay(prices):
                     return _Pair(z, w)
-        if not is_known or self._threat.power is not None:
+        if not is_known or not self._knows_prices(cell_pair):
             return None
         return _Pair(conflict=self.around(local, cells))
+
+    def _knows_prices(self, cell_pair: _CellPair) -> bool:
+        """Whether what a pair costs depends only on which columns are paid for."""
+        moves = dict(self._threat.columns)
+        numbers = [cell_pair.places[k] for k in cell_pair.numbers]
+        return self._threat.power is None and not any(f in moves and moves[f].rules for f in numbers)
 
     def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float) -> _Pair | None:
         """The cheapest row in the cells that a search found, which cost `least` at least; None if nobody knows."""
