@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from treeproof.numbers.decimals import decimal_of
-from treeproof.numbers.doubles import LARGEST, FloatArray, add_down, add_up
+from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
 from treeproof.threat.rule_chains import BoundRule, RuleChains
 from treeproof.threat.starts import GridStarts, Starts
@@ -22,7 +22,7 @@ from treeproof.threat.ways import ByMatrix, ByRules, ToEnds, Way, nearest_one
 class ColumnMoves:
     """Every way to change one column, and its price.
 
-    In a column with a `step`, values, and the ends of `interval` too, stand for the decimals that they print as.
+    In a column with a `step`, values, the ends of `interval` and `unit` stand for the decimals that they print as.
     """
 
     domain: tuple[float, float]
@@ -45,6 +45,17 @@ class ColumnMoves:
     unit: float = 1.0
     budget: int | None = None
     """What chains of rules may cost at most; None: anything."""
+
+    @property
+    def kind(self) -> str:
+        """What makes the column more than an interval and a cost, in a word."""
+        if self.rules:
+            return "rules"
+        if self.step is not None:
+            return "steps"
+        if self.costs is not None:
+            return "a cost matrix"
+        return "values to blank or fill" if self.blank is not None or self.fill is not None else "a list of values"
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """What it costs to change `start` to `end` (NaN: missing) in a row whose own value is x; None: impossible.
@@ -94,12 +105,13 @@ class ColumnMoves:
     def exact_prices(
         self, x: float, box: tuple[float, float], lowest: FloatArray, highest: FloatArray
     ) -> list[Fraction | None]:
-        """The row of `table` for one row, without missing, as exact numbers; None: there is no way."""
+        """The row of `table` for one row, with missing as the last entry, as exact numbers; None: there is no way."""
         row = np.array([x]), np.array([box[0]]), np.array([box[1]])
+        prices = self.table(*row, lowest, highest, True)[0].tolist()
+        exact = [None if math.isinf(price) else Fraction(price) for price in prices]
         if not math.isnan(box[0]):
-            return self._way.exact(self._starts(*row), *self._inside(lowest, highest))
-        prices = self.table(*row, lowest, highest, False)[0].tolist()
-        return [None if math.isinf(price) else Fraction(price) for price in prices]
+            exact[:-1] = self._way.exact(self._starts(*row), *self._inside(lowest, highest))
+        return exact
 
     def move(
         self, X: FloatArray, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray
@@ -124,18 +136,17 @@ class ColumnMoves:
         return z, w
 
     def neighbours(self, X: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """The ends of the neighbours of rows with these values, inside the domain; NaN stays NaN.
+        """The ends of the neighbours of rows with these values in a column with a step, inside the domain.
 
-        With a step, neighbours are points at most `epsilon` away, as decimals.
+        Neighbours are points at most `epsilon` away, as decimals. NaN stays NaN.
         """
-        if self._grid is None or epsilon == 0:
-            low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon else (X, X)
-        elif math.isinf(epsilon):
+        assert self._grid is not None
+        if math.isinf(epsilon):
             low, high = (np.where(np.isnan(X), X, end) for end in (-LARGEST, LARGEST))
         else:
             number = math.floor(decimal_of(epsilon) / self._grid.step)
             low, high = self._grid.points_from(X, -number), self._grid.points_from(X, number)
-        return np.maximum(low, self.domain[0]), np.minimum(high, self.domain[1])
+        return self._inside(low, high)
 
     def _is_point(self, x: float, value: float) -> bool:
         """Whether a row may hold this value at all: with a step, only points of its grid."""
@@ -165,7 +176,8 @@ class ColumnMoves:
     @cached_property
     def _way(self) -> Way:
         """How present values change."""
-        fee = Fee(self.cost, self.power, self.unit)
+        exactly = Fraction if self.step is None else decimal_of
+        fee = Fee(self.cost, self.power, exactly(self.unit))
         if self.rules:
             return ByRules(RuleChains(self.rules, self.domain, self.budget))
         if self.interval is None:

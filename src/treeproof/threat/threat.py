@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
 from treeproof.threat.column_moves import ColumnMoves
 
@@ -82,7 +83,30 @@ class Threat:
     @cached_property
     def limit(self) -> Fraction:
         """What the prices of one attack may add up to: whole numbers, or powers of distances."""
-        return Fraction(self.budget) if self.power is None else Fraction(self.radius) ** self.power
+        return Fraction(self.budget) if self.power is None else self.exact_radius**self.power
+
+    @cached_property
+    def exact_radius(self) -> Fraction:
+        """The radius of an Lp attacker; if columns have steps, which are decimals, the one that it prints as."""
+        has_steps = any(moves.step is not None for _, moves in self.columns)
+        return decimal_of(self.radius) if has_steps else Fraction(self.radius)
+
+    @property
+    def beyond_plain(self) -> str | None:
+        """What is more about the attacker than intervals, costs, a budget and `ANY`, or a radius; None: nothing."""
+        if self.columns:
+            return self.columns[0][1].kind
+        return "groups with budgets" if self.groups else "a goal" if self.goal else None
+
+    def require_plain(self, what: str) -> None:
+        """Refuses attackers that are more than that, in the name of something that does not know them."""
+        if self.beyond_plain is not None:
+            raise InvalidInput(
+                f"{what} knows attackers with intervals, costs, a budget and tp.ANY, and this one has "
+                f"{self.beyond_plain}",
+                argument="attacker",
+                way_out="treeproof.verify takes it",
+            )
 
     @cached_property
     def _units(self) -> list[Fraction]:
@@ -92,6 +116,22 @@ class Threat:
         """What moving feature f from one double to another costs an Lp attacker, exactly."""
         assert self.power is not None
         return abs((Fraction(end) - Fraction(start)) / self._units[f]) ** self.power
+
+    def moves_of(self, f: int) -> ColumnMoves:
+        """All that can be done to feature f."""
+        moves = dict(self.columns).get(f)
+        if moves is not None:
+            return moves
+        interval = float(self.low[f]), float(self.high[f])
+        ends = dict(self.ends).get(f)
+        return ColumnMoves(
+            (float(self.domain_low[f]), float(self.domain_high[f])),
+            None if interval == (0.0, 0.0) else interval,
+            ends=None if ends is None else tuple(ends.tolist()),
+            cost=int(self.cost[f]),
+            power=self.power,
+            unit=float(self.unit[f]),
+        )
 
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""
@@ -104,7 +144,11 @@ class Threat:
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double of N(x) for each entry of X (n, n_features); NaN stays NaN."""
         low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon.any() else (X, X)
-        return np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
+        low, high = np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
+        for f, moves in self.columns:
+            if moves.step is not None:
+                low[:, f], high[:, f] = moves.neighbours(X[:, f], float(epsilon[f]))
+        return low, high
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double that a move from [low, high] can end at, for each entry."""

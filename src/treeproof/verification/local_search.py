@@ -254,7 +254,7 @@ class Local:
             plain = np.flatnonzero(~odd)
             status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
         for row in np.flatnonzero(odd):
-            table = price_table_of_box(self.threat, self.ensemble, low[row], high[row]).low[None]
+            table = price_table_of_box(self.threat, self.ensemble, own[row], low[row], high[row]).low[None]
             one = slice(row, row + 1)
             status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], table)
         if self.threat.power is not None:
