@@ -187,7 +187,10 @@ class ColumnMoves:
             return ByMatrix({pair: cost for pair, cost in self.costs.items() if ends is None or pair[1] in ends})
         if self.ends is not None:
             return ToEnds(np.array(self.ends), self.cost)
-        return ByDistance(self.interval, fee) if self._grid is None else BySteps(self._grid, self.interval, fee)
+        if self._grid is None:
+            return ByDistance(self.interval, fee)
+        by_steps = BySteps(self._grid, self.interval, fee)
+        return by_steps if by_steps.has_some else Way()
 
 
 def _fraction(cost: int | None) -> Fraction | None:

@@ -140,6 +140,11 @@ class BySteps(Way):
             most if high == math.inf else math.floor(decimal_of(high) / self.grid.step),
         )
 
+    @property
+    def has_some(self) -> bool:
+        """Whether any whole number of steps lies in the interval."""
+        return self._steps[0] <= self._steps[1]
+
     @cached_property
     def _rounded_steps(self) -> tuple[float, float]:
         """The same as doubles, infinite where numbers of points are never that far apart."""
