@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
     from treeproof.symbolic import Analysis, SymbolicAttack, analyze
-    from treeproof.threat.attacker import Attacker
+    from treeproof.threat.attacker import ANY, Attacker
     from treeproof.threat.moves import ANY, Rule, steps, values
+    from treeproof.threat.relations import all_of, any_of, at_most_one, implies, not_, one_of, read_relations
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
@@ -63,10 +64,17 @@ _HOMES = {
     "Verification": "results.verification",
     "Verifier": "verification.verifier",
     "Witness": "results.verdicts",
+    "all_of": "threat.relations",
     "analyze": "symbolic",
+    "any_of": "threat.relations",
+    "at_most_one": "threat.relations",
     "cheapest_attack": "verification.cheapest",
     "from_model": "importers",
+    "implies": "threat.relations",
     "load_model": "importers",
+    "not_": "threat.relations",
+    "one_of": "threat.relations",
+    "read_relations": "threat.relations",
     "report_html": "present.report",
     "resilience_curve": "verification.radii",
     "resilience_radius": "verification.radii",
@@ -108,12 +116,19 @@ __all__ = [
     "Verification",
     "Verifier",
     "Witness",
+    "all_of",
     "analyze",
+    "any_of",
+    "at_most_one",
     "cheapest_attack",
     "check",
     "from_model",
+    "implies",
     "load_model",
+    "not_",
+    "one_of",
     "plots",
+    "read_relations",
     "report_html",
     "resilience_curve",
     "resilience_radius",

@@ -237,12 +237,14 @@ def test_neighbours_are_points_at_most_epsilon_away_as_decimals() -> None:
     moves = ColumnMoves((0.0, 0.35), (-1.0, 1.0), Fraction(1, 10))
     low, high = moves.neighbours(np.array([0.3, 0.1, NAN]), 0.1)
     assert low[:2].tolist() == [0.2, 0.0] and math.isnan(low[2])
-    assert high[:2].tolist() == [0.35, 0.2] and math.isnan(high[2])
+    assert high[:2].tolist() == [0.3, 0.2] and math.isnan(high[2])
     # 0.3 + 0.1 is less than 0.4, as doubles.
     wide = ColumnMoves(EVERYWHERE, (-1.0, 1.0), Fraction(1, 10))
     assert wide.neighbours(np.array([0.3]), 0.1)[1] == [0.4]
     assert wide.neighbours(np.array([0.3]), 0.05) == ([0.3], [0.3])
     assert wide.neighbours(np.array([0.3]), math.inf) == ([-LARGEST], [LARGEST])
+    coarse = ColumnMoves((-10.0, 10.0), (-1.0, 1.0), Fraction(3))
+    assert coarse.neighbours(np.array([0.5]), math.inf) == ([-8.5], [9.5])
 
 
 # Distances without steps

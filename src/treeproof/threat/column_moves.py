@@ -136,17 +136,20 @@ class ColumnMoves:
         return z, w
 
     def neighbours(self, X: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """The ends of the neighbours of rows with these values in a column with a step, inside the domain.
+        """The first and the last neighbour of rows with these values, inside the domain, in a column with a step.
 
         Neighbours are points at most `epsilon` away, as decimals. NaN stays NaN.
         """
         assert self._grid is not None
+        low, high, present = X.copy(), X.copy(), ~np.isnan(X)
+        own = X[present]
         if math.isinf(epsilon):
-            low, high = (np.where(np.isnan(X), X, end) for end in (-LARGEST, LARGEST))
+            limits = np.full(len(own), -LARGEST), np.full(len(own), LARGEST)
         else:
             number = math.floor(decimal_of(epsilon) / self._grid.step)
-            low, high = self._grid.points_from(X, -number), self._grid.points_from(X, number)
-        return self._inside(low, high)
+            limits = self._grid.points_from(own, -number), self._grid.points_from(own, number)
+        low[present], high[present] = GridStarts(own, *self._inside(*limits), self._grid).ends()
+        return low, high
 
     def _is_point(self, x: float, value: float) -> bool:
         """Whether a row may hold this value at all: with a step, only points of its grid."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.grid import NAN_CELL
+from treeproof.model.grid import NAN_CELL, Grid
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.threat.threat import Threat
@@ -67,12 +67,23 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
     rows = ensemble.check_rows(np.asarray(x)[None])
     threat.check_domain(rows, ensemble)
     low, high = threat.neighbourhood(rows, bind_epsilon(epsilon, ensemble))
-    return price_table_of_box(threat, ensemble, rows[0], low[0], high[0])
+    return price_table_of_box(threat, ensemble, low[0], high[0], x=rows[0])
 
 
-def price_table_of_box(threat: Threat, ensemble: Ensemble, x: FloatArray, low: FloatArray, high: FloatArray) -> Prices:
-    """The price table of the neighbours of x from `low` to `high`; NaN on both sides is a missing value."""
-    grid = ensemble.grid
+def price_table_of_box(
+    threat: Threat,
+    ensemble: Ensemble,
+    low: FloatArray,
+    high: FloatArray,
+    grid: Grid | None = None,
+    x: FloatArray | None = None,
+) -> Prices:
+    """The price table of the neighbours from `low` to `high`, in the model's own cells or others.
+
+    NaN on both sides is a missing value. Points of columns with a step are counted from x, or else from `low`.
+    """
+    grid = ensemble.grid if grid is None else grid
+    x = low if x is None else x
     offsets = grid.start
     lowest, highest = grid.cell_ends
     lower, upper = np.full(offsets[-1], np.inf), np.full(offsets[-1], np.inf)

@@ -87,6 +87,21 @@ class GridStarts(Starts):
         """The points with such numbers."""
         return np.asarray(np.frompyfunc(self.grid.point, 2, 1)(self.own, number), dtype=np.float64)
 
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest start of each row; NaN if it has none."""
+        lines = self.lines
+        first, last, sure = self.numbers
+        (low, low_exact), (high, high_exact) = (lines.points(lines.of_row, number) for number in (first, last))
+        none = first > last
+        low[none], high[none] = np.nan, np.nan
+        rows = np.flatnonzero(~sure | ~(none | low_exact & high_exact))
+        if len(rows):
+            few = self.take(rows)
+            begin, end = few.exactly(few.low, few.high)
+            some = (begin <= end).astype(bool)
+            low[rows], high[rows] = (np.where(some, few.points(number), np.nan) for number in (begin, end))
+        return low, high
+
     def within(self, first: FloatArray, last: FloatArray) -> BoolArray:
         """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""
         begin, end, doubt = self.cells(first, last)
