@@ -229,6 +229,20 @@ def test_a_table_of_many_rows_is_made_of_the_tables_of_each() -> None:
             assert np.array_equal(table[one], moves.table(X[one], low[one], high[one], *cells, True))
 
 
+def test_cells_far_away_are_reached_only_by_as_many_steps() -> None:
+    cells = cells_of([2.0**51, 2.0**51 + 0.5, 2.0**60])  # the second holds one double, and that is no whole number
+    for x, interval, expected in (
+        (3.0, (-5.0, 5.0), [0, math.inf, math.inf, math.inf]),
+        (3.0, (-5.0, 1e17), [0, math.inf, 1, math.inf]),
+        (3.0, ANY, [0, math.inf, 1, 1]),
+        (2.0**55, (-math.inf, 5.0), [1, math.inf, 0, math.inf]),
+    ):
+        moves = ColumnMoves(EVERYWHERE, interval, Fraction(1))
+        assert table_of(moves, x, (x, x), cells) == expected
+        wide = ColumnMoves(EVERYWHERE, interval, Fraction(1), blank=1)
+        assert table_of(wide, x, (-LARGEST, LARGEST), cells, True) == [0, math.inf, 0, 0, 1]
+
+
 def ulps_below(values: Any) -> list[float]:
     return [ulps(float(value), -1) for value in values]
 

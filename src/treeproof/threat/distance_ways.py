@@ -160,8 +160,8 @@ class BySteps(Way):
         """The fee for the least number of steps, counted by doubles where that is sure."""
         assert isinstance(starts, GridStarts)
         low, high = (number[:, None] for number in starts.numbers[:2])
-        begin, end, doubt = starts.cells(first, last)
         least, most = self._rounded_steps
+        begin, end, doubt = starts.cells(first, last, max(abs(least), abs(most)))
         with np.errstate(invalid="ignore"):
             if self.fee.power is None:
                 near = (begin <= high) & (end >= low)
