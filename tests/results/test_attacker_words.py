@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support import applicants
 from treeproof.model.builder import blank_ensemble
 from treeproof.results.attacker_words import attacker_in_words, sizes_in_words
 
@@ -62,6 +63,78 @@ def words(attacker: tp.Attacker, names: list[str] | None = None) -> str:
 )
 def test_attackers_in_words(attacker: tp.Attacker, sentence: str) -> None:
     assert words(attacker) == f"The attacker {sentence}"
+
+
+MODEL = applicants.applicants()
+
+
+@pytest.mark.parametrize(
+    ("attacker", "sentences"),
+    [
+        (
+            tp.Attacker(
+                {"months": tp.steps(-6, 6, 1), "income": (0, 500), "purpose": tp.ANY},
+                costs={"purpose": 2},
+                budget=3,
+                blank={"income": 1},
+                fill={"income": 1, "rating": 9},
+                goal="good",
+            ),
+            "may move income up by at most 500, months by up to 6 either way in steps of 1 and purpose to any value, "
+            "at a cost of 1 for income, 1 for months and 2 for purpose. It may make values of income (cost 1) missing. "
+            "It may fill in missing values of income (cost 1). Moving rating costs more than the budget. All changes "
+            "together cost at most 3. Only a change to good is an attack.",
+        ),
+        (
+            tp.Attacker({"months": tp.steps(0, 6, 0.5), "income": tp.steps(0, 6, "0.5")}, budget=1),
+            "may move income and months up by at most 6 in steps of 0.5, one of them at a time.",
+        ),
+        (
+            tp.Attacker({"purpose": tp.values("car", "tv"), "rating": [1, 2, 5], "income": list(range(10))}),
+            "may move income to one of 10 values, purpose to car or tv and rating to any value, any number of them at "
+            "once.",
+        ),
+        (
+            tp.Attacker({}, costs={"purpose": {("car", "radio"): 1, ("radio", "car"): 3}}, budget=2),
+            "may move purpose from car to radio (cost 1) or from radio to car (cost 3). All changes together cost at "
+            "most 2.",
+        ),
+        (
+            tp.Attacker.rules(
+                [
+                    tp.Rule("income", when=(0, 40), change=(0, 5)),
+                    tp.Rule("months", when=(2, math.inf), change=-1),
+                    tp.Rule("purpose", when={"car", "tv"}, to="radio", cost=2),
+                    tp.Rule("rating", to=5),
+                ],
+                budget=4,
+            ),
+            "may move income by 0 to 5 where it is 0 to 40 (cost 1), months by -1 where it is at least 2 (cost 1), "
+            "purpose from car or tv to radio (cost 2) and rating to 5 (cost 1). A rule may be applied again and again, "
+            "while it fits. All changes together cost at most 4.",
+        ),
+        (
+            tp.Attacker.rules([tp.Rule("purpose", when={"boat"}, to="tv")]),
+            "may move purpose from no value that the model knows to tv (cost 1). A rule may be applied again and "
+            "again, while it fits.",
+        ),
+        (tp.Attacker({}, blank=["income"]), "may make values of income (cost 1) missing."),
+        (
+            tp.Attacker.lp(2, 0.5, step={"months": 0.1}, features=["income", "months"]),
+            "may move income and months; all moves together cover at most 0.5 in Euclidean (L2) distance. Values of "
+            "months go in steps of 0.1.",
+        ),
+        (
+            tp.Attacker(tp.ANY, budget=3, unseen=True, groups={"money": ["income", "rating"]}, budgets={"money": 1}),
+            "may move any feature to any value, at most 3 of them at once. Changes of income and rating (money) cost "
+            "at most 1 together. Categories may become values that the model never saw.",
+        ),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+def test_all_that_attackers_may_do_is_said(attacker: tp.Attacker, sentences: str) -> None:
+    said = attacker_in_words(attacker, attacker.bind(MODEL), applicants.NAMES, MODEL.categories)
+    assert said == f"The attacker {sentences}"
 
 
 def test_many_columns_are_counted() -> None:

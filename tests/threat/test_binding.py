@@ -12,7 +12,8 @@ import pytest
 import treeproof as tp
 from tests.support.applicants import NAMES, applicants
 from treeproof.model.builder import blank_ensemble
-from treeproof.threat.column_moves import BoundRule, ColumnMoves
+from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.rule_chains import BoundRule
 from treeproof.threat.threat import Threat
 
 MODEL = applicants()

@@ -9,6 +9,7 @@ import heapq
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from treeproof.model.columns import Category
@@ -212,6 +213,7 @@ def _whole(cost: int | None) -> Fraction | None:
     return None if cost is None else Fraction(cost)
 
 
+@lru_cache(maxsize=4096)
 def _printed(number: float) -> Fraction:
     """The decimal that a double prints as."""
     return Fraction(repr(number))

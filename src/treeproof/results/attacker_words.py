@@ -70,7 +70,8 @@ def _missing_values(threat: Threat, names: Sequence[str], subject: str) -> list[
     """Where values may be made missing, and missing ones filled in."""
     said = []
     for verb, what in (("make values of", "blank"), ("fill in missing values of", "fill")):
-        prices = {f: getattr(moves, what) for f, moves in threat.columns if getattr(moves, what) is not None}
+        given = {f: getattr(moves, what) for f, moves in threat.columns}
+        prices = {f: price for f, price in given.items() if price is not None and price <= threat.budget}
         if not prices:
             continue
         after = " missing" if what == "blank" else ""
@@ -91,6 +92,10 @@ def _of_whole_attacker(attacker: Attacker, threat: Threat, names: Sequence[str])
             grids.setdefault(moves.step, []).append(f)
     for step, features in grids.items():
         said.append(f"Values of {columns_in_words(features, names)} go in steps of {plain_decimal(step)}.")
+    if attacker.rewrites:
+        said.append("A rule may be applied again and again, while it fits.")
+    if not _has_simple_prices(threat) and _is_limited(attacker, threat):
+        said.append(f"All changes together cost at most {threat.budget}.")
     if attacker.unseen:
         said.append("Categories may become values that the model never saw.")
     if attacker.domain is not None:
@@ -141,24 +146,45 @@ def _moves(features: list[int], ways: dict[int, str], names: Sequence[str]) -> s
 
 
 def _how_many(attacker: Attacker, threat: Threat, features: list[int], names: Sequence[str]) -> str:
+    """How many of these features may be moved at once, or what each costs, as far as prices are simple."""
+    if not _is_limited(attacker, threat):
+        return ", any number of them at once" if len(features) > 1 else ""
     columns = dict(threat.columns)
     # Columns with several prices say them along with their moves.
     flat = [f for f in features if f not in columns or not (columns[f].rules or columns[f].costs)]
-    costs = [int(columns[f].cost if f in columns else threat.cost[f]) for f in flat]
-    paid_alike = len(flat) == len(features) and all(
-        price in (None, 1) for moves in columns.values() for price in (moves.blank, moves.fill)
-    )
-    if attacker.budget is None or (len(flat) == len(features) and threat.budget >= sum(costs)):
-        return ", any number of them at once" if len(features) > 1 else ""
-    if paid_alike and set(costs) == {1}:
+    costs = {f: columns[f].cost if f in columns else int(threat.cost[f]) for f in flat}
+    simple = _has_simple_prices(threat)
+    if not costs or len(features) == 1:
+        return ""
+    if simple and set(costs.values()) == {1}:
         return f", at most {threat.budget} of them at once" if threat.budget > 1 else ", one of them at a time"
-    within = f", within a budget of {threat.budget}"
-    if not flat or len(features) == 1:
-        return within if len(flat) < len(features) else ""
-    if len(flat) > MOST_NAMES:
-        return f", at a cost of {min(costs)} to {max(costs)} each{within}"
-    each = joined([f"{cost} for {names[f]}" for f, cost in zip(flat, costs, strict=True)])
-    return f", at a cost of {each}{within}"
+    if len(costs) > MOST_NAMES:
+        each = f"{min(costs.values())} to {max(costs.values())} each"
+    else:
+        each = joined([f"{cost} for {names[f]}" for f, cost in costs.items()])
+    return f", at a cost of {each}" + (f", within a budget of {threat.budget}" if simple else "")
+
+
+def _has_simple_prices(threat: Threat) -> bool:
+    """Whether a column is paid for once, whatever happens to it."""
+    return not any(
+        moves.rules or moves.costs or moves.blank is not None or moves.fill is not None for _, moves in threat.columns
+    )
+
+
+def _is_limited(attacker: Attacker, threat: Threat) -> bool:
+    """Whether the budget does not pay for everything at once."""
+    columns = dict(threat.columns)
+    most = 0
+    for f in threat.movable.nonzero()[0].tolist():
+        moves = columns.get(f)
+        if moves is not None and moves.rules:
+            return attacker.budget is not None
+        prices = [int(threat.cost[f])] if moves is None else [moves.cost * (moves.interval is not None)]
+        if moves is not None:
+            prices += [price for price in (moves.blank, moves.fill, *(moves.costs or {}).values()) if price is not None]
+        most += max(prices)
+    return threat.budget < most
 
 
 def _units(threat: Threat, features: list[int], names: Sequence[str]) -> str:

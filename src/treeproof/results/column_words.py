@@ -9,7 +9,8 @@ from fractions import Fraction
 from treeproof.model.columns import Category
 from treeproof.numbers.decimals import plain_decimal
 from treeproof.results.markup import number
-from treeproof.threat.column_moves import BoundRule, ColumnMoves
+from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.rule_chains import BoundRule
 from treeproof.visible import visible
 
 EITHER_WAY = " either way"
@@ -68,7 +69,7 @@ def how_it_moves(moves: ColumnMoves, category: Category | None) -> str:
 
 
 def _value(end: float, category: Category | None) -> str:
-    return quantity(end) if category is None else visible(category.value_of(end))
+    return quantity(end) if category is None or not category.coded else visible(category.value_of(end))
 
 
 def _to_one_of(ends: Sequence[float], category: Category | None) -> str:
@@ -87,7 +88,7 @@ def _by_matrix(costs: dict[tuple[float, float], int], category: Category | None)
 def _by_rules(rules: Sequence[BoundRule], category: Category | None) -> str:
     if len(rules) > MOST_VALUES:
         return f"by {len(rules)} rules"
-    return f"{joined([_rule(rule, category) for rule in rules], 'or')}, again and again"
+    return joined([_rule(rule, category) for rule in rules], "or")
 
 
 def _rule(rule: BoundRule, category: Category | None) -> str:
@@ -99,7 +100,8 @@ def _rule(rule: BoundRule, category: Category | None) -> str:
         elif len(codes) > MOST_VALUES:
             start = f"from {len(codes)} values "
         else:
-            start = f"from {joined([_value(code, category) for code in codes], 'or')} " if codes else "from nothing "
+            values = [_value(code, category) for code in codes] or ["no value that the model knows"]
+            start = f"from {joined(values, 'or')} "
         return f"{start}to {_value(rule.to, category)} (cost {rule.cost})"
     low, high = map(_decimal, rule.change)
     by = f"by {low}" if low == high else f"by {low} to {high}"

@@ -284,7 +284,7 @@ class Verification:
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
         parts += [visible(self.decision)] * bool(self.decision)
         still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
-        if still and self.attacker is not None and self.attacker.intervals.keys is None:
+        if still and self.attacker is not None and self.attacker.is_for_all:
             parts.append(f"{len(still)} categories untouched")
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted

@@ -294,6 +294,11 @@ class Attacker:
         """The number of features that the attacker's lists are made for; None if it fits any model."""
         return next((values.n_features for values in self._lists() if values.n_features is not None), None)
 
+    @property
+    def is_for_all(self) -> bool:
+        """Whether distances are given for all columns, by one interval or a list, and for none by name."""
+        return self.intervals.keys is None and self.intervals != NOTHING
+
     def bind(self, ensemble: Ensemble) -> Threat:
         """The attacker as arrays over the features of one model."""
         return bind_attacker(self, ensemble)

@@ -15,8 +15,9 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.decimals import decimal_of, plain_decimal
 from treeproof.numbers.doubles import FloatArray, next_up
-from treeproof.threat.column_moves import BoundRule, ColumnMoves
+from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.moves import ANY, CostMatrix, Move, Rule, Steps, Values
+from treeproof.threat.rule_chains import BoundRule
 from treeproof.threat.threat import Threat
 
 if TYPE_CHECKING:

@@ -63,8 +63,8 @@ def as_prices(given: Any, what: str) -> PerFeature[int] | None:
     if isinstance(given, str):
         given = [given]
     if isinstance(given, (list, tuple, set, frozenset)):
-        given = dict.fromkeys(given, 1)
-    if not isinstance(given, Mapping):
+        given = dict.fromkeys(given if isinstance(given, (list, tuple)) else sorted(given, key=str), 1)
+    if not isinstance(given, Mapping) and not hasattr(given, "to_dict"):
         raise InvalidInput(f"{what} takes columns, as in {what}=['income'] or {what}={{'income': 2}}, got {given!r}")
     return PerFeature.of_numbers(given, what, as_cost)
 

@@ -15,7 +15,6 @@ from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
-from treeproof.numbers.moves import some_move
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.relations import Relations
 
@@ -143,27 +142,11 @@ class Threat:
         assert self.power is not None
         return abs((Fraction(end) - Fraction(start)) / self._units[f]) ** self.power
 
-    def move_price(self, f: int, x: float, start: float, end: float) -> Fraction | None:
-        """What changing feature f from one value to another (NaN: missing) costs, in a row where it was x; None: no way."""
-        if start == end or (math.isnan(start) and math.isnan(end)):
-            return Fraction(0)
-        moves = dict(self.columns).get(f)
-        if moves is not None:
-            return moves.price(x, start, end)
-        if math.isnan(start) or math.isnan(end) or not self.domain_low[f] <= end <= self.domain_high[f]:
-            return None
-        if f in dict(self.ends) and end not in dict(self.ends)[f]:
-            return None
-        if self.power is not None:
-            return self.price(f, start, end) if self.high[f] > 0 else None
-        moved = some_move((start, start), (end, end), (float(self.low[f]), float(self.high[f])))
-        return None if moved is None else Fraction(int(self.cost[f]))
-
     def attack_prices(self, x: FloatArray, z: FloatArray, w: FloatArray) -> dict[int, Fraction] | None:
         """What changing each feature that differs from z to w costs, z a neighbour of x; None: he cannot do it."""
         prices = {}
         for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
-            price = self.move_price(f, float(x[f]), float(z[f]), float(w[f]))
+            price = self.moves_of(f).price(float(x[f]), float(z[f]), float(w[f]))
             if price is None:
                 return None
             prices[f] = price
@@ -177,15 +160,32 @@ class Threat:
         )
 
     def without_limits(self) -> Threat:
-        """The same attacker with any budget or radius; only chains of rules cost at most what they did."""
+        """The same attacker with any budget or radius."""
         if self.power is None:
-            return replace(self, budget=2**52 - 1, groups=(), group_budgets=())
+            endless = tuple((f, replace(moves, budget=None)) for f, moves in self.columns)
+            return replace(self, budget=2**52 - 1, groups=(), group_budgets=(), columns=endless)
         free = tuple(
             (f, replace(moves, interval=(-math.inf, math.inf)) if moves.interval is not None else moves)
             for f, moves in self.columns
         )
         far = np.where(self.high > 0, np.inf, 0.0)
         return replace(self, low=-far, high=far, columns=free)
+
+    def moves_of(self, f: int) -> ColumnMoves:
+        """All that can be done to feature f."""
+        moves = dict(self.columns).get(f)
+        if moves is not None:
+            return moves
+        interval = float(self.low[f]), float(self.high[f])
+        ends = dict(self.ends).get(f)
+        return ColumnMoves(
+            (float(self.domain_low[f]), float(self.domain_high[f])),
+            None if interval == (0.0, 0.0) else interval,
+            ends=None if ends is None else tuple(ends.tolist()),
+            cost=int(self.cost[f]),
+            power=self.power,
+            unit=float(self.unit[f]),
+        )
 
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""
@@ -198,7 +198,11 @@ class Threat:
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double of N(x) for each entry of X (n, n_features); NaN stays NaN."""
         low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon.any() else (X, X)
-        return np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
+        low, high = np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
+        for f, moves in self.columns:
+            if moves.step is not None:
+                low[:, f], high[:, f] = moves.neighbours(X[:, f], float(epsilon[f]))
+        return low, high
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double that a move from [low, high] can end at, for each entry."""

@@ -13,6 +13,8 @@ from treeproof.threat.rule_chains import RuleChains
 from treeproof.threat.starts import Starts
 from treeproof.threat.step_grid import BoolArray
 
+MOST_AT_ONCE = 10**6
+
 
 class Way:
     """One way to change values, and its price. This one changes nothing.
@@ -152,11 +154,14 @@ class ByRules(Way):
 
     def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
         """The least cost of chains that start where the row may."""
-        paid = super().paid(starts, first, last)
-        for cell in np.flatnonzero(first <= last):
-            reached = self.chains.starts(float(first[cell]), float(last[cell]))
-            held = starts.within(reached.first, reached.last)
-            paid[:, cell] = np.where(held, reached.price, np.inf).min(axis=1)
+        reached, begin = self.chains.starts_of_cells(first, last)
+        paid = np.empty((len(starts.own), len(first)))
+        # So many rows at once that memory is no matter.
+        size = max(1, MOST_AT_ONCE // len(reached.price))
+        for row in range(0, len(paid), size):
+            some = slice(row, row + size)
+            held = starts.take(some).within(reached.first, reached.last)
+            paid[some] = np.minimum.reduceat(np.where(held, reached.price, np.inf), begin, axis=1)
         return paid
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
