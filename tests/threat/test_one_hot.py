@@ -11,7 +11,7 @@ import pytest
 
 import treeproof as tp
 from treeproof.errors import InvalidInput
-from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.model.builder import blank_ensemble
 from treeproof.model.groups import Group, Grouped, group_columns
 from treeproof.threat.one_hot import bind_grouped, bind_grouped_epsilon
 from treeproof.threat.threat import Threat
@@ -23,9 +23,7 @@ BROKEN = np.array([[5.0, 1, 0, 1, 0, 0], [5.0, 0.5, 1, 0, 1, 0]])
 
 
 def model(names: list[str] | None = NAMES) -> tp.Ensemble:
-    builder = EnsembleBuilder(n_features=6, classes=["a"], feature_names=names)
-    builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[[1]])
-    return builder.build()
+    return blank_ensemble(len(NAMES), ["a"], names)
 
 
 def grouped(names: list[str] | None = NAMES) -> Grouped:
