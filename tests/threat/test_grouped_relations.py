@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from fractions import Fraction
 
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from treeproof.check.relations import satisfies
 from treeproof.model.builder import blank_ensemble
 from treeproof.model.groups import group_columns
 from treeproof.threat.relations import bind_relations
 from treeproof.threat.relations.grouping import group_relations, groups_of
 
 NAMES = ["amount", "p_car", "h_rent", "p_radio", "h_own", "p_other"]
-MODEL = blank_ensemble(len(NAMES), ["a"], NAMES)
+MODEL = dataclasses.replace(blank_ensemble(len(NAMES), ["a"], NAMES), handles_missing=True)
 PURPOSE = tp.one_of("p_car", "p_radio", "p_other", name="purpose")
 HOUSING = tp.at_most_one("h_rent", "h_own")
 RELATIONS = [
@@ -46,6 +48,7 @@ def rows() -> np.ndarray:
     )
     found = []
     vectors = [*np.eye(3), np.zeros(3), np.array([1.0, 1.0, 0.0]), np.array([0.5, 0.0, 0.0])]
+    vectors += [np.array([np.nan, 0.0, 0.0]), np.array([np.nan, 1.0, 0.0])]
     for amount, purpose, housing in itertools.product(amounts, vectors, itertools.product((0.0, 1.0), repeat=2)):
         row = np.zeros(6)
         row[0], row[[1, 3, 5]], row[[2, 4]] = amount, purpose, housing
@@ -61,7 +64,9 @@ def test_the_same_rows_break_relations_on_groups(relation: str, steps: dict[int,
     grouped = group_columns(MODEL, groups_of(bound, MODEL), X)
     ours = group_relations(bound, grouped)
     broken = bound.broken(X)
+    assert np.array_equal(broken, [not satisfies(MODEL, bound.given, row, steps) for row in X])
     assert np.array_equal(ours.broken(grouped.rows(X)), broken)
+    assert np.array_equal(grouped.broken(X), bind_relations([PURPOSE, HOUSING], MODEL).broken(X))
     assert ours.which_broken(grouped.rows(X)) == bound.which_broken(X)
     assert not ours.groups and [f for f, _ in ours.steps] == [f for f in steps if f == 0]
     alone = bind_relations(relation, MODEL, steps).broken(X)
