@@ -43,10 +43,10 @@ class _Part:
 
 def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
     """The attacker on the columns of `grouped.ensemble`; described on the user's columns, or on groups by name."""
-    named = _named(grouped, _keys(attacker))
+    named = _named(grouped, attacker.named)
     # Lists have an entry for each of the user's own columns.
     threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
-    _check_domain(threat, grouped)
+    _check_members(threat, grouped)
     source = {place: columns[0] for place, columns in enumerate(grouped.columns)}
     source |= {grouped.places[number]: grouped.own.n_features + number for number in named}
     parts = [_part(threat, f) for f in source.values()]
@@ -90,12 +90,6 @@ def bind_grouped_epsilon(epsilon: Any, grouped: Grouped) -> FloatArray:
     return own
 
 
-def _keys(attacker: Attacker) -> set[int | str]:
-    """Every column that an attacker names."""
-    lists = (attacker.intervals, attacker.costs, attacker.domain, attacker.scale)
-    return {key for one in lists if one is not None for key in one.keys or ()}
-
-
 def _named(grouped: Grouped, given: Iterable[int | str]) -> set[int]:
     """The numbers of the groups that are named; refuses a group that is named together with its members."""
     own, n = _with_groups(grouped), grouped.own.n_features
@@ -126,7 +120,9 @@ def _with_groups(grouped: Grouped) -> Ensemble:
     )
 
 
-def _check_domain(threat: Threat, grouped: Grouped) -> None:
+def _check_members(threat: Threat, grouped: Grouped) -> None:
+    """Refuses what no valid row allows: a domain without 0 or 1, and blanks."""
+    columns = dict(threat.columns)
     for group in grouped.groups:
         for f in group.features:
             low, high = float(threat.domain_low[f]), float(threat.domain_high[f])
@@ -134,6 +130,11 @@ def _check_domain(threat: Threat, grouped: Grouped) -> None:
                 raise InvalidInput(
                     f"column {grouped.own.feature_name(f)} of the group {group.name!r} is 0 or 1, and the domain "
                     f"({low:g}, {high:g}) leaves one of them out; leave the column out of the domain"
+                )
+            if f in columns and columns[f].blank is not None:
+                raise InvalidInput(
+                    f"blank names column {grouped.own.feature_name(f)} of the group {group.name!r}, which is never "
+                    "missing in a valid row; leave it out"
                 )
 
 
