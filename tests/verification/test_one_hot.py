@@ -121,6 +121,23 @@ def test_brute_force_over_valid_rows_agrees() -> None:
         assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
 
 
+def test_rows_that_break_a_group_may_stay_or_become_valid() -> None:
+    given, groups, n = credit(), grouped(), 25
+    names = list(given.dummies)
+    members = [names.index(column) for column in given.members["Purpose"]]
+    X = given.dummies.to_numpy(dtype=float)[:n]
+    rng = np.random.default_rng(0)
+    X[:, members] = rng.choice([0.0, 1.0], (n, len(members)))
+    groups = group_columns(groups.own, groups.groups, X)
+    assert groups.broken(X).sum() > 20
+    result = tp.verify(groups.ensemble, groups.rows(X), given.labels[:n], tp.Attacker({"Purpose": tp.ANY}))
+    for row, label, verdict in zip(X, given.labels[:n], result.verdicts, strict=True):
+        found = np.vstack((row, np.repeat(row[None], len(members), axis=0)))
+        found[1:, members] = np.eye(len(members))
+        robust = bool((given.forest.predict(pd.DataFrame(found, columns=names)) == label).all())
+        assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
+
+
 @pytest.mark.skipif("relations" not in inspect.signature(tp.verify).parameters, reason="verify takes no relations yet")
 @pytest.mark.parametrize("name", ATTACKERS)
 def test_declared_groups_give_the_verdicts_of_the_categories(name: str) -> None:
