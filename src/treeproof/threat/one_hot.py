@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -174,33 +175,35 @@ def _of_members(threat: Threat, group: Group, vectors: FloatArray) -> _Part:
 
 def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[float, float], Any]:
     """The price of each change of the group's code that is possible: whole numbers, or powers of distances."""
+    columns = dict(threat.columns)
+
+    @cache
+    def price_of(f: int, start: float, end: float) -> Any:
+        price = _price(threat, columns.get(f), f, start, end)
+        return price if price is None or threat.power is not None else int(price)
+
     prices: dict[tuple[float, float], Any] = {}
     for start, vector in enumerate(vectors.tolist()):
-        to = [
-            [_price(threat, f, value, end) for f, value in zip(group.features, vector, strict=True)]
-            for end in (0.0, 1.0)
-        ]
-        stuck = sum(price is None for price in to[0])
-        total = sum((price for price in to[0] if price is not None), Fraction(0))
-        for end in range(len(group.vectors)):
-            if end == start:
-                continue
-            price: Fraction | None
-            if end == len(group.features):  # all of them become 0
-                price = None if stuck else total
-            else:
-                down, up = to[0][end], to[1][end]
-                price = None if up is None or stuck > (down is None) else total - (down or 0) + up
-            if price is not None:
-                prices[float(start), float(end)] = price if threat.power is not None else int(price)
+        members = list(zip(group.features, vector, strict=True))
+        to_0 = [price_of(f, value, 0.0) for f, value in members]
+        stuck = sum(price is None for price in to_0)
+        total = sum(price for price in to_0 if price is not None)
+        found = []
+        for (f, value), down in zip(members, to_0, strict=True):
+            up = price_of(f, value, 1.0)
+            found.append(None if up is None or stuck > (down is None) else total - (down or 0) + up)
+        if not group.exactly:
+            found.append(None if stuck else total)
+        for end, price in enumerate(found):
+            if price is not None and end != start:
+                prices[float(start), float(end)] = price
     return prices
 
 
-def _price(threat: Threat, f: int, start: float, end: float) -> Fraction | None:
+def _price(threat: Threat, moves: ColumnMoves | None, f: int, start: float, end: float) -> Fraction | None:
     """The price of changing one member, None if that is not possible."""
     if start == end:
         return Fraction(0)
-    moves = dict(threat.columns).get(f)
     if moves is not None:
         return moves.price(start, start, end)
     if math.isnan(start):
