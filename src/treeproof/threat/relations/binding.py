@@ -336,7 +336,7 @@ def _refuse_shared_columns(relations: Relations, ensemble: Ensemble) -> None:
 
 def _refuse_contradictions(relations: Relations, ensemble: Ensemble) -> None:
     """Refuses relations that leave no value to a column, as far as each is about that column alone."""
-    allowed: dict[int, tuple[ColumnLiteral, str]] = {}
+    stated: dict[int, list[tuple[ColumnLiteral, str]]] = {}
     parts = list(zip(relations.clause_origin, relations.clauses, strict=True))
     for number, group in zip(relations.group_origin, relations.groups, strict=True):
         parts += ((number, clause) for clause in group.own_values)
@@ -345,14 +345,25 @@ def _refuse_contradictions(relations: Relations, ensemble: Ensemble) -> None:
         if not clause:
             raise InvalidInput(f"relation {text!r} holds for no row")
         literal = clause[0]
-        if len(clause) > 1 or not isinstance(literal, ColumnLiteral):
-            continue
-        f = literal.feature
-        before, said = allowed.get(f, (ColumnLiteral(f, EVERYWHERE), text))
-        both = before.intersected(literal)
-        blank = both.missing and ensemble.handles_missing and f not in ensemble.no_missing
-        emptied = not both.takes_values and before.takes_values and literal.takes_values
-        if emptied or (not both.takes_values and not blank):
-            pair = f"{said!r} and {text!r}" if said != text else repr(text)
-            raise InvalidInput(f"no value of column {ensemble.feature_name(f)} satisfies {pair}")
-        allowed[f] = (both, text)
+        if len(clause) == 1 and isinstance(literal, ColumnLiteral):
+            earlier = stated.setdefault(literal.feature, [])
+            _refuse_contradiction(earlier, literal, text, ensemble)
+            earlier.append((literal, text))
+
+
+def _refuse_contradiction(
+    earlier: list[tuple[ColumnLiteral, str]], literal: ColumnLiteral, text: str, ensemble: Ensemble
+) -> None:
+    f = literal.feature
+    left = literal
+    for other, _ in earlier:
+        left = left.intersected(other)
+    if left.takes_values:
+        return
+    may_be_missing = left.missing and ensemble.handles_missing and f not in ensemble.no_missing
+    # A value that must be missing is one thing; numbers that exclude each other are a mistake, missing or not.
+    if may_be_missing and not all(other.takes_values for other in (literal, *(other for other, _ in earlier))):
+        return
+    rivals = [said for other, said in earlier if not other.intersected(literal).takes_values][:1]
+    texts = dict.fromkeys([*(rivals or [said for _, said in earlier]), text])
+    raise InvalidInput(f"no value of column {ensemble.feature_name(f)} satisfies {' and '.join(map(repr, texts))}")

@@ -206,6 +206,9 @@ def linear_holds(literal: Linear, X: FloatArray, steps: Mapping[int, Fraction]) 
     features = [f for f, _ in literal.terms]
     columns = X[:, features]
     missing = np.isnan(columns).any(axis=1)
+    if _is_order(literal, steps):
+        small, large = columns.T if literal.terms[0][1] > 0 else columns.T[::-1]
+        return np.asarray(missing | (small < large if literal.strict else small <= large))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         products = columns * np.array([_near(factor) for _, factor in literal.terms])
         total, size = products.sum(axis=1), np.abs(products).sum(axis=1)
@@ -223,6 +226,15 @@ def linear_holds(literal: Linear, X: FloatArray, steps: Mapping[int, Fraction]) 
         for row in left[~known].tolist():
             holds[row] = _holds_exactly(literal, X[row], steps)
     return np.asarray(holds)
+
+
+def _is_order(literal: Linear, steps: Mapping[int, Fraction]) -> bool:
+    """Whether one column is just compared with another: decimals have the order of the doubles that print as them."""
+    return (
+        sorted(factor for _, factor in literal.terms) == [-1, 1]
+        and literal.bound == 0
+        and len({f in steps for f, _ in literal.terms}) == 1
+    )
 
 
 def _near(number: Fraction) -> float:
