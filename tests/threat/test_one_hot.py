@@ -172,6 +172,25 @@ def test_distances_go_over_both_columns(power: int) -> None:
     assert reached
 
 
+def test_distances_over_two_columns_are_never_rounded_up() -> None:
+    groups = grouped()
+    threat = bind_grouped(tp.Attacker.lp(2, 9.0, scale=dict.fromkeys(NAMES[1:], 0.3)), groups)
+    codes = np.arange(len(groups.vectors[0]), dtype=float)
+    moves = dict(threat.columns)[1]
+    exact = Fraction(1) / Fraction(0.3) ** 2
+    assert moves.price(0.0, 0.0, 1.0) == 2 * exact
+    table = moves.table(codes, codes, codes, codes[:3], codes[:3], False)
+    for start in codes.tolist():
+        prices = moves.exact_prices(start, (start, start), codes[:3], codes[:3])
+        assert prices == [moves.price(start, start, end) for end in codes[:3].tolist()]
+        assert [Fraction(price) <= paid for price, paid in zip(table[int(start)].tolist(), prices, strict=True)] == [
+            True
+        ] * 3
+    # A cell of several codes costs what the cheapest does; the broken row 0.5, 0, 0 is nearest to p_car.
+    assert moves.exact_prices(4.0, (4.0, 4.0), codes[:1], codes[2:3]) == [exact / 4]
+    assert Fraction(float(2 * exact)) > 2 * exact or Fraction(float(exact)) > exact
+
+
 def test_an_attacker_of_all_columns_pays_for_both() -> None:
     threat = bind_grouped(tp.Attacker.l0(2), group_columns(model(), [PURPOSE, HOUSING]))
     assert dict(threat.ends)[1].tolist() == [0, 1, 2] and threat.cost.tolist() == [1, 2, 1]

@@ -15,8 +15,9 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.decimals import decimal_of, plain_decimal
 from treeproof.numbers.doubles import FloatArray, next_up
-from treeproof.threat.column_moves import BoundRule, ColumnMoves
+from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.moves import ANY, CostMatrix, Move, Rule, Steps, Values
+from treeproof.threat.rule_chains import BoundRule
 from treeproof.threat.threat import Threat
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _price_range(moves: ColumnMoves) -> tuple[int, int | None]:
     """The least and the most that changing a column can cost; None: rules can be applied again and again."""
     prices = [price for price in (moves.blank, moves.fill) if price is not None]
     if moves.costs is not None:
-        prices += moves.costs.values()
+        prices += map(int, moves.costs.values())
     elif moves.interval is not None:
         prices.append(moves.cost)
     prices += [rule.cost for rule in moves.rules]
