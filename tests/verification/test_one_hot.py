@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
 from functools import cache
@@ -138,14 +137,15 @@ def test_rows_that_break_a_group_may_stay_or_become_valid() -> None:
         assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
 
 
-@pytest.mark.skipif("relations" not in inspect.signature(tp.verify).parameters, reason="verify takes no relations yet")
+def relations() -> list[Any]:
+    return [tp.one_of(*own, name=group) for group, own in credit().members.items()]
+
+
 @pytest.mark.parametrize("name", ATTACKERS)
 def test_declared_groups_give_the_verdicts_of_the_categories(name: str) -> None:
     given, n = credit(), 40
-    one_of = getattr(tp, "one_of")  # noqa: B009
-    relations = [one_of(*own, name=group) for group, own in given.members.items()]
-    ours: tp.Verification = tp.verify(
-        given.forest, given.dummies[:n], given.labels[:n], ATTACKERS[name], epsilon=EPSILON, relations=relations
+    ours = tp.verify(
+        given.forest, given.dummies[:n], given.labels[:n], ATTACKERS[name], epsilon=EPSILON, relations=relations()
     )
     theirs = tp.verify(given.pipeline, given.frame[:n], given.labels[:n], ATTACKERS[name], epsilon=EPSILON)
     assert outcomes(ours) == outcomes(theirs)
@@ -155,3 +155,38 @@ def test_declared_groups_give_the_verdicts_of_the_categories(name: str) -> None:
         for row in (verdict.witness.neighbour, verdict.witness.attacked):
             own = pd.Series(row, index=list(given.dummies))
             assert all(sorted(own[members]) == [0.0] * (len(members) - 1) + [1.0] for members in given.members.values())
+
+
+CHOICES = ("Purpose", "Housing")
+MEMBERS = [f"Purpose_A{code}" for code in (40, 41, 42, 43)]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("name", ["by name", "some members"])
+def test_brute_force_over_valid_rows_agrees_with_declared_groups(name: str, broken: bool) -> None:
+    given, n = credit(), 12
+    X = given.dummies[:n].astype(float)
+    if broken:
+        X[given.members["Purpose"]] = np.random.default_rng(0).choice([0.0, 1.0], (n, len(given.members["Purpose"])))
+    costs: dict[str, int] = {MEMBERS[0]: 3, **dict.fromkeys(MEMBERS[1:], 1)}
+    if name == "by name":
+        attacker = tp.Attacker(dict.fromkeys(CHOICES, tp.ANY), costs={"Purpose": 2}, budget=3)
+    else:
+        attacker = tp.Attacker(dict.fromkeys(MEMBERS, (-1, 1)), costs=costs, budget=4)
+
+    def price(start: pd.Series, end: pd.Series) -> float:
+        if name == "by name":
+            return sum(cost * (start[own] != end[own]).any() for cost, own in zip((2, 1), members, strict=True))
+        return sum(costs.get(column, np.inf) for column in X if start[column] != end[column])
+
+    members = [given.members[group] for group in CHOICES]
+    result = tp.verify(given.forest, X, given.labels[:n], attacker, relations=relations())
+    for (_, row), label, verdict in zip(X.iterrows(), given.labels[:n], result.verdicts, strict=True):
+        found = [row]
+        for purpose, housing in itertools.product(*members):
+            end = row.copy()
+            end[members[0] + members[1]] = 0.0
+            end[[purpose, housing]] = 1.0
+            found += [end] * bool(price(row, end) <= attacker.budget)
+        robust = bool((given.forest.predict(pd.DataFrame(found)) == label).all())
+        assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
