@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -161,9 +162,20 @@ CHOICES = ("Purpose", "Housing")
 MEMBERS = [f"Purpose_A{code}" for code in (40, 41, 42, 43)]
 
 
+MORE: dict[str, Callable[[pd.Series], bool]] = {
+    "Purpose_A43 + Housing_A151 <= 1": lambda row: row["Purpose_A43"] + row["Housing_A151"] <= 1,
+    "Duration >= 12*Purpose_A40 + 6*Housing_A153": lambda row: (
+        row["Duration"] >= 12 * row["Purpose_A40"] + 6 * row["Housing_A153"]
+    ),
+    "Purpose_A49 <= Job_A174": lambda row: row["Purpose_A49"] <= row["Job_A174"],
+    "implies(Purpose_A41 == 1, Age >= 30)": lambda row: row["Purpose_A41"] == 0 or row["Age"] >= 30,
+}
+
+
 @pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("name", ["by name", "some members"])
-def test_brute_force_over_valid_rows_agrees_with_declared_groups(name: str, broken: bool) -> None:
+@pytest.mark.parametrize("more", [{}, MORE], ids=["groups", "sums"])
+def test_brute_force_over_valid_rows_agrees_with_declared_groups(name: str, broken: bool, more: dict[str, Any]) -> None:
     given, n = credit(), 12
     X = given.dummies[:n].astype(float)
     if broken:
@@ -180,13 +192,31 @@ def test_brute_force_over_valid_rows_agrees_with_declared_groups(name: str, brok
         return sum(costs.get(column, np.inf) for column in X if start[column] != end[column])
 
     members = [given.members[group] for group in CHOICES]
-    result = tp.verify(given.forest, X, given.labels[:n], attacker, relations=relations())
+    result = tp.verify(given.forest, X, given.labels[:n], attacker, relations=[*relations(), *more])
     for (_, row), label, verdict in zip(X.iterrows(), given.labels[:n], result.verdicts, strict=True):
         found = [row]
         for purpose, housing in itertools.product(*members):
             end = row.copy()
             end[members[0] + members[1]] = 0.0
             end[[purpose, housing]] = 1.0
-            found += [end] * bool(price(row, end) <= attacker.budget)
+            valid = all(holds(end) for holds in more.values())
+            found += [end] * bool(valid and price(row, end) <= attacker.budget)
         robust = bool((given.forest.predict(pd.DataFrame(found)) == label).all())
         assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
+
+
+@pytest.mark.slow
+def test_a_missing_member_breaks_its_group() -> None:
+    given, n = credit(), 20
+    model = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    rng = np.random.default_rng(0)
+    train = given.dummies[300:].astype(float)
+    model.fit(train.mask(rng.random(train.shape) < 0.2), given.labels[300:])
+    X = given.dummies[:n].astype(float)
+    purposes = given.members["Purpose"]
+    X.loc[: n // 2, purposes[:3]] = np.nan
+    attacker = tp.Attacker({"Housing": tp.ANY, "Status": tp.ANY, "CreditAmount": (-5000, 5000)})
+    result = tp.verify(model, X, given.labels[:n], attacker, relations=relations())
+    for verdict in result.verdicts[: n // 2 + 1]:
+        assert verdict.stability == Outcome.PROVED  # there is no way to make its purpose valid
+    assert Outcome.REFUTED in [verdict.stability for verdict in result.verdicts[n // 2 + 1 :]]
