@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
     from treeproof.symbolic import Analysis, SymbolicAttack, analyze
-    from treeproof.threat.attacker import ANY, Attacker
+    from treeproof.threat.attacker import Attacker
     from treeproof.threat.moves import ANY, Rule, steps, values
     from treeproof.threat.relations import all_of, any_of, at_most_one, implies, not_, one_of, read_relations
     from treeproof.training import (

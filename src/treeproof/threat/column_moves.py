@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,7 +33,7 @@ class ColumnMoves:
     step: Fraction | None = None
     ends: tuple[float, ...] | None = None
     """The only doubles that moves, and filled-in values, may be, in rising order; None: any number."""
-    costs: dict[tuple[float, float], int] | None = None
+    costs: Mapping[tuple[float, float], int | Fraction] | None = None
     """The cost of each move that is possible, by what it starts and ends at; None: every move costs `cost`."""
     cost: int = 1
     rules: tuple[BoundRule, ...] = ()

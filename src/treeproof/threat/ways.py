@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.doubles import FloatArray, double_at_most
 from treeproof.threat.rule_chains import RuleChains
 from treeproof.threat.starts import Starts
 from treeproof.threat.step_grid import BoolArray
@@ -91,9 +92,9 @@ def nearest_one(values: FloatArray, near: FloatArray, first: FloatArray, last: F
 
 @dataclass(frozen=True, eq=False)
 class ByMatrix(Way):
-    """From certain doubles to others, each for its own cost."""
+    """From certain doubles to others, each for its own cost; those of distances over several columns are fractions."""
 
-    costs: dict[tuple[float, float], int]
+    costs: Mapping[tuple[float, float], int | Fraction]
 
     @cached_property
     def _from(self) -> list[tuple[float, FloatArray, FloatArray]]:
@@ -103,7 +104,7 @@ class ByMatrix(Way):
             (
                 one,
                 np.array([end for _, start, end in pairs if start == one]),
-                np.array([float(cost) for cost, start, _ in pairs if start == one]),
+                np.array([double_at_most(Fraction(cost)) for cost, start, _ in pairs if start == one]),
             )
             for one in sorted({start for start, _ in self.costs})
         ]
@@ -123,6 +124,17 @@ class ByMatrix(Way):
             least = np.where(inside, costs[:, None], np.inf).min(axis=0)
             paid[rows] = np.minimum(paid[rows], least)
         return paid
+
+    def exact(self, starts: Starts, first: FloatArray, last: FloatArray) -> list[Fraction | None]:
+        """The least cost, which need not be a double."""
+        held = [
+            (end, cost) for (start, end), cost in self.costs.items() if starts.within(*np.full((2, 1), start))[0, 0]
+        ]
+        found: list[Fraction | None] = []
+        for low, high, free in zip(first.tolist(), last.tolist(), starts.within(first, last)[0], strict=True):
+            paid = [Fraction(cost) for end, cost in held if low <= end <= high]
+            found.append(Fraction(0) if free else min(paid, default=None))
+        return found
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The cheapest entry, of several the one that starts nearest to the row's own value."""
