@@ -24,7 +24,7 @@ from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.verification import pairs, turnable
+from treeproof.verification import forks, pairs
 from treeproof.verification.local_search import Local
 from treeproof.verification.pairs import Pairs, find_walls
 
@@ -60,12 +60,12 @@ class Count:
 
 @pytest.mark.parametrize(
     "limits",
-    [{}, {"MOST_BOXES": 1}, {"FEW_TESTS": 0}, {"FEW_TESTS": 1, "FEW_NODES": 1, "FEW_MEETINGS": 1}],
-    ids=["as it is", "one box at a time", "no list of tests", "one test at a time"],
+    [{}, {"MOST_BOXES": 1}, {"FEW_FORKS": 0}, {"FEW_LEAVES": 2, "FEW_NODES": 1, "FEW_MEETINGS": 1}],
+    ids=["as it is", "one box at a time", "no forks", "one fork at a time"],
 )
 def test_random_walls_agree_with_pairs_by_definition(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in limits.items():
-        monkeypatch.setattr(pairs if name == "MOST_BOXES" else turnable, name, value)
+        monkeypatch.setattr(pairs if name == "MOST_BOXES" else forks, name, value)
     met = Count(monkeypatch)
     cases = sum(check_block(walled_block(31, number), through_verify=False)["cases"] for number in range(25))
     assert cases > 900
