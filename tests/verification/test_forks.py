@@ -13,7 +13,9 @@ from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.oracles import OracleAttacker
 from tests.support.random_blocks import block
+from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.threat.threat import Threat
 from treeproof.verification import forks
 from treeproof.verification.forks import Forks
@@ -97,3 +99,21 @@ def test_boxes_keep_all_points_where_attacks_change_a_tree(
     assert min(left_out, kept) > 20
     # Some random trees have leaves that no row comes to, or tests with several cuts whose sides are no ranges.
     assert few_leaves < 1000 or too_many < 0.2 * left_out
+
+
+def test_rows_with_a_missing_value_keep_their_forks() -> None:
+    builder = EnsembleBuilder(
+        n_features=2, classes=[0, 1], rule=ScoreRule(decision=Decision.CUT, cut=0.5), handles_missing=True
+    )
+    builder.add_tree(
+        feature=[0, 1, LEAF, LEAF, LEAF], threshold=[0.0, 0.0, 0, 0, 0], left=[1, 3, LEAF, LEAF, LEAF],
+        right=[2, 4, LEAF, LEAF, LEAF], scores=[0.0, 0.0, 0.0, 0.0, 1.0], nan_left=[True] * 5,
+    )  # fmt: skip
+    ensemble = builder.build()
+    threat = as_attacker(OracleAttacker(((0.0, 0.0), (-1.0, 1.0)), (1, 1))).bind(ensemble)
+    low, high = threat.neighbourhood(np.array([[math.nan, 0.0], [0.0, 0.0], [2.0, 0.0]]), np.array([1.0, 0.0]))
+    found = Forks(Local(ensemble, threat), low, high, np.ones(3, dtype=bool))
+    box_low, box_high, some = found.shrink(np.arange(3), low, high)
+    assert some.tolist() == [True, True, False]
+    assert np.array_equal(box_low[:2], low[:2], equal_nan=True)
+    assert np.array_equal(box_high[:2], [[math.nan, 0.0], [0.0, 0.0]], equal_nan=True)
