@@ -121,6 +121,7 @@ class Grid(NamedTuple):
         """The least k whose number is at least up / down."""
         return -((self.first * down - up * self.parts) // (down * self.step))
 
+    @lru_cache(1 << 14)  # noqa: B019 - grids are few and small
     def index_from(self, end: float) -> int:
         """The least k whose double is at least `end`.
 
@@ -138,12 +139,19 @@ class Grid(NamedTuple):
         k = self.index_at_least(*middle.as_integer_ratio())
         return k if self.double(k) >= end else k + 1
 
+    @lru_cache(1 << 14)  # noqa: B019
     def index_to(self, end: float) -> int:
         """The greatest k whose double is at most `end`."""
         return -Grid(-self.first, self.step, self.parts).index_from(-end)
 
-    def index_at_most(self, up: int, down: int) -> int:
-        """The greatest k whose number is at most up / down."""
+    @lru_cache(1 << 12)  # noqa: B019
+    def index_moved(self, start: float, by: float, is_low: bool) -> int | None:
+        """The least k whose number is at least `start + by` in decimals, or the greatest below; None: no end."""
+        if math.isinf(by):
+            return None
+        up, down = (decimal(start) + decimal(by)).as_integer_ratio()
+        if is_low:
+            return self.index_at_least(up, down)
         return (up * self.parts - self.first * down) // (down * self.step)
 
 
@@ -351,17 +359,13 @@ class Question:
         grid, (low, high) = self.grids[f], self.variables[f].link or (0.0, 0.0)
         z, w = self.z_of[f], self.w_of[f]
         why = bit(f, LINK) | (0 if grid is None else bit(f, GRID))
-        ends: list[int | None] = [None, None]
+        start = 0.0 if self.z_fixed is None else self.z_fixed[f]
         if grid is None:
-            start = 0 if self.z_fixed is None else self.units(self.z_fixed[f])
-            ends = [None if math.isinf(end) else start + self.units(end) for end in (low, high)]
+            base = self.units(start)
+            ends = [None if math.isinf(end) else base + self.units(end) for end in (low, high)]
         else:
-            base = Fraction(0) if self.z_fixed is None else decimal(self.z_fixed[f])
             grid = Grid(0, grid.step, grid.parts) if self.z_fixed is None else grid
-            if not math.isinf(low):
-                ends[0] = grid.index_at_least(*(base + decimal(low)).as_integer_ratio())
-            if not math.isinf(high):
-                ends[1] = grid.index_at_most(*(base + decimal(high)).as_integer_ratio())
+            ends = [grid.index_moved(start, low, True), grid.index_moved(start, high, False)]
         row = self._row(((w, 1), (z, -1))) if self.z_fixed is None else -1
         for end, is_low in zip(ends, (True, False), strict=True):
             if end is not None and row >= 0:

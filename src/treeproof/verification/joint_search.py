@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import cast
 
 from treeproof.numbers.simplex import Bounds, Simplex
 from treeproof.verification.joint_question import GRID, KINDS, Literal, Question, bit
@@ -71,7 +70,7 @@ class Search:
         question, low, high = self.question, bounds.low, bounds.high
         if rows is None:
             for j in range(question.n):
-                if cast("int", low[j]) > cast("int", high[j]):
+                if low[j] > high[j]:
                     return bounds.low_why[j] | bounds.high_why[j]
             rows = range(len(question.rows))
         waiting = dict.fromkeys(rows)
@@ -94,14 +93,14 @@ class Search:
     def _tighten(self, bounds: Bounds, row: int, waiting: dict[int, None]) -> int | None:
         """Pass on the bounds of a row to its unknowns, and note the rows of those that changed."""
         question, index = self.question, self.question.n + row
-        low, high = cast("list[int]", bounds.low), cast("list[int]", bounds.high)
+        low, high = bounds.low, bounds.high
         terms = question.plain[row]
-        if None not in (bounds.low[index], bounds.high[index]) and low[index] > high[index]:
+        if None not in (low[index], high[index]) and low[index] > high[index]:
             return bounds.low_why[index] | bounds.high_why[index]
         # A lower bound is an upper bound on the negative sum.
         for sign, limit, limit_why in (
-            (1, bounds.high[index], bounds.high_why[index]),
-            (-1, bounds.low[index], bounds.low_why[index]),
+            (1, high[index], bounds.high_why[index]),
+            (-1, low[index], bounds.low_why[index]),
         ):
             if limit is None:
                 continue
@@ -132,10 +131,13 @@ class Search:
 
     def _least(self, bounds: Bounds, row: int, sign: int) -> int:
         """The least value of the sum of a row (sign 1), or of its negative."""
-        low, high = cast("list[int]", bounds.low), cast("list[int]", bounds.high)
+        low, high = bounds.low, bounds.high
+        total: int
         if sign > 0:
-            return sum([a * (low[j] if a > 0 else high[j]) for j, a in self.question.plain[row]])
-        return -sum([a * (high[j] if a > 0 else low[j]) for j, a in self.question.plain[row]])
+            total = sum([a * (low[j] if a > 0 else high[j]) for j, a in self.question.plain[row]])
+        else:
+            total = -sum([a * (high[j] if a > 0 else low[j]) for j, a in self.question.plain[row]])
+        return total
 
     def _why_least(self, bounds: Bounds, row: int, sign: int, without: int = -1) -> int:
         """Why the sum of a row (sign 1), or its negative, is not less."""
@@ -183,7 +185,7 @@ class Search:
     def _dive(self, bounds: Bounds, wish: Callable[[int, Bounds], int | Fraction]) -> bool:
         """Put one unknown after the other as near as can be to where it is wished; whether that gives a point."""
         bounds = bounds.copy()
-        low, high = cast("list[int]", bounds.low), cast("list[int]", bounds.high)
+        low, high = bounds.low, bounds.high
         for j in range(self.question.n):
             if j == self.question.slack or low[j] == high[j]:
                 continue
