@@ -295,7 +295,7 @@ class Search:
             key=lambda j: -max([abs(dict(question.rows[r])[j]) for r in question.rows_of[j]], default=0),
         )
         for j in order:
-            if j == question.slack or question.is_whole[j]:
+            if j == question.slack or bounds.low[j] == bounds.high[j]:
                 continue
             least, _ = simplex.extreme(j, False, bounds)
             greatest, _ = simplex.extreme(j, True, bounds)
