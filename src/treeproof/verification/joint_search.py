@@ -183,13 +183,23 @@ class Search:
         return low if j != z and low is not None and low == high else self.question.wish[j]
 
     def _dive(self, bounds: Bounds, wish: Callable[[int, Bounds], int | Fraction]) -> bool:
-        """Put one unknown after the other as near as can be to where it is wished; whether that gives a point."""
-        bounds = bounds.copy()
+        """Look for a point near to where each unknown is wished; sums of doubles are doubles if these are short."""
+        return self._dive_to(bounds.copy(), wish, self._put) or (
+            not all(self.question.is_whole) and self._dive_to(bounds.copy(), wish, self._put_short)
+        )
+
+    def _dive_to(
+        self,
+        bounds: Bounds,
+        wish: Callable[[int, Bounds], int | Fraction],
+        put: Callable[[int, int | Fraction, int, int], int],
+    ) -> bool:
+        """Put one unknown after the other and pass on what follows; whether that gives a point."""
         low, high = bounds.low, bounds.high
         for j in range(self.question.n):
             if j == self.question.slack or low[j] == high[j]:
                 continue
-            low[j] = high[j] = self._put(j, wish(j, bounds), low[j], high[j])
+            low[j] = high[j] = put(j, wish(j, bounds), low[j], high[j])
             if self.propagate(bounds, self.question.rows_of[j]) is not None:
                 return False
         point = low[: self.question.n]
@@ -206,6 +216,14 @@ class Search:
         if low < value < high and not self.question.is_whole[j]:
             return min(max(self.question.units(self.question.nearest(value)), low), high)
         return value
+
+    def _put_short(self, j: int, wish: int | Fraction, low: int, high: int) -> int:
+        """A value near to a wish, with few digits in binary if that is possible."""
+        value = min(max(round(wish), low), high)
+        unit = 1 if self.question.is_whole[j] else 1 << max((high - low).bit_length() - 12, 0)
+        near = round(Fraction(value, unit)) * unit
+        near += unit if near < low else -unit if near > high else 0
+        return near if low <= near <= high else value
 
     # Parts.
 
