@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tests.support.elimination import Rows, add_row, has_real_solution
@@ -117,7 +118,8 @@ def beyond_conflict(rng: random.Random, variables: tuple[Variable, ...], answer:
         end = named.get("end_low", low), named.get("end_high", high)
         near = one.near if answer.uses_row else (low, high)
         link = one.link if f in answer.links else rng.choice([None, (-math.inf, math.inf), (0.0, far)])
-        changed.append(replace(one, near=near, end=end, link=link))
+        step = one.step if one.step is None or f in answer.grids else one.step / 2
+        changed.append(replace(one, near=near, end=end, link=link, step=step))
     return tuple(changed)
 
 
@@ -148,6 +150,31 @@ def test_grids_as_enumerated(seed: int) -> None:
             assert some_pair(others, clauses, fixed) is None, (variables, clauses, z_fixed, answer)
             assert solve(others, clauses, fixed).outcome == INFEASIBLE
     assert seen == {FEASIBLE, INFEASIBLE}
+
+
+def test_equations_that_need_splitting() -> None:
+    """Whole numbers under an equation with large factors, and a choice; all points from -15 to 15 are looked at."""
+    rng, seen = random.Random(3), {FEASIBLE: 0, INFEASIBLE: 0}
+    grid = np.stack(np.meshgrid(*[np.arange(-15, 16)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    for _ in range(120):
+        factors = rng.choices([-15, -10, -6, 6, 7, 10, 11, 15], k=3)
+        total, choice = rng.randint(-60, 60), rng.randint(-3, 3)
+        clauses = (*equal(total, *factors), (at_most(choice, 1, 1), at_most(-choice - 4, -1, -1)))
+        sums = grid[:, 0] + grid[:, 1]
+        valid = grid[(grid @ factors == total) & ((sums <= choice) | (sums >= choice + 4))]
+        lows = [rng.randint(-15, 8) for _ in range(3)]
+        ends = [(float(low), float(low + rng.randint(1, 7))) for low in lows]
+        answer = solve(tuple(Variable((-15.0, 15.0), end, None, ONE) for end in ends), clauses)
+        low, high = np.array(ends).T
+        assert (answer.outcome == FEASIBLE) == bool(((valid >= low) & (valid <= high)).all(axis=1).any())
+        seen[answer.outcome] += 1
+        if answer.outcome == INFEASIBLE:
+            kept = np.ones(len(valid), dtype=bool)
+            for bound in answer.conflict:
+                column = valid[:, bound.variable]
+                kept &= column >= bound.value if bound.side == "end_low" else column <= bound.value
+            assert not kept.any()
+    assert min(seen.values()) > 10
 
 
 # Real numbers, by elimination.
