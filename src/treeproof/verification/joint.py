@@ -100,7 +100,7 @@ def _checked(question: Question, clauses: tuple[Clause, ...], point: list[int]) 
     if question.z_fixed is None:
         rows.append(_row_at(question, question.z_of, point))
     for _, exact, printed in rows:
-        if not all(any(_keeps(linear, printed) for linear in clause) for clause in clauses):
+        if not _all_hold(clauses, printed):
             if exact == printed:
                 raise SoundnessError(f"the search found {exact!r}, which does not keep {clauses!r}")
             reason = "doubles do not print as the numbers of a grid: its step is too fine, or the row is off it"
@@ -141,9 +141,10 @@ def _is_linked(variable: Variable, z: Fraction, w: Fraction) -> bool:
     return (math.isinf(low) or number(low) <= w - z) and (math.isinf(high) or w - z <= number(high))
 
 
-def _keeps(linear: Linear, row: list[Fraction]) -> bool:
-    total = sum([factor * row[f] for f, factor in linear.terms], start=Fraction(0))
-    return total < linear.bound if linear.strict else total <= linear.bound
+def _all_hold(clauses: tuple[Clause, ...], row: list[Fraction]) -> bool:
+    parts = math.lcm(*[number.denominator for number in row])
+    whole = [number.numerator * (parts // number.denominator) for number in row]
+    return all(any(linear.holds(whole, parts) for linear in clause) for clause in clauses)
 
 
 def _explained(search: Search, why: int) -> Answer:

@@ -52,6 +52,18 @@ class Linear:
     def _hash(self) -> int:
         return hash((self.terms, self.bound, self.strict))
 
+    @cached_property
+    def _whole(self) -> tuple[Terms, int]:
+        """Terms and bound, times a number that makes them whole."""
+        parts = math.lcm(self.bound.denominator, *[factor.denominator for _, factor in self.terms])
+        return tuple([(f, int(factor * parts)) for f, factor in self.terms]), int(self.bound * parts)
+
+    def holds(self, row: list[int], parts: int) -> bool:
+        """Whether a row keeps it whose numbers are `row[f] / parts`."""
+        terms, bound = self._whole
+        total = sum([factor * row[f] for f, factor in terms])
+        return total < bound * parts if self.strict else total <= bound * parts
+
 
 Clause: TypeAlias = tuple[Linear, ...]
 """At least one of these holds."""
