@@ -384,6 +384,16 @@ def test_doubles_have_an_end() -> None:
     assert answer.outcome == FEASIBLE and answer.w[0] >= 8e307
 
 
+@pytest.mark.parametrize("step", [None, ONE])
+def test_ranges_without_doubles(step: Fraction | None) -> None:
+    for ends in ((-math.inf, -math.inf), (math.inf, math.inf), (2.0, 1.0)):
+        whole = Variable((-math.inf, math.inf), ends, (-1.0, 1.0), step)
+        answer = solve((whole,), ())
+        assert answer.outcome == INFEASIBLE and not answer.uses_row
+        assert {bound.value for bound in answer.conflict} <= {*ends, math.nextafter(1.0, 2.0), math.nextafter(2.0, 1.0)}
+        assert solve((replace(whole, near=ends, end=whole.near),), ()).outcome == INFEASIBLE
+
+
 def test_what_a_conflict_uses() -> None:
     """A bound on w alone needs neither row nor links; a link from near needs both."""
     one = Variable((0.0, 1.0), (3.0, 4.0), (-9.0, 9.0))

@@ -150,9 +150,9 @@ def _all_hold(clauses: tuple[Clause, ...], row: list[Fraction]) -> bool:
 def _explained(search: Search, why: int) -> Answer:
     """A proof's reasons as a conflict; ends are dropped or loosened as far as passing bounds on still proves it."""
     question = search.question
-    ends: dict[Entry, float] = {}
     kept = [entry for entry in question.entries if not entry.why & ~why]
-    for entry in [entry for entry in kept if _end_of(question, entry) is not None]:
+    end_of = {entry: end for entry in kept if (end := _end_of(question, entry)) is not None}
+    for entry in list(end_of):
         if entry not in kept:
             continue
         rest = [other for other in kept if other is not entry]
@@ -163,17 +163,17 @@ def _explained(search: Search, why: int) -> Answer:
             continue
         last = bounds.high[entry.unknown] if entry.is_low else bounds.low[entry.unknown]
         assert last is not None
-        if last < entry.value if entry.is_low else last > entry.value:
+        if math.isfinite(end_of[entry]) and (last < entry.value if entry.is_low else last > entry.value):
             loose, end = _beyond(question, entry, last)
-            ends[loose] = end
+            end_of[loose] = end
             kept = [*rest, loose]
     proof = search.propagate(question.bounds(kept))
     why = why if proof is None else proof
     conflict = []
     for entry in kept:
-        value = ends.get(entry, _end_of(question, entry))
-        if value is not None and not entry.why & ~why:
-            conflict.append(Bound(question.column[entry.unknown], "end_low" if entry.is_low else "end_high", value))
+        if entry in end_of and not entry.why & ~why:
+            side = "end_low" if entry.is_low else "end_high"
+            conflict.append(Bound(question.column[entry.unknown], side, end_of[entry]))
     columns = range(len(question.variables))
     grids = [f for f in columns if why & bit(f, GRID)]
     shifted = [f for f in grids if (grid := question.grids[f]) is not None and grid.first]

@@ -217,7 +217,7 @@ def union(reasons: Iterable[int]) -> int:
 
 def _middle(ends: tuple[float, float]) -> float:
     """The middle of a range; the number nearest to 0 in a range without an end."""
-    low, high = max(ends[0], -LARGEST), min(ends[1], LARGEST)
+    low, high = [min(max(end, -LARGEST), LARGEST) for end in ends]
     return low / 2 + high / 2 if -LARGEST < low and high < LARGEST else min(max(0.0, low), high)
 
 
@@ -340,12 +340,18 @@ class Question:
         f = self.column[j]
         grid = self.grids[f]
         on_grid = 0 if grid is None else bit(f, GRID)
-        for end, is_low, reason in zip(ends, (True, False), why, strict=True):
-            end = min(max(end, -LARGEST), LARGEST)
-            value = self.units(end) if grid is None else grid.index_from(end) if is_low else grid.index_to(end)
-            self.entries.append(
-                Entry(j, is_low, value, on_grid | (0 if end == (-LARGEST if is_low else LARGEST) else reason))
-            )
+        for given, is_low, reason in zip(ends, (True, False), why, strict=True):
+            end = min(max(given, -LARGEST), LARGEST)
+            no_double = given == (math.inf if is_low else -math.inf)
+            if grid is None:
+                value = self.units(end)
+            else:
+                value = grid.index_from(end) if is_low != no_double else grid.index_to(end)
+            if no_double:
+                value += 1 if is_low else -1
+            elif end == (-LARGEST if is_low else LARGEST):
+                reason = 0
+            self.entries.append(Entry(j, is_low, value, on_grid | reason))
 
     def _add_column(self, f: int) -> None:
         """Add the unknowns of a column, with all that is known about them."""

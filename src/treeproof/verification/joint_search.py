@@ -12,7 +12,7 @@ from fractions import Fraction
 from treeproof.numbers.simplex import Bounds, Simplex
 from treeproof.verification.joint_question import GRID, KINDS, Literal, Question, bit
 
-MAX_NODES = 2000
+MAX_NODES = 1000
 """Parts that are looked at before the search gives up."""
 MAX_DEPTH = 150
 """How often a part is split again."""
