@@ -16,8 +16,10 @@ MAX_NODES = 1000
 """Parts that are looked at before the search gives up."""
 MAX_DEPTH = 150
 """How often a part is split again."""
-MAX_TRIES = 60
+MAX_TRIES = 40
 """Doubles that are tried in one part, where columns without a step must meet an equation."""
+MAX_UNROUNDED = 40
+"""Parts with real numbers that keep all relations, but no doubles that were found, before the search gives up."""
 PASSES = 4
 """How often bounds are passed on along each row, on average; the simplex method does the rest at once."""
 
@@ -31,7 +33,7 @@ class Search:
         self.gave_up = ""
         self.choices = [clause for clause in question.clauses if len(clause) != 1]
         self._simplex: Simplex | None = None
-        self._nodes = 0
+        self._nodes = self._unrounded = 0
 
     def run(self, bounds: Bounds, depth: int = 0) -> int | None:
         """Reasons why no point keeps the bounds; None: there is a point, or nobody knows."""
@@ -245,11 +247,14 @@ class Search:
                 inner.low[j] = inner.high[j] = int(values[j])
         if self._round(inner, [MAX_TRIES]):
             return None
-        for j in range(question.n):
-            if question.is_whole[j] and bounds.low[j] != bounds.high[j]:
-                at = int(values[j])
-                return self._cut(bounds, j, at if at != bounds.high[j] else at - 1, depth)
+        self._unrounded += 1
         self.gave_up = "no doubles were found that keep the relations, though there are real numbers that do"
+        if self._unrounded < MAX_UNROUNDED:
+            # Other points of the grids may leave doubles to the other columns.
+            for j in range(question.n):
+                if question.is_whole[j] and bounds.low[j] != bounds.high[j]:
+                    at = int(values[j])
+                    return self._cut(bounds, j, at if at != bounds.high[j] else at - 1, depth)
         return None
 
     def _holds(self, literal: Literal, values: list[Fraction]) -> bool:
@@ -290,7 +295,7 @@ class Search:
         open_parts = False
         for part in parts:
             reasons = self.run(part, depth + 1)
-            if self.point is not None or self._nodes > MAX_NODES:
+            if self.point is not None or self._nodes > MAX_NODES or self._unrounded >= MAX_UNROUNDED:
                 return None
             if reasons is None:
                 open_parts = True
