@@ -275,6 +275,43 @@ def test_reach_is_what_the_words_say_in_many_cases() -> None:
     assert check_random_cases(range(1000, 2000)) > 500
 
 
+@pytest.mark.parametrize(
+    "attacker",
+    [
+        tp.Attacker({"income": tp.steps(-1, 0.6, 0.2), "months": (-3, 3)}, step={"months": 2}, fill=["months"]),
+        tp.Attacker({"income": tp.values(0, 1.5), "purpose": tp.values("tv"), "rating": [1, 5, 2]}, step=0.5, costs=3),
+        tp.Attacker({"purpose": tp.ANY}, unseen=True, blank={"purpose": 2, "income": 1}, fill=["purpose", "income"]),
+        tp.Attacker({}, costs={"purpose": {("car", "tv"): 4}, "income": {(0, 1): 2}}, fill=["purpose"], step=0.25),
+        tp.Attacker.rules(
+            [
+                tp.Rule("income", when=(0, 3), change=(0.1, 0.7), cost=2),
+                tp.Rule("income", when=(1, 2), change=-0.3),
+                tp.Rule("months", when=(0.5, math.inf), change=-0.5),
+                tp.Rule("purpose", when={"car"}, to="tv"),
+                tp.Rule("purpose", to="radio", cost=3),
+                tp.Rule("rating", when={2, 7}, to=5),
+            ],
+            budget=6,
+            domain={"income": (0, 3.4)},
+            blank=["income"],
+        ),
+        tp.Attacker.lp(2, 0.5, step=0.1, scale={"income": 0.25}),
+    ],
+    ids=lambda attacker: repr(attacker)[:50],
+)
+def test_engines_are_told_prices_by_definition(attacker: tp.Attacker) -> None:
+    numbers = [*sorted(beside((0.0, 0.6, 1.4))), 0.2, 0.5, 1.0, 1.1, 1.5, 1.7, 2.2, 2.25, 3.0, 3.4, math.nan]
+    candidates = [numbers, numbers, PURPOSES, numbers, RATINGS]
+    columns = columns_of(MODEL, attacker)
+    for f, moves in attacker.bind(MODEL).columns:
+        for x in candidates[f][:: max(len(candidates[f]) // 5, 1)]:
+            grid = [value for value in candidates[f] if columns[f].is_near(x, value, math.inf)]
+            for start, end in itertools.product(grid, candidates[f]):
+                low, high = columns[f].domain
+                if math.isnan(end) or low <= end <= high:
+                    assert moves.price(x, start, end) == columns[f].price(x, start, end), (f, x, start, end)
+
+
 def label(income: float, purpose: float) -> str:
     return "unclear" if math.isnan(income) else "good" if income > 2.5 and purpose != 0 else "bad"
 

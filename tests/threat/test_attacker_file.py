@@ -103,6 +103,7 @@ def test_attackers_are_readable() -> None:
         "costs={'job': {('a', 'b'): 2}}, step={'income': 0.5}, blank={'income': 1}, fill={'income': 3}, unseen=True, "
         "groups={'g': ['age']}, budgets={'g': 1}, goal=['bad'])"
     )
+    assert repr(tp.Attacker({}, blank=["a"])) == "Attacker({}, blank={'a': 1})"
     assert repr(tp.Attacker.lp(1, 2, step=1)) == "Attacker.lp(1, 2.0, step=1)"
 
 

@@ -88,7 +88,7 @@ def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")
         (lambda: tp.Attacker("big"), "interval: 'big' is text; tp.ANY lets the attacker change a category"),
         (lambda: tp.Attacker(("a", "b")), r"interval: \('a', 'b'\) is text"),
         (lambda: tp.Attacker([]), "interval"),
-        (lambda: tp.Attacker({}), "the mapping names no features"),
+        (lambda: tp.Attacker({}), "no columns are named, so the attacker could do nothing"),
         (lambda: tp.Attacker({1.5: (0, 1)}), "features are given by name or index, got 1.5"),
         (lambda: tp.Attacker((0, 1), costs=-1), "cost must be a whole number from 0 to 1099511627776, got -1"),
         (lambda: tp.Attacker((0, 1), costs=[1, 0.5]), "cost of feature 1 must be a whole number .* scale fractions up"),

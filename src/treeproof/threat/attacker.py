@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -101,11 +101,10 @@ class Attacker:
         goal: Any = None,
     ) -> None:
         """One parameter per way to limit an attacker."""
-        parsed_costs = PerFeature.of_numbers(costs, "cost", as_column_cost)
-        has_more = blank is not None or fill is not None or any(isinstance(c, CostMatrix) for c in parsed_costs.values)
+        nothing = intervals is None or (isinstance(intervals, Mapping) and not intervals)
         self._set(
-            intervals=NOTHING if has_more and (intervals is None or intervals == {}) else as_moves(intervals),
-            costs=parsed_costs,
+            intervals=NOTHING if nothing else as_moves(intervals),
+            costs=PerFeature.of_numbers(costs, "cost", as_column_cost),
             budget=budget,
             domain=domain,
             step=step,
@@ -115,7 +114,15 @@ class Attacker:
             groups=as_groups(groups, budgets),
             goal=goal,
         )
+        if nothing and not self._has_more:
+            raise InvalidInput("interval: no columns are named, so the attacker could do nothing; name some")
         self._check_steps()
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether columns can be changed without distances: by matrices, blanks and fills."""
+        prices = self.blank is not None or self.fill is not None
+        return prices or any(isinstance(cost, CostMatrix) for cost in self.costs.values)
 
     def _check_steps(self) -> None:
         """Refuses steps that are longer than the moves they are for, as far as that can be seen without a model."""
@@ -347,7 +354,9 @@ class Attacker:
 
     def __repr__(self) -> str:
         kind = "" if self.power is None else ".lp"
-        parts = [repr(self.intervals)] if self.power is None else [str(self.power), repr(self.radius)]
+        parts = ["{}" if self._has_more and self.intervals == NOTHING else repr(self.intervals)]
+        if self.power is not None:
+            parts = [str(self.power), repr(self.radius)]
         if self.rewrites:
             kind, parts = ".rules", [repr(list(self.rewrites))]
         words: dict[str, Any] = {}

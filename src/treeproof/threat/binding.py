@@ -129,10 +129,10 @@ class _Binding:
     def _bind_more(self, given: PerFeature[Any] | None) -> list[Any]:
         return [None] * self.ensemble.n_features if given is None else given.bind(self.ensemble, None)
 
-    def _features(self, given: PerFeature[Any] | None) -> list[int]:
+    def _features(self, given: PerFeature[Any] | None) -> set[int]:
         """The features that were given by name or position."""
         keys = None if given is None else given.keys
-        return [] if keys is None else [self.ensemble.feature_index(key) for key in keys]
+        return set() if keys is None else {self.ensemble.feature_index(key) for key in keys}
 
     def _name(self, f: int) -> str:
         return self.ensemble.feature_name(f)
