@@ -1,0 +1,218 @@
+"""Implications without exception between simple facts: a column is 0, has a value, or is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.threat.suggest import texts
+from treeproof.threat.suggest.chance import ACCIDENT, FEWEST, LIKELY, is_no_accident
+from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, SeenTable
+from treeproof.threat.suggest.suggestions import Suggestion
+
+Flags = npt.NDArray[np.bool_]
+MOST_CHECKED = 3000
+"""Candidates that are checked on all rows."""
+MOST_FACTS = 1500
+"""Facts that are compared with each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """A column has a value, or is missing; or the opposite, which is as unknown as the fact where there is no value."""
+
+    column: SeenColumn
+    value: float
+    """NaN: it is missing."""
+    holds: bool = True
+
+    @property
+    def text(self) -> str:
+        """The fact as relations say it."""
+        if math.isnan(self.value):
+            return f"{texts.name(self.column)} is {'missing' if self.holds else 'present'}"
+        if self.holds:
+            return texts.equals(self.column, self.value)
+        return f"{texts.name(self.column)} > 0" if self.column.low >= 0 else f"{texts.name(self.column)} != 0"
+
+    @property
+    def opposite(self) -> tuple[str | int, float, bool]:
+        """What the opposite fact is known by, if it is one of the facts."""
+        if self.column.is_binary and not math.isnan(self.value):
+            return self.column.key, 1 - self.value, True
+        return self.column.key, self.value, not self.holds
+
+    @property
+    def known_by(self) -> tuple[str | int, float, bool]:
+        """The column, the value and whether it holds; equal for equal facts."""
+        return self.column.key, self.value, self.holds
+
+    def true(self, rows: npt.NDArray[np.intp] | slice = slice(None)) -> Flags:
+        """The rows in which it holds."""
+        return self._says(self.holds, rows)
+
+    def false(self, rows: npt.NDArray[np.intp] | slice = slice(None)) -> Flags:
+        """The rows in which it does not."""
+        return self._says(not self.holds, rows)
+
+    def _says(self, equal: bool, rows: npt.NDArray[np.intp] | slice) -> Flags:
+        present = self.column.present[rows]
+        if math.isnan(self.value):
+            return ~present if equal else present
+        numbers = self.column.numbers[rows]
+        return numbers == self.value if equal else present & (numbers != self.value)
+
+
+def facts_of(column: SeenColumn) -> Iterator[Fact]:
+    """The facts about a column that hold in some rows and not in others."""
+    if min(column.n_missing, column.n_present) >= 2 * FEWEST:
+        yield from (Fact(column, math.nan), Fact(column, math.nan, False))
+    if column.is_constant:
+        return
+    if column.is_binary or (column.is_category and len(column.levels) <= FEW_VALUES):
+        yield from (Fact(column, float(value)) for value in column.levels)
+    elif not column.is_category and 2 * FEWEST <= int((column.numbers == 0).sum()) <= column.n_present - 2 * FEWEST:
+        yield from (Fact(column, 0.0), Fact(column, 0.0, False))
+
+
+class Implication(NamedTuple):
+    """If the one fact holds, so does the other."""
+
+    condition: Fact
+    conclusion: Fact
+    rows: int
+    likely: float
+
+    @property
+    def relation(self) -> str:
+        """The implication as a relation."""
+        return texts.implies(self.condition.text, self.conclusion.text)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it says what holds, and not what does not."""
+        return self.condition.holds and self.conclusion.holds
+
+
+def implications(
+    table: SeenTable, columns: list[SeenColumn], settled: set[frozenset[str | int]], zeros: set[tuple[str | int, str | int]]
+) -> list[Suggestion]:
+    """The implications between facts about different columns that nothing else implies.
+
+    `settled` are pairs of columns about which all is said; of the pairs `zeros`, the second column is 0 where the first is.
+    """
+    facts = [fact for column in columns for fact in facts_of(column)]
+    # Facts that hold in every other row say most.
+    weight = {fact: min(int(fact.true().sum()), int(fact.false().sum())) for fact in facts}
+    facts = sorted((fact for fact in facts if weight[fact] >= FEWEST), key=lambda fact: -weight[fact])[:MOST_FACTS]
+    found: dict[tuple[int, int], Implication] = {}
+    for i, j in _candidates(table, facts, settled):
+        names = facts[i].column.key, facts[j].column.key
+        if names in zeros and facts[i].value == facts[j].value == 0 and facts[i].holds and facts[j].holds:
+            continue
+        if names[::-1] in zeros and facts[i].value == facts[j].value == 0 and not (facts[i].holds or facts[j].holds):
+            continue
+        one = _checked(table, facts[i], facts[j], len(facts) ** 2)
+        if one is not None:
+            found[i, j] = one
+    return _told(found, facts)
+
+
+def _candidates(table: SeenTable, facts: list[Fact], settled: set[frozenset[str | int]]) -> list[tuple[int, int]]:
+    """Pairs of facts without exception in the sample, the least likely ones first."""
+    if not facts:
+        return []
+    true = np.stack([fact.true(table.sample) for fact in facts], axis=1).astype(np.float32)
+    false = np.stack([fact.false(table.sample) for fact in facts], axis=1).astype(np.float32)
+    both, exceptions = true.T @ true, true.T @ false
+    known = true.sum(axis=0) + false.sum(axis=0)
+    rows = both + exceptions
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likely = np.maximum((np.diag(both) - both) / (known - rows), 1e-9)
+        surprise = -both * np.log(likely)
+    enough = (exceptions == 0) & (both >= FEWEST / 2) & (likely <= (1 + LIKELY) / 2) & (surprise >= ACCIDENT)
+    pairs = [
+        (i, j)
+        for i, j in np.argwhere(enough).tolist()
+        if facts[i].column is not facts[j].column
+        and frozenset((facts[i].column.key, facts[j].column.key)) not in settled
+    ]
+    return sorted(pairs, key=lambda pair: -float(surprise[pair]))[:MOST_CHECKED]
+
+
+def _checked(table: SeenTable, condition: Fact, conclusion: Fact, candidates: int) -> Implication | None:
+    holds, fails = condition.true(), conclusion.false()
+    if (holds & fails).any():
+        return None
+    true = conclusion.true()
+    rows = holds & true
+    elsewhere = int((true & ~holds).sum())
+    likely = elsewhere / max(elsewhere + int((fails & ~holds).sum()), 1)
+    if not is_no_accident(rows, table.first_half, likely, candidates):
+        return None
+    return Implication(condition, conclusion, int(rows.sum()), likely)
+
+
+def _told(found: dict[tuple[int, int], Implication], facts: list[Fact]) -> list[Suggestion]:
+    """The implications that others do not imply; facts that imply each other are told together."""
+    head = _heads(found, len(facts))
+    number = {fact.known_by: i for i, fact in enumerate(facts)}
+    opposite = [number.get(fact.opposite, -1) for fact in facts]
+    best: dict[tuple[int, int], tuple[int, int]] = {}
+    for pair in sorted(found, key=lambda pair: _plainness(found[pair], pair)):
+        best.setdefault((head[pair[0]], head[pair[1]]), pair)
+    edges = np.zeros((len(facts), len(facts)), dtype=np.float32)
+    for i, j in best:
+        edges[i, j] = i != j
+    chained = edges @ edges > 0
+    told = []
+    for ends, (i, j) in best.items():
+        if ends[0] == ends[1] or chained[ends]:
+            continue
+        # "If not the second, then not the first" says the same.
+        same = opposite[i] >= 0 and opposite[j] >= 0 and best.get((head[opposite[j]], head[opposite[i]]))
+        one = found[i, j]
+        if not same or _plainness(one, (i, j)) <= _plainness(found[same], same):
+            told.append(Suggestion("implication", (one.relation,), one.rows, one.rows * (1 - one.likely)))
+    for first in sorted(set(head)):
+        members = [i for i in range(len(facts)) if head[i] == first]
+        others = [opposite[i] for i in members]
+        same = min(others) >= 0 and len({head[i] for i in others}) == 1
+        if len(members) > 1 and not (same and _denials(others, facts) < _denials(members, facts)):
+            told.append(_together(members, found))
+    return told
+
+
+def _plainness(one: Implication, pair: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    return (not one.condition.holds) + (not one.conclusion.holds), pair
+
+
+def _denials(members: list[int], facts: list[Fact]) -> tuple[int, int]:
+    return sum(not facts[i].holds for i in members), min(members)
+
+
+def _heads(found: dict[tuple[int, int], Implication], n_facts: int) -> list[int]:
+    """For each fact, the first of those that it is connected with by implications that go both ways."""
+    head = list(range(n_facts))
+    for i, j in sorted(found):
+        if i < j and (j, i) in found and head[i] != head[j]:
+            low, high = sorted((head[i], head[j]))
+            head = [low if one == high else one for one in head]
+    return head
+
+
+def _together(members: list[int], found: dict[tuple[int, int], Implication]) -> Suggestion:
+    """Facts that hold in the same rows."""
+    circle = list(zip(members, [*members[1:], members[0]], strict=True))
+    if not all(pair in found for pair in circle):
+        circle = [pair for pair in found if pair[0] in members and pair[1] in members]
+    told = [found[pair] for pair in circle]
+    summary = f"{', '.join(one.condition.text for one in told[:-1])} and {told[-1].condition.text} go together"
+    rows = max(one.rows for one in told)
+    expected = max(one.rows * (1 - one.likely) for one in told)
+    return Suggestion("implication", tuple(one.relation for one in told), rows, expected, summary)

@@ -1,0 +1,95 @@
+"""Relations that hold in every row of a table, proposed for a person to accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treeproof.errors import InvalidInput
+from treeproof.threat.suggest import texts
+from treeproof.threat.suggest.chance import is_no_accident
+from treeproof.threat.suggest.columns import SeenColumn, SeenTable, read_columns
+from treeproof.threat.suggest.dependencies import dependencies
+from treeproof.threat.suggest.implications import implications
+from treeproof.threat.suggest.one_hot import one_hot_groups
+from treeproof.threat.suggest.orders import orders
+from treeproof.threat.suggest.suggestions import Suggestion, Suggestions
+from treeproof.threat.suggest.sums import equations
+
+KINDS = ("one-hot group", "copy", "sum", "dependency", "order", "implication")
+"""In the order in which they are shown."""
+
+
+def suggest_relations(X: Any, *, limit: int = 40) -> Suggestions:
+    """Relations between the columns of `X` that hold in every row, and not by accident, for a person to accept.
+
+    `X` is a data frame, an array, or `{name: values}`. Found are one-hot groups, copies of columns, sums, columns that
+    decide others, columns that never exceed another, and implications between simple facts; each must hold in all
+    rows, and in each of two random halves it must be unlikely that it does so by accident. The best `limit` are
+    returned; none is used unless it is given to `relations=`.
+
+    `==` between sums is proposed only for columns that are decimals on a grid. It means decimals if the attacker gives
+    these columns a step, as `suggest_attacker` does.
+
+    >>> import numpy as np
+    >>> paid = np.random.default_rng(0).integers(0, 100, (200, 2))
+    >>> found = suggest_relations({"rent": paid[:, 0], "food": paid[:, 1], "total": paid.sum(axis=1)})
+    >>> found.accept(0)
+    ['rent + food == total']
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidInput(f"limit must be a whole number of at least 1, got {limit!r}")
+    table = read_columns(X)
+    found = _found(table)
+    found.sort(key=lambda one: (KINDS.index(one.kind), -one.expected))
+    return Suggestions(found[:limit], table.n_rows, max(len(found) - limit, 0))
+
+
+def _found(table: SeenTable) -> list[Suggestion]:
+    groups = one_hot_groups(table)
+    columns, copies = _without_copies(table)
+    settled = {
+        frozenset((a.key, b.key)) for group in groups for a in group.columns for b in group.columns if a is not b
+    }
+    varying = [column for column in columns if not column.is_constant]
+    numbers = [column for column in varying if not column.is_category]
+    sums = equations(table, [column for column in numbers if not column.is_binary])
+    settled |= {frozenset((a.key, b.key)) for one in sums for a in one.columns for b in one.columns if a is not b}
+    orders_found = orders(table, [column for column in numbers if not column.is_binary], settled)
+    decided = dependencies(table, varying)
+    settled |= {frozenset((one.cause.key, one.effect.key)) for one in decided}
+    # Where a column that is never negative is at most one that is 0, it is 0.
+    zeros = {(one.upper.key, one.lower.key) for one in orders_found if one.lower.low >= 0}
+    return [
+        *copies,
+        *(group.suggestion(table.n_rows) for group in groups),
+        *(one.suggestion() for one in sums),
+        *(one.suggestion() for one in orders_found),
+        *(one.suggestion() for one in decided),
+        *implications(table, columns, settled, zeros),
+    ]
+
+
+def _without_copies(table: SeenTable) -> tuple[list[SeenColumn], list[Suggestion]]:
+    """The columns that are neither ids nor copies of one before, and what is said about copies."""
+    kept: dict[tuple[bytes, bool], SeenColumn] = {}
+    copies = []
+    for column in table.columns:
+        if column.is_id:
+            continue
+        first = kept.setdefault(((column.numbers + 0.0).tobytes(), column.is_category), column)
+        if first is column or column.is_constant:
+            continue
+        likely = float(((column.counts / column.n_present) ** 2).sum())
+        if first.values == column.values and is_no_accident(column.present, table.first_half, likely, len(table.columns)):
+            rows = column.n_present
+            copies.append(Suggestion("copy", _equal(first, column), rows, rows * (1 - likely)))
+    return list(kept.values()), copies
+
+
+def _equal(one: SeenColumn, other: SeenColumn) -> tuple[str, ...]:
+    """That two columns are equal; categories are compared value by value."""
+    if not one.is_category:
+        return (f"{texts.name(one)} == {texts.name(other)}",)
+    return tuple(texts.implies(texts.equals(one, value), texts.equals(other, value)) for value in one.levels)
