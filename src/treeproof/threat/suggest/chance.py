@@ -17,10 +17,14 @@ FEWEST = 10
 
 
 def is_no_accident(
-    rows: npt.NDArray[np.bool_], first_half: npt.NDArray[np.bool_], likely: float, candidates: int
+    rows: npt.NDArray[np.bool_],
+    first_half: npt.NDArray[np.bool_],
+    likely: float,
+    candidates: int,
+    most_likely: float = LIKELY,
 ) -> bool:
     """Whether these rows speak for something that would hold in each of them with the chance `likely`, in both halves."""
-    if likely > LIKELY:
+    if likely > most_likely:
         return False
     each = -math.log(max(likely, 1e-9))
     in_first = int(np.count_nonzero(rows & first_half))

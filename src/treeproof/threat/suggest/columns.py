@@ -39,6 +39,8 @@ class SeenColumn:
     """Those of a category, in order; None for a column of numbers."""
     whole_type: bool = False
     """Whether its type holds whole numbers only."""
+    is_group: bool = False
+    """Whether it stands for a one-hot group, whose columns are the values; one number more stands for none of them."""
 
     @property
     def is_category(self) -> bool:
@@ -122,8 +124,10 @@ class SeenColumn:
         return self.step is not None and n * (n - 1) / 2 * float(self.step) / (self.high - self.low) >= ACCIDENT
 
     def value_of(self, number: float) -> Any:
-        """What the number stands for."""
-        return number if self.values is None else self.values[int(number)]
+        """What the number stands for; None where it is none of the columns of a group."""
+        if self.values is None:
+            return number
+        return self.values[int(number)] if number < len(self.values) else None
 
 
 def _grid_of(levels: FloatArray) -> tuple[Fraction, int] | None:

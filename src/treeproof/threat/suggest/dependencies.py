@@ -51,8 +51,12 @@ def dependencies(table: SeenTable, columns: list[SeenColumn]) -> list[Dependency
     return _without_repeats(found, len(few))
 
 
-def _coded(column: SeenColumn, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    return np.searchsorted(column.levels, column.numbers[rows])
+def pair_counts(one: SeenColumn, other: SeenColumn, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """(levels of the one, levels of the other) how many of these rows, in which both are present, have them."""
+    shape = len(one.levels), len(other.levels)
+    of_one = np.searchsorted(one.levels, one.numbers[rows])
+    of_other = np.searchsorted(other.levels, other.numbers[rows])
+    return np.bincount(of_one * shape[1] + of_other, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _decides(cause: FloatArray, effect: FloatArray) -> bool:
@@ -64,23 +68,23 @@ def _decides(cause: FloatArray, effect: FloatArray) -> bool:
 
 def _checked(table: SeenTable, cause: SeenColumn, effect: SeenColumn, candidates: int) -> Dependency | None:
     rows = cause.present & effect.present
-    of_cause, of_effect = _coded(cause, rows), _coded(effect, rows)
-    counts = np.zeros((len(cause.levels), len(effect.levels)), dtype=np.int64)
-    np.add.at(counts, (of_cause, of_effect), 1)
-    seen = counts.any(axis=1)
+    counts = pair_counts(cause, effect, rows)
     if ((counts > 0).sum(axis=1) > 1).any() or (counts > 0).any(axis=0).sum() < 2:
         return None
     decided = counts.argmax(axis=1)
     share = counts.sum(axis=0) / counts.sum()
     likely = float((counts.sum(axis=1) / counts.sum() * share[decided]).sum())
-    # The first row with a value says nothing.
-    again = np.zeros(len(of_cause), dtype=bool)
-    again[np.unique(of_cause, return_index=True)[1]] = True
-    speaking = rows.copy()
-    speaking[np.flatnonzero(rows)[again]] = False
-    if not is_no_accident(speaking, table.first_half, likely, candidates):
+    # Where every row has another value, any column is decided.
+    repeated = rows & np.isin(cause.numbers, cause.levels[counts.sum(axis=1) > 1])
+    if not is_no_accident(repeated, table.first_half, likely, candidates):
         return None
-    pairs = [(float(cause.levels[v]), float(effect.levels[decided[v]])) for v in np.flatnonzero(seen)]
+    pairs = [
+        (float(cause.levels[v]), float(effect.levels[decided[v]]))
+        for v in np.flatnonzero(counts.any(axis=1))
+        if cause.value_of(cause.levels[v]) is not None
+    ]
+    if any(effect.value_of(value) is None for _, value in pairs):
+        return None
     return Dependency(cause, effect, pairs, int(rows.sum()), likely)
 
 

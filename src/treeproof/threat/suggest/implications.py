@@ -15,6 +15,8 @@ from treeproof.threat.suggest.chance import ACCIDENT, FEWEST, LIKELY, is_no_acci
 from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, SeenTable
 from treeproof.threat.suggest.suggestions import Suggestion
 
+MISSING = math.nan
+"""The value of a fact about a missing value; the one object, so that it equals itself in tuples."""
 Flags = npt.NDArray[np.bool_]
 MOST_CHECKED = 3000
 """Candidates that are checked on all rows."""
@@ -39,6 +41,11 @@ class Fact:
         if self.holds:
             return texts.equals(self.column, self.value)
         return f"{texts.name(self.column)} > 0" if self.column.low >= 0 else f"{texts.name(self.column)} != 0"
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is about a value of a category."""
+        return self.column.is_category and not math.isnan(self.value)
 
     @property
     def opposite(self) -> tuple[str | int, float, bool]:
@@ -71,11 +78,11 @@ class Fact:
 def facts_of(column: SeenColumn) -> Iterator[Fact]:
     """The facts about a column that hold in some rows and not in others."""
     if min(column.n_missing, column.n_present) >= 2 * FEWEST:
-        yield from (Fact(column, math.nan), Fact(column, math.nan, False))
+        yield from (Fact(column, MISSING), Fact(column, MISSING, False))
     if column.is_constant:
         return
     if column.is_binary or (column.is_category and len(column.levels) <= FEW_VALUES):
-        yield from (Fact(column, float(value)) for value in column.levels)
+        yield from (Fact(column, float(value)) for value in column.levels if column.value_of(value) is not None)
     elif not column.is_category and 2 * FEWEST <= int((column.numbers == 0).sum()) <= column.n_present - 2 * FEWEST:
         yield from (Fact(column, 0.0), Fact(column, 0.0, False))
 
@@ -140,6 +147,7 @@ def _candidates(table: SeenTable, facts: list[Fact], settled: set[frozenset[str 
         (i, j)
         for i, j in np.argwhere(enough).tolist()
         if facts[i].column is not facts[j].column
+        and not (facts[i].is_value and facts[j].is_value)
         and frozenset((facts[i].column.key, facts[j].column.key)) not in settled
     ]
     return sorted(pairs, key=lambda pair: -float(surprise[pair]))[:MOST_CHECKED]
@@ -169,8 +177,12 @@ def _told(found: dict[tuple[int, int], Implication], facts: list[Fact]) -> list[
     edges = np.zeros((len(facts), len(facts)), dtype=np.float32)
     for i, j in best:
         edges[i, j] = i != j
+    # What has a value is present.
+    for i, fact in enumerate(facts):
+        present = number.get((fact.column.key, MISSING, False), i)
+        edges[head[i], head[present]] = head[i] != head[present]
     chained = edges @ edges > 0
-    told = []
+    kept: list[Implication] = []
     for ends, (i, j) in best.items():
         if ends[0] == ends[1] or chained[ends]:
             continue
@@ -178,13 +190,31 @@ def _told(found: dict[tuple[int, int], Implication], facts: list[Fact]) -> list[
         same = opposite[i] >= 0 and opposite[j] >= 0 and best.get((head[opposite[j]], head[opposite[i]]))
         one = found[i, j]
         if not same or _plainness(one, (i, j)) <= _plainness(found[same], same):
-            told.append(Suggestion("implication", (one.relation,), one.rows, one.rows * (1 - one.likely)))
+            kept.append(one)
+    told = _by_conclusion(kept)
     for first in sorted(set(head)):
         members = [i for i in range(len(facts)) if head[i] == first]
         others = [opposite[i] for i in members]
         same = min(others) >= 0 and len({head[i] for i in others}) == 1
         if len(members) > 1 and not (same and _denials(others, facts) < _denials(members, facts)):
             told.append(_together(members, found))
+    return told
+
+
+def _by_conclusion(found: list[Implication]) -> list[Suggestion]:
+    """The implications; values of one category with the same conclusion together."""
+    together: dict[tuple[object, ...], list[Implication]] = {}
+    for one in found:
+        cause = one.condition.column.key if one.condition.is_value else id(one)
+        together.setdefault((cause, one.conclusion), []).append(one)
+    told = []
+    for (first, *rest) in together.values():
+        values = sorted(one.condition.value for one in (first, *rest))
+        condition = texts.among(first.condition.column, values) if rest else first.condition.text
+        relation = texts.implies(condition, first.conclusion.text)
+        rows = sum(one.rows for one in (first, *rest))
+        expected = sum(one.rows * (1 - one.likely) for one in (first, *rest))
+        told.append(Suggestion("implication", (relation,), rows, expected))
     return told
 
 

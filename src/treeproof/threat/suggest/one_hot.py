@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.suggest import texts
-from treeproof.threat.suggest.chance import is_no_accident
+from treeproof.threat.suggest.chance import LIKELY, is_no_accident
 from treeproof.threat.suggest.columns import SeenColumn, SeenTable
 from treeproof.threat.suggest.suggestions import Suggestion
 
@@ -32,12 +32,22 @@ class OneHotGroup:
     likely: float
     """The share of rows in which it would be so by chance."""
 
-    def suggestion(self, n_rows: int) -> Suggestion:
+    def suggestion(self) -> Suggestion:
         """The group as a relation."""
-        named = f", name={texts.value_text(self.name)}" if self.name else ""
+        named = f", name={texts.value_text(self.name)}"
         kind = "one_of" if self.exactly else "at_most_one"
-        relation = f"{kind}({', '.join(map(texts.name, self.columns))}{named})"
-        return Suggestion("one-hot group", (relation,), n_rows, n_rows * (1 - self.likely))
+        names = [texts.name(column) for column in self.columns]
+        summary = f"{kind}({names[0]}, …, {names[-1]}{named}), {len(names)} columns" if len(names) > 3 else ""
+        n_rows = len(self.columns[0].numbers)
+        relation = f"{kind}({', '.join(names)}{named})"
+        return Suggestion("one-hot group", (relation,), n_rows, n_rows * (1 - self.likely), summary)
+
+    def as_category(self) -> SeenColumn:
+        """The group as one column."""
+        ones = np.stack([column.numbers == 1 for column in self.columns], axis=1)
+        numbers = np.where(ones.any(axis=1), ones.argmax(axis=1), len(self.columns)).astype(np.float64)
+        keys = tuple(column.key for column in self.columns)
+        return SeenColumn(self.name, numbers, keys, is_group=True)
 
 
 def one_hot_groups(table: SeenTable) -> list[OneHotGroup]:
@@ -50,9 +60,8 @@ def one_hot_groups(table: SeenTable) -> list[OneHotGroup]:
     groups: list[OneHotGroup] = []
     for exactly in (True, False):
         for members in [*search.by_name(), *search.side_by_side()]:
-            free = [f for f in members if f not in taken]
-            group = search.group(free, exactly)
-            if len(free) == len(members) and group is not None:
+            group = None if taken & set(members) else search.group(members, exactly)
+            if group is not None:
                 taken |= set(members)
                 groups.append(group)
     return sorted(groups, key=lambda group: table.columns.index(group.columns[0]))
@@ -78,12 +87,12 @@ class _Search:
         np.fill_diagonal(self.exclusive, True)
 
     def by_name(self) -> Iterator[list[int]]:
-        """Columns whose names begin alike, longest beginnings first."""
+        """Columns whose names begin alike, shortest beginnings first: what is no group may consist of some."""
         found: dict[str, list[int]] = {}
         for f, column in enumerate(self.columns):
             for joint in JOINT.finditer(str(column.key)):
                 found.setdefault(str(column.key)[: joint.start()], []).append(f)
-        yield from (found[start] for start in sorted(found, key=len, reverse=True) if len(found[start]) > 1)
+        yield from (found[start] for start in sorted(found, key=len) if len(found[start]) > 1)
 
     def side_by_side(self) -> Iterator[list[int]]:
         """Neighbours of which each is never 1 together with those before, until one of them always is."""
@@ -109,11 +118,14 @@ class _Search:
         none = float(np.prod(1 - share))
         one = float((none / (1 - share) * share).sum())
         likely = one if exactly else one + none
-        every = np.ones(self.table.n_rows, dtype=bool)
-        if not is_no_accident(every, self.table.first_half, likely, len(self.columns) ** 2):
-            return None
         columns = [self.columns[f] for f in members]
-        return OneHotGroup(columns, exactly, _beginning(columns), likely)
+        name = _beginning(columns)
+        every = np.ones(self.table.n_rows, dtype=bool)
+        # Names that begin alike speak for themselves.
+        candidates, most = (1, 1.0) if name else (len(self.columns) ** 2, LIKELY)
+        if not is_no_accident(every, self.table.first_half, likely, candidates, most):
+            return None
+        return OneHotGroup(columns, exactly, name, likely)
 
 
 def _beginning(columns: list[SeenColumn]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from treeproof.errors import InvalidInput
 from treeproof.threat.suggest import texts
 from treeproof.threat.suggest.chance import is_no_accident
 from treeproof.threat.suggest.columns import SeenColumn, SeenTable, read_columns
 from treeproof.threat.suggest.dependencies import dependencies
+from treeproof.threat.suggest.exclusions import exclusions
 from treeproof.threat.suggest.implications import implications
 from treeproof.threat.suggest.one_hot import one_hot_groups
 from treeproof.threat.suggest.orders import orders
@@ -49,24 +48,24 @@ def suggest_relations(X: Any, *, limit: int = 40) -> Suggestions:
 def _found(table: SeenTable) -> list[Suggestion]:
     groups = one_hot_groups(table)
     columns, copies = _without_copies(table)
-    settled = {
-        frozenset((a.key, b.key)) for group in groups for a in group.columns for b in group.columns if a is not b
-    }
-    varying = [column for column in columns if not column.is_constant]
-    numbers = [column for column in varying if not column.is_category]
-    sums = equations(table, [column for column in numbers if not column.is_binary])
-    settled |= {frozenset((a.key, b.key)) for one in sums for a in one.columns for b in one.columns if a is not b}
-    orders_found = orders(table, [column for column in numbers if not column.is_binary], settled)
-    decided = dependencies(table, varying)
+    numbers = [
+        column for column in columns if not (column.is_category or column.is_binary or column.is_constant)
+    ]
+    sums = equations(table, numbers)
+    settled = {frozenset((a.key, b.key)) for one in sums for a in one.columns for b in one.columns}
+    below = orders(table, numbers, settled)
+    # From here on, a group is one category.
+    grouped = {column.key for group in groups for column in group.columns}
+    columns = [column for column in columns if column.key not in grouped]
+    columns += [group.as_category() for group in groups]
+    decided = dependencies(table, [column for column in columns if not column.is_constant])
     settled |= {frozenset((one.cause.key, one.effect.key)) for one in decided}
     # Where a column that is never negative is at most one that is 0, it is 0.
-    zeros = {(one.upper.key, one.lower.key) for one in orders_found if one.lower.low >= 0}
+    zeros = {(one.upper.key, one.lower.key) for one in below if one.lower.low >= 0}
     return [
         *copies,
-        *(group.suggestion(table.n_rows) for group in groups),
-        *(one.suggestion() for one in sums),
-        *(one.suggestion() for one in orders_found),
-        *(one.suggestion() for one in decided),
+        *(one.suggestion() for one in (*groups, *sums, *below, *decided)),
+        *exclusions(table, columns, settled),
         *implications(table, columns, settled, zeros),
     ]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import overload
 
 from treeproof.errors import InvalidInput
-from treeproof.visible import shortened, visible
+from treeproof.visible import visible
 
-MOST_SHOWN = 100
+MOST_SHOWN = 110
 """Characters of a line that are shown of one proposal."""
 
 
@@ -74,7 +74,7 @@ class Suggestions(Sequence[Suggestion]):
     def lines(self) -> list[tuple[str, str, str, str]]:
         """A table of number, proposal, rows that speak for it, and exceptions that chance would make."""
         return [
-            (str(i), shortened(visible(one.text), MOST_SHOWN), f"{one.rows:,}", f"{one.expected:,.0f}")
+            (str(i), shown(one.text), f"{one.rows:,}", f"{one.expected:,.0f}")
             for i, one in enumerate(self._found)
         ]
 
@@ -91,6 +91,12 @@ class Suggestions(Sequence[Suggestion]):
 
     def __repr__(self) -> str:
         return f"{in_columns(self.HEAD, self.lines)}\n{self.remark}" if self._found else self.remark
+
+
+def shown(text: str) -> str:
+    """The text, harmless and not too long."""
+    text = visible(text)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 2]} …"
 
 
 def in_columns(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from treeproof.threat.relations.expressions import key_text, number_text, value_text
 from treeproof.threat.suggest.columns import SeenColumn
@@ -23,9 +22,18 @@ def decimal(number: float) -> str:
 
 def equals(column: SeenColumn, number: float) -> str:
     """The column has the value that this number stands for."""
-    value: Any = column.value_of(number)
-    shown = value_text(value) if isinstance(value, (str, bool)) else decimal(value)
-    return f"{name(column)} == {shown}"
+    return among(column, [number])
+
+
+def among(column: SeenColumn, numbers: Sequence[float], holds: bool = True) -> str:
+    """The column has one of the values that these numbers stand for, or none of them."""
+    values = [column.value_of(number) for number in numbers]
+    if column.is_group:
+        return (" or " if holds else " and ").join(f"{key_text(one)} == {int(holds)}" for one in values)
+    shown = [value_text(one) if isinstance(one, (str, bool)) else decimal(one) for one in values]
+    if len(shown) == 1:
+        return f"{name(column)} {'==' if holds else '!='} {shown[0]}"
+    return f"{name(column)} {'in' if holds else 'not in'} ({', '.join(shown)})"
 
 
 def implies(condition: str, conclusion: str) -> str:
