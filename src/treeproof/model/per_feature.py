@@ -43,7 +43,7 @@ class PerFeature(Generic[T]):
         if isinstance(given, Mapping):
             if not given:
                 raise InvalidInput(f"{what}: the mapping names no features")
-            keys = tuple(_as_key(key, what) for key in given)
+            keys = tuple(as_key(key, what) for key in given)
             return cls(tuple(parse(value, f"{what} of feature {key!r}") for key, value in given.items()), keys)
         if hasattr(given, "tolist"):
             given = given.tolist()
@@ -98,7 +98,7 @@ class PerFeature(Generic[T]):
             case {"by_feature": [_, *_] as pairs} if len(content) == 1 and all(
                 isinstance(pair, list) and len(pair) == 2 for pair in pairs
             ):
-                keys = tuple(_as_key(key, what) for key, _ in pairs)
+                keys = tuple(as_key(key, what) for key, _ in pairs)
                 return cls(tuple(parse(value, f"{what} of feature {key!r}") for key, value in pairs), keys)
         raise InvalidInput(
             f"{what} must be one of {{'all': …}}, {{'each': […]}}, {{'by_feature': […]}}, got {content!r}"
@@ -151,7 +151,8 @@ def _is_list_of_lists(value: Any) -> bool:
     )
 
 
-def _as_key(key: Any, what: str) -> int | str:
+def as_key(key: Any, what: str) -> int | str:
+    """How users call a feature: by its name or its position."""
     if isinstance(key, np.integer):
         return int(key)
     if isinstance(key, bool) or not isinstance(key, (int, str)):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
+from treeproof.threat.column_moves import ColumnMoves
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,16 @@ class Threat:
     """The features that can only be moved to certain doubles, and these."""
     still: tuple[int, ...] = ()
     """Categories that an attacker of all features leaves alone, since no distance moves them."""
+    columns: tuple[tuple[int, ColumnMoves], ...] = ()
+    """The features that are more than an interval and a cost (or ends), in order, and what can be done to them.
+
+    Their `low` and `high` only tell whether and in which directions anything moves, their `cost` is the least one.
+    """
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Features that share a budget of their own, on top of the overall one; no feature is in two of them."""
+    group_budgets: tuple[int, ...] = ()
+    goal: tuple[int, ...] = ()
+    """The classes that the attacker wants to get, in order; none: any other than the row's own."""
 
     @cached_property
     def end_low(self) -> FloatArray:
@@ -55,8 +66,23 @@ class Threat:
 
     @cached_property
     def away(self) -> npt.NDArray[np.bool_]:
-        """Features whose interval excludes 0: they can be moved, but not by a little."""
-        return np.asarray((self.low > 0) | (self.high < 0))
+        """Features whose interval excludes 0: they can be moved, but not by a little. None of `columns` is among them."""
+        away = (self.low > 0) | (self.high < 0)
+        away[[f for f, _ in self.columns]] = False
+        return np.asarray(away)
+
+    @cached_property
+    def blanks(self) -> tuple[int, ...]:
+        """The features whose values can become missing, or whose missing values can be filled in."""
+        return tuple(f for f, moves in self.columns if moves.blank is not None or moves.fill is not None)
+
+    @cached_property
+    def is_flat(self) -> bool:
+        """Whether a feature costs the same wherever it goes."""
+        return self.power is None and all(
+            moves.costs is None and not moves.rules and {moves.blank, moves.fill} <= {None, moves.cost}
+            for _, moves in self.columns
+        )
 
     @cached_property
     def movable(self) -> npt.NDArray[np.bool_]:
@@ -85,10 +111,9 @@ class Threat:
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""
         mine, others = dict(self.ends), dict(other.ends)
+        pairs = [(getattr(self, one.name), getattr(other, one.name)) for one in fields(self) if one.name != "ends"]
         return all(
-            np.array_equal(getattr(self, one.name), getattr(other, one.name))
-            for one in fields(self)
-            if one.name != "ends"
+            np.array_equal(one, another) if isinstance(one, np.ndarray) else one == another for one, another in pairs
         ) and (mine.keys() == others.keys() and all(np.array_equal(mine[f], others[f]) for f in mine))
 
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
