@@ -9,7 +9,7 @@ from typing import Any
 from treeproof.errors import InvalidInput
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.moves import ANY, values
-from treeproof.threat.suggest import texts
+from treeproof.threat.relations.expressions import number_text
 from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, SeenTable, read_columns
 from treeproof.threat.suggest.one_hot import OneHotGroup, one_hot_groups
 from treeproof.threat.suggest.suggestions import in_columns, shown
@@ -36,8 +36,8 @@ class AttackerSuggestion:
     def remark(self) -> str:
         """What somebody should know who uses it."""
         return (
-            "One column at a time may become anything that was seen. Only you know what an attacker can reach, and what "
-            "it costs: remove columns that nobody can change, and narrow the others."
+            "One column at a time may become anything that was seen. Only you know what an attacker can reach, and at "
+            "what cost: remove columns that nobody can change, and narrow the others."
         )
 
     def __repr__(self) -> str:
@@ -54,8 +54,8 @@ def suggest_attacker(X: Any) -> AttackerSuggestion:
 
     >>> import numpy as np
     >>> months = np.random.default_rng(0).integers(1, 72, 500)
-    >>> suggest_attacker({"months": months, "price": months * 9.99}).attacker
-    Attacker({'months': (-inf, inf), 'price': (-inf, inf)}, budget=1, domain={'months': (1.0, 71.0), 'price': (9.99, 709.29)}, step={'months': 1, 'price': 9.99})
+    >>> suggest_attacker({"months": months}).attacker
+    Attacker({'months': (-inf, inf)}, budget=1, domain={'months': (1.0, 71.0)}, step={'months': 1})
     """
     table = read_columns(X)
     groups = one_hot_groups(table)
@@ -104,10 +104,14 @@ def _words(column: SeenColumn) -> str:
     if column.is_id:
         return "nothing: every row has another value, as ids have"
     if column.values is None:
-        return f"{_grid(column)} from {texts.decimal(column.low)} to {texts.decimal(column.high)}{gaps}"
+        return f"{_grid(column)} from {_plain(column.low)} to {_plain(column.high)}{gaps}"
     named = ", ".join(str(value) for value in column.values[:MOST_NAMED])
     kind = "one of the columns" if column.is_group else f"one of {len(column.values)} values:"
     return f"{kind} {named}{', …' if len(column.values) > MOST_NAMED else ''}{gaps}"
+
+
+def _plain(number: float) -> str:
+    return f"{number:.10g}"
 
 
 def _grid(column: SeenColumn) -> str:
@@ -115,4 +119,4 @@ def _grid(column: SeenColumn) -> str:
         return "0 or 1,"
     if column.step is None:
         return "numbers"
-    return "whole numbers" if column.step == 1 else f"steps of {texts.number_text(column.step)}"
+    return "whole numbers" if column.step == 1 else f"steps of {number_text(column.step)}"

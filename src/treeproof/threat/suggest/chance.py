@@ -23,7 +23,7 @@ def is_no_accident(
     candidates: int,
     most_likely: float = LIKELY,
 ) -> bool:
-    """Whether these rows speak for something that would hold in each of them with the chance `likely`, in both halves."""
+    """Whether these rows speak, in both halves, for what would hold in each of them with the chance `likely`."""
     if likely > most_likely:
         return False
     each = -math.log(max(likely, 1e-9))

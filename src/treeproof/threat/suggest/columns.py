@@ -77,6 +77,11 @@ class SeenColumn:
         """How often each of the levels occurs."""
         return self._distinct[1]
 
+    @cached_property
+    def level(self) -> npt.NDArray[np.intp]:
+        """(n_rows,) the position of each number among the levels; where it is missing, the number of levels."""
+        return np.searchsorted(self.levels, self.numbers)
+
     @property
     def is_constant(self) -> bool:
         """Whether there are no two different values."""
@@ -114,7 +119,7 @@ class SeenColumn:
 
     @cached_property
     def is_id(self) -> bool:
-        """Whether it seems to tell rows apart and nothing else: every row has another value where some should repeat."""
+        """Whether it seems to tell rows apart and nothing else: no value occurs twice where some should."""
         n = self.n_present
         if n < FEW_ROWS or len(self.levels) < n:
             return False
@@ -190,10 +195,11 @@ def read_columns(X: Any) -> SeenTable:
         raise InvalidInput("expected a table with rows and columns; there is nothing to learn from an empty one")
     columns, unread = [], []
     for key, column in named:
-        try:
-            columns.append(_read(key, column))
-        except (InvalidInput, TypeError, ValueError, OverflowError):
+        seen = _read(key, column)
+        if seen is None:
             unread.append(f"column {key} holds neither numbers nor categories, and is left out")
+        else:
+            columns.append(seen)
     return SeenTable(columns, unread, lengths.pop())
 
 
@@ -212,7 +218,15 @@ def _columns_of(X: Any) -> Iterable[tuple[str | int, Any]]:
     return [(f, rows[:, f]) for f in range(rows.shape[1])]
 
 
-def _read(key: str | int, column: Any) -> SeenColumn:
+def _read(key: str | int, column: Any) -> SeenColumn | None:
+    """The column, or None if it holds something else than numbers and categories."""
+    try:
+        return _as_seen(key, column)
+    except (InvalidInput, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _as_seen(key: str | int, column: Any) -> SeenColumn:
     dtype = getattr(column, "dtype", None)
     kind = dtype.kind if isinstance(dtype, np.dtype) else ""
     if kind in "biuf" and kind:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.suggest import texts
+from treeproof.threat.relations.expressions import Implies, Key
+from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import is_no_accident
 from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, SeenTable
 from treeproof.threat.suggest.suggestions import Suggestion
+
+Rows = npt.NDArray[np.bool_] | npt.NDArray[np.intp] | slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,23 +29,24 @@ class Dependency:
 
     def suggestion(self) -> Suggestion:
         """One implication for each value."""
-        relations = tuple(
-            texts.implies(texts.equals(self.cause, value), texts.equals(self.effect, decided))
+        relations = [
+            Implies(phrases.equals(self.cause, value), phrases.equals(self.effect, decided))
             for value, decided in self.pairs
-        )
-        summary = f"{texts.name(self.cause)} decides {texts.name(self.effect)}, as in {relations[0]}"
-        return Suggestion("dependency", relations, self.rows, self.rows * (1 - self.likely), summary)
+        ]
+        summary = f"{phrases.name(self.cause)} decides {phrases.name(self.effect)}, as in {relations[0]}"
+        return Suggestion.of("dependency", relations, self.rows, self.likely, summary)
 
 
-def dependencies(table: SeenTable, columns: list[SeenColumn]) -> list[Dependency]:
-    """The dependencies between columns of three to `FEW_VALUES` values; of two that decide each other, one."""
+def dependencies(table: SeenTable, columns: list[SeenColumn], settled: set[frozenset[Key]]) -> list[Dependency]:
+    """The dependencies of columns on those of three to `FEW_VALUES` values; of two that decide each other, one."""
     few = [column for column in columns if 2 <= len(column.levels) <= FEW_VALUES]
-    rows = table.sampled(few)
     found: dict[tuple[int, int], Dependency] = {}
     for a, cause in enumerate(few):
         for b, effect in enumerate(few):
             # What two values decide, is told by implications.
-            if a == b or len(cause.levels) < max(3, len(effect.levels)) or not _decides(rows[:, a], rows[:, b]):
+            if a == b or len(cause.levels) < max(3, len(effect.levels)):
+                continue
+            if frozenset((cause.key, effect.key)) in settled or not _decides(pair_counts(cause, effect, table.sample)):
                 continue
             one = _checked(table, cause, effect, len(few) ** 2)
             if one is not None:
@@ -51,25 +54,22 @@ def dependencies(table: SeenTable, columns: list[SeenColumn]) -> list[Dependency
     return _without_repeats(found, len(few))
 
 
-def pair_counts(one: SeenColumn, other: SeenColumn, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """(levels of the one, levels of the other) how many of these rows, in which both are present, have them."""
-    shape = len(one.levels), len(other.levels)
-    of_one = np.searchsorted(one.levels, one.numbers[rows])
-    of_other = np.searchsorted(other.levels, other.numbers[rows])
-    return np.bincount(of_one * shape[1] + of_other, minlength=shape[0] * shape[1]).reshape(shape)
+def pair_counts(one: SeenColumn, other: SeenColumn, rows: Rows = slice(None)) -> npt.NDArray[np.int64]:
+    """(levels of the one, levels of the other) how many of these rows have them; rows with missing values are left out."""
+    shape = len(one.levels) + 1, len(other.levels) + 1
+    counts = np.bincount(one.level[rows] * shape[1] + other.level[rows], minlength=shape[0] * shape[1])
+    return counts.reshape(shape)[:-1, :-1]
 
 
-def _decides(cause: FloatArray, effect: FloatArray) -> bool:
-    """Whether no value of the one goes with two of the other, in these rows."""
-    both = ~(np.isnan(cause) | np.isnan(effect))
-    pairs = np.unique(np.stack((cause[both], effect[both])), axis=1)
-    return len(np.unique(pairs[0])) == pairs.shape[1]
+def _decides(counts: npt.NDArray[np.int64]) -> bool:
+    """Whether no value of the first column goes with two of the second."""
+    return bool(((counts > 0).sum(axis=1) <= 1).all())
 
 
 def _checked(table: SeenTable, cause: SeenColumn, effect: SeenColumn, candidates: int) -> Dependency | None:
     rows = cause.present & effect.present
-    counts = pair_counts(cause, effect, rows)
-    if ((counts > 0).sum(axis=1) > 1).any() or (counts > 0).any(axis=0).sum() < 2:
+    counts = pair_counts(cause, effect)
+    if not _decides(counts) or (counts > 0).any(axis=0).sum() < 2:
         return None
     decided = counts.argmax(axis=1)
     share = counts.sum(axis=0) / counts.sum()
@@ -89,7 +89,7 @@ def _checked(table: SeenTable, cause: SeenColumn, effect: SeenColumn, candidates
 
 
 def _without_repeats(found: dict[tuple[int, int], Dependency], n: int) -> list[Dependency]:
-    """Of two columns that decide each other, the category or the first decides; what follows from two others is left out."""
+    """Of two columns that decide each other, the category or the first decides; what follows from others is dropped."""
     kept = {
         (a, b): one
         for (a, b), one in found.items()

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.threat.suggest import texts
+from treeproof.threat.relations.expressions import Comparison, Implies, Key, Missing, Not, Relation
+from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import ACCIDENT, FEWEST, LIKELY, is_no_accident
 from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, SeenTable
 from treeproof.threat.suggest.suggestions import Suggestion
@@ -34,13 +35,15 @@ class Fact:
     holds: bool = True
 
     @property
-    def text(self) -> str:
-        """The fact as relations say it."""
+    def relation(self) -> Relation:
+        """The fact as a relation."""
         if math.isnan(self.value):
-            return f"{texts.name(self.column)} is {'missing' if self.holds else 'present'}"
+            missing = Missing(self.column.key)
+            return missing if self.holds else Not(missing)
         if self.holds:
-            return texts.equals(self.column, self.value)
-        return f"{texts.name(self.column)} > 0" if self.column.low >= 0 else f"{texts.name(self.column)} != 0"
+            return phrases.equals(self.column, self.value)
+        sign = ">" if self.column.low >= 0 else "!="
+        return Comparison(phrases.total({self.column: 1}), sign, phrases.total({}))
 
     @property
     def is_value(self) -> bool:
@@ -48,14 +51,14 @@ class Fact:
         return self.column.is_category and not math.isnan(self.value)
 
     @property
-    def opposite(self) -> tuple[str | int, float, bool]:
+    def opposite(self) -> tuple[Key, float, bool]:
         """What the opposite fact is known by, if it is one of the facts."""
         if self.column.is_binary and not math.isnan(self.value):
             return self.column.key, 1 - self.value, True
         return self.column.key, self.value, not self.holds
 
     @property
-    def known_by(self) -> tuple[str | int, float, bool]:
+    def known_by(self) -> tuple[Key, float, bool]:
         """The column, the value and whether it holds; equal for equal facts."""
         return self.column.key, self.value, self.holds
 
@@ -72,7 +75,7 @@ class Fact:
         if math.isnan(self.value):
             return ~present if equal else present
         numbers = self.column.numbers[rows]
-        return numbers == self.value if equal else present & (numbers != self.value)
+        return np.asarray(numbers == self.value if equal else present & (numbers != self.value))
 
 
 def facts_of(column: SeenColumn) -> Iterator[Fact]:
@@ -96,9 +99,9 @@ class Implication(NamedTuple):
     likely: float
 
     @property
-    def relation(self) -> str:
+    def relation(self) -> Relation:
         """The implication as a relation."""
-        return texts.implies(self.condition.text, self.conclusion.text)
+        return Implies(self.condition.relation, self.conclusion.relation)
 
     @property
     def is_simple(self) -> bool:
@@ -107,16 +110,20 @@ class Implication(NamedTuple):
 
 
 def implications(
-    table: SeenTable, columns: list[SeenColumn], settled: set[frozenset[str | int]], zeros: set[tuple[str | int, str | int]]
+    table: SeenTable,
+    columns: list[SeenColumn],
+    settled: set[frozenset[Key]],
+    zeros: set[tuple[Key, Key]],
 ) -> list[Suggestion]:
     """The implications between facts about different columns that nothing else implies.
 
-    `settled` are pairs of columns about which all is said; of the pairs `zeros`, the second column is 0 where the first is.
+    `settled` are pairs of columns about which all is said; of the pairs `zeros`, the second is 0 where the first is.
     """
     facts = [fact for column in columns for fact in facts_of(column)]
-    # Facts that hold in every other row say most.
-    weight = {fact: min(int(fact.true().sum()), int(fact.false().sum())) for fact in facts}
-    facts = sorted((fact for fact in facts if weight[fact] >= FEWEST), key=lambda fact: -weight[fact])[:MOST_FACTS]
+    if len(facts) > MOST_FACTS:
+        # Facts that hold in every other row say most.
+        weight = {fact: min(int(fact.true().sum()), int(fact.false().sum())) for fact in facts}
+        facts = sorted(facts, key=lambda fact: -weight[fact])[:MOST_FACTS]
     found: dict[tuple[int, int], Implication] = {}
     for i, j in _candidates(table, facts, settled):
         names = facts[i].column.key, facts[j].column.key
@@ -130,7 +137,7 @@ def implications(
     return _told(found, facts)
 
 
-def _candidates(table: SeenTable, facts: list[Fact], settled: set[frozenset[str | int]]) -> list[tuple[int, int]]:
+def _candidates(table: SeenTable, facts: list[Fact], settled: set[frozenset[Key]]) -> list[tuple[int, int]]:
     """Pairs of facts without exception in the sample, the least likely ones first."""
     if not facts:
         return []
@@ -181,22 +188,24 @@ def _told(found: dict[tuple[int, int], Implication], facts: list[Fact]) -> list[
     for i, fact in enumerate(facts):
         present = number.get((fact.column.key, MISSING, False), i)
         edges[head[i], head[present]] = head[i] != head[present]
+        best.pop((head[i], head[present]), None)
     chained = edges @ edges > 0
     kept: list[Implication] = []
     for ends, (i, j) in best.items():
         if ends[0] == ends[1] or chained[ends]:
             continue
         # "If not the second, then not the first" says the same.
-        same = opposite[i] >= 0 and opposite[j] >= 0 and best.get((head[opposite[j]], head[opposite[i]]))
+        known = min(opposite[i], opposite[j]) >= 0
+        same = best.get((head[opposite[j]], head[opposite[i]])) if known else None
         one = found[i, j]
-        if not same or _plainness(one, (i, j)) <= _plainness(found[same], same):
+        if same is None or _plainness(one, (i, j)) <= _plainness(found[same], same):
             kept.append(one)
     told = _by_conclusion(kept)
     for first in sorted(set(head)):
         members = [i for i in range(len(facts)) if head[i] == first]
         others = [opposite[i] for i in members]
-        same = min(others) >= 0 and len({head[i] for i in others}) == 1
-        if len(members) > 1 and not (same and _denials(others, facts) < _denials(members, facts)):
+        known = min(others) >= 0 and len({head[i] for i in others}) == 1
+        if len(members) > 1 and not (known and _denials(others, facts) < _denials(members, facts)):
             told.append(_together(members, found))
     return told
 
@@ -208,13 +217,13 @@ def _by_conclusion(found: list[Implication]) -> list[Suggestion]:
         cause = one.condition.column.key if one.condition.is_value else id(one)
         together.setdefault((cause, one.conclusion), []).append(one)
     told = []
-    for (first, *rest) in together.values():
+    for first, *rest in together.values():
         values = sorted(one.condition.value for one in (first, *rest))
-        condition = texts.among(first.condition.column, values) if rest else first.condition.text
-        relation = texts.implies(condition, first.conclusion.text)
+        condition = phrases.among(first.condition.column, values) if rest else first.condition.relation
+        relation = Implies(condition, first.conclusion.relation)
         rows = sum(one.rows for one in (first, *rest))
         expected = sum(one.rows * (1 - one.likely) for one in (first, *rest))
-        told.append(Suggestion("implication", (relation,), rows, expected))
+        told.append(Suggestion("implication", (str(relation),), rows, expected))
     return told
 
 
@@ -242,7 +251,9 @@ def _together(members: list[int], found: dict[tuple[int, int], Implication]) -> 
     if not all(pair in found for pair in circle):
         circle = [pair for pair in found if pair[0] in members and pair[1] in members]
     told = [found[pair] for pair in circle]
-    summary = f"{', '.join(one.condition.text for one in told[:-1])} and {told[-1].condition.text} go together"
+    summary = (
+        f"{', '.join(str(one.condition.relation) for one in told[:-1])} and {told[-1].condition.relation} go together"
+    )
     rows = max(one.rows for one in told)
     expected = max(one.rows * (1 - one.likely) for one in told)
-    return Suggestion("implication", tuple(one.relation for one in told), rows, expected, summary)
+    return Suggestion("implication", tuple(str(one.relation) for one in told), rows, expected, summary)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.suggest import texts
+from treeproof.threat.relations.expressions import Group, value_text
+from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import LIKELY, is_no_accident
 from treeproof.threat.suggest.columns import SeenColumn, SeenTable
 from treeproof.threat.suggest.suggestions import Suggestion
@@ -34,13 +35,11 @@ class OneHotGroup:
 
     def suggestion(self) -> Suggestion:
         """The group as a relation."""
-        named = f", name={texts.value_text(self.name)}"
-        kind = "one_of" if self.exactly else "at_most_one"
-        names = [texts.name(column) for column in self.columns]
-        summary = f"{kind}({names[0]}, …, {names[-1]}{named}), {len(names)} columns" if len(names) > 3 else ""
+        relation = Group(tuple(column.key for column in self.columns), self.exactly, self.name)
+        names = [phrases.name(column) for column in self.columns]
+        short = f"{relation.kind}({names[0]}, …, {names[-1]}, name={value_text(self.name)}), {len(names)} columns"
         n_rows = len(self.columns[0].numbers)
-        relation = f"{kind}({', '.join(names)}{named})"
-        return Suggestion("one-hot group", (relation,), n_rows, n_rows * (1 - self.likely), summary)
+        return Suggestion.of("one-hot group", [relation], n_rows, self.likely, short if len(names) > 3 else "")
 
     def as_category(self) -> SeenColumn:
         """The group as one column."""
@@ -64,7 +63,20 @@ def one_hot_groups(table: SeenTable) -> list[OneHotGroup]:
             if group is not None:
                 taken |= set(members)
                 groups.append(group)
-    return sorted(groups, key=lambda group: table.columns.index(group.columns[0]))
+    groups.sort(key=lambda group: table.columns.index(group.columns[0]))
+    return _named(groups, {str(column.key) for column in table.columns})
+
+
+def _named(groups: list[OneHotGroup], taken: set[str]) -> list[OneHotGroup]:
+    """The groups, each with a name that no column and no other group has."""
+    named = []
+    for number, group in enumerate(groups, start=1):
+        name = group.name or f"group {number}"
+        while name in taken:
+            name += " group"
+        taken.add(name)
+        named.append(replace(group, name=name))
+    return named
 
 
 def _counted_together(columns: list[SeenColumn]) -> npt.NDArray[np.int64]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from treeproof.errors import InvalidInput
-from treeproof.threat.suggest import texts
+from treeproof.threat.relations.expressions import Comparison, Implies, Relation
+from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import is_no_accident
 from treeproof.threat.suggest.columns import SeenColumn, SeenTable, read_columns
 from treeproof.threat.suggest.dependencies import dependencies
@@ -20,13 +21,13 @@ KINDS = ("one-hot group", "copy", "sum", "dependency", "order", "implication")
 """In the order in which they are shown."""
 
 
-def suggest_relations(X: Any, *, limit: int = 40) -> Suggestions:
+def suggest_relations(X: Any, *, limit: int = 20) -> Suggestions:
     """Relations between the columns of `X` that hold in every row, and not by accident, for a person to accept.
 
     `X` is a data frame, an array, or `{name: values}`. Found are one-hot groups, copies of columns, sums, columns that
     decide others, columns that never exceed another, and implications between simple facts; each must hold in all
-    rows, and in each of two random halves it must be unlikely that it does so by accident. The best `limit` are
-    returned; none is used unless it is given to `relations=`.
+    rows, and in each of two random halves it must be unlikely that it does so by accident. Of each kind but groups, the
+    best `limit` are returned; none is used unless it is given to `relations=`.
 
     `==` between sums is proposed only for columns that are decimals on a grid. It means decimals if the attacker gives
     these columns a step, as `suggest_attacker` does.
@@ -40,17 +41,18 @@ def suggest_relations(X: Any, *, limit: int = 40) -> Suggestions:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidInput(f"limit must be a whole number of at least 1, got {limit!r}")
     table = read_columns(X)
-    found = _found(table)
-    found.sort(key=lambda one: (KINDS.index(one.kind), -one.expected))
-    return Suggestions(found[:limit], table.n_rows, max(len(found) - limit, 0))
+    found = sorted(_found(table), key=lambda one: -one.expected)
+    best: list[Suggestion] = []
+    for kind in KINDS:
+        of_kind = [one for one in found if one.kind == kind]
+        best += of_kind if kind == KINDS[0] else of_kind[:limit]
+    return Suggestions(best, table.n_rows, len(found) - len(best), tuple(table.unread))
 
 
 def _found(table: SeenTable) -> list[Suggestion]:
     groups = one_hot_groups(table)
     columns, copies = _without_copies(table)
-    numbers = [
-        column for column in columns if not (column.is_category or column.is_binary or column.is_constant)
-    ]
+    numbers = [column for column in columns if not (column.is_category or column.is_binary or column.is_constant)]
     sums = equations(table, numbers)
     settled = {frozenset((a.key, b.key)) for one in sums for a in one.columns for b in one.columns}
     below = orders(table, numbers, settled)
@@ -58,13 +60,16 @@ def _found(table: SeenTable) -> list[Suggestion]:
     grouped = {column.key for group in groups for column in group.columns}
     columns = [column for column in columns if column.key not in grouped]
     columns += [group.as_category() for group in groups]
-    decided = dependencies(table, [column for column in columns if not column.is_constant])
+    decided = dependencies(table, [column for column in columns if not column.is_constant], settled)
     settled |= {frozenset((one.cause.key, one.effect.key)) for one in decided}
     # Where a column that is never negative is at most one that is 0, it is 0.
-    zeros = {(one.upper.key, one.lower.key) for one in below if one.lower.low >= 0}
+    zeros = {(one.upper.key, one.lower.key) for one in below.found if one.lower.low >= 0}
     return [
         *copies,
-        *(one.suggestion() for one in (*groups, *sums, *below, *decided)),
+        *(group.suggestion() for group in groups),
+        *(one.suggestion() for one in sums),
+        *(one.suggestion() for one in below.told),
+        *(one.suggestion() for one in decided),
         *exclusions(table, columns, settled),
         *implications(table, columns, settled, zeros),
     ]
@@ -81,14 +86,14 @@ def _without_copies(table: SeenTable) -> tuple[list[SeenColumn], list[Suggestion
         if first is column or column.is_constant:
             continue
         likely = float(((column.counts / column.n_present) ** 2).sum())
-        if first.values == column.values and is_no_accident(column.present, table.first_half, likely, len(table.columns)):
-            rows = column.n_present
-            copies.append(Suggestion("copy", _equal(first, column), rows, rows * (1 - likely)))
+        same_values = first.values == column.values
+        if same_values and is_no_accident(column.present, table.first_half, likely, len(table.columns)):
+            copies.append(Suggestion.of("copy", _equal(first, column), column.n_present, likely))
     return list(kept.values()), copies
 
 
-def _equal(one: SeenColumn, other: SeenColumn) -> tuple[str, ...]:
+def _equal(one: SeenColumn, other: SeenColumn) -> list[Relation]:
     """That two columns are equal; categories are compared value by value."""
     if not one.is_category:
-        return (f"{texts.name(one)} == {texts.name(other)}",)
-    return tuple(texts.implies(texts.equals(one, value), texts.equals(other, value)) for value in one.levels)
+        return [Comparison(phrases.total({one: 1}), "==", phrases.total({other: 1}))]
+    return [Implies(phrases.equals(one, value), phrases.equals(other, value)) for value in one.levels.tolist()]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
 from treeproof.errors import InvalidInput
+from treeproof.threat.relations.expressions import Relation
 from treeproof.visible import visible
 
-MOST_SHOWN = 110
+MOST_SHOWN = 120
 """Characters of a line that are shown of one proposal."""
 
 
@@ -27,6 +28,11 @@ class Suggestion:
     summary: str = ""
     """What it says in a few words, if that takes several relations."""
 
+    @classmethod
+    def of(cls, kind: str, relations: Iterable[Relation], rows: int, likely: float, summary: str = "") -> Suggestion:
+        """A suggestion that would hold with the chance `likely` in each of these rows."""
+        return cls(kind, tuple(map(str, relations)), rows, rows * (1 - likely), summary)
+
     @property
     def text(self) -> str:
         """What it says, on one line."""
@@ -36,12 +42,14 @@ class Suggestion:
 class Suggestions(Sequence[Suggestion]):
     """Proposed relations, the best first: look at them, and accept those that you know to hold.
 
-    Nothing is used unless it is given to `relations=`: `suggestions.accept(0, 2)` are the relations of the first and the
-    third proposal, `suggestions[:5].relations` those of the first five.
+    Nothing is used unless it is given to `relations=`: `suggestions.accept(0, 2)` are the relations of the first and
+    the third proposal, `suggestions[:5].relations` those of the first five.
     """
 
-    def __init__(self, found: Sequence[Suggestion], n_rows: int, left_out: int = 0) -> None:
-        self._found, self.n_rows, self.left_out = list(found), n_rows, left_out
+    def __init__(
+        self, found: Sequence[Suggestion], n_rows: int, left_out: int = 0, notes: tuple[str, ...] = ()
+    ) -> None:
+        self._found, self.n_rows, self.left_out, self.notes = list(found), n_rows, left_out, notes
 
     @property
     def relations(self) -> list[str]:
@@ -64,7 +72,7 @@ class Suggestions(Sequence[Suggestion]):
     def __getitem__(self, index: slice) -> Suggestions: ...
     def __getitem__(self, index: int | slice) -> Suggestion | Suggestions:
         if isinstance(index, slice):
-            return Suggestions(self._found[index], self.n_rows, self.left_out)
+            return Suggestions(self._found[index], self.n_rows, self.left_out, self.notes)
         return self._found[index]
 
     def __iter__(self) -> Iterator[Suggestion]:
@@ -73,24 +81,24 @@ class Suggestions(Sequence[Suggestion]):
     @property
     def lines(self) -> list[tuple[str, str, str, str]]:
         """A table of number, proposal, rows that speak for it, and exceptions that chance would make."""
-        return [
-            (str(i), shown(one.text), f"{one.rows:,}", f"{one.expected:,.0f}")
-            for i, one in enumerate(self._found)
-        ]
+        return [(str(i), shown(one.text), f"{one.rows:,}", f"{one.expected:,.0f}") for i, one in enumerate(self._found)]
 
     HEAD = ("", "holds in every row", "rows", "exceptions by chance")
 
     @property
     def remark(self) -> str:
         """What somebody should know who reads the table."""
-        more = f"; {self.left_out} weaker ones are left out" if self.left_out else ""
+        more = f" {self.left_out} weaker ones are left out (limit=)." if self.left_out else ""
+        if not self._found:
+            return f"Nothing holds in all of {self.n_rows:,} rows that could not be an accident."
         return (
-            f"{len(self)} relations hold in all of {self.n_rows:,} rows{more}. That rows never broke one does not mean "
-            "that they cannot: accept those that you know to hold."
+            f"These hold in all of {self.n_rows:,} rows.{more} That no row breaks a relation does not mean that none "
+            "can: accept those that you know to hold."
         )
 
     def __repr__(self) -> str:
-        return f"{in_columns(self.HEAD, self.lines)}\n{self.remark}" if self._found else self.remark
+        table = [in_columns(self.HEAD, self.lines)] if self._found else []
+        return "\n".join([*table, self.remark, *self.notes])
 
 
 def shown(text: str) -> str:

@@ -8,8 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.suggest import texts
+from treeproof.threat.relations.expressions import Comparison, Sum
+from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import is_no_accident
 from treeproof.threat.suggest.columns import SeenColumn, SeenTable
 from treeproof.threat.suggest.suggestions import Suggestion
@@ -20,6 +22,8 @@ MOST_COLUMNS = 150
 """Columns of which all pairs are added up."""
 SLACK = 1e-3
 """A sum may be off by this share of the least spread of its columns."""
+ROUNDING = 1e-9
+"""Sums of numbers that are no decimals may always be off by this share of the largest one."""
 MAX_FACTOR = 1000
 """The largest factor between two columns that is proposed."""
 
@@ -30,36 +34,25 @@ class Equation:
 
     columns: tuple[SeenColumn, ...]
     factors: tuple[int, ...]
-    constant: float
-    tolerance: float
+    constant: Fraction
+    tolerance: Fraction
     rows: int
     likely: float
 
     def suggestion(self) -> Suggestion:
         """The equation as one relation, or as two if it holds up to a tolerance."""
-        evidence = self.rows, self.rows * (1 - self.likely)
-        terms = list(zip(self.columns, self.factors, strict=True))
+        terms = dict(zip(self.columns, self.factors, strict=True))
         if self.tolerance == 0:
-            left = [(column, factor) for column, factor in terms if factor > 0]
-            right = [(column, -factor) for column, factor in terms if factor < 0]
-            constant = _decimal(self.constant)
-            return Suggestion("sum", (f"{_added(left)} == {_added(right, constant)}",), *evidence)
-        text = _added(terms)
-        low, high = self.constant - self.tolerance, self.constant + self.tolerance
-        pair = (f"{text} >= {texts.decimal(low)}", f"{text} <= {texts.decimal(high)}")
-        return Suggestion("sum", pair, *evidence)
-
-
-def _decimal(number: float) -> Fraction:
-    return Fraction(repr(float(number)))
-
-
-def _added(terms: list[tuple[SeenColumn, int]], constant: Fraction = Fraction(0)) -> str:
-    shown = [(factor < 0, (f"{abs(factor)}*" if abs(factor) != 1 else "") + texts.name(column)) for column, factor in terms]
-    if constant or not shown:
-        shown.append((constant < 0, texts.number_text(abs(constant))))
-    first, *rest = shown
-    return "-" * first[0] + first[1] + "".join(f" {'-' if minus else '+'} {text}" for minus, text in rest)
+            left = {column: factor for column, factor in terms.items() if factor > 0}
+            right = {column: -factor for column, factor in terms.items() if factor < 0}
+            relations = [Comparison(phrases.total(left), "==", phrases.total(right, self.constant))]
+        else:
+            low, high = (Sum((), self.constant + off) for off in (-self.tolerance, self.tolerance))
+            relations = [
+                Comparison(phrases.total(terms), ">=", low),
+                Comparison(phrases.total(terms), "<=", high),
+            ]
+        return Suggestion.of("sum", relations, self.rows, self.likely)
 
 
 @dataclass(frozen=True)
@@ -146,30 +139,31 @@ class _Search:
             return None
         terms = np.array(factors, dtype=np.float64)[:, None] * numbers
         off = terms.sum(axis=0)
-        constant, exact = 0.0, False
-        if all(column.step is not None for column in columns):
-            constant, exact = _exact_sum(numbers, factors, max(column.places for column in columns))
-        if candidate.to_constant and not exact:
-            constant = float(f"{np.median(off):.6g}")
-        if not candidate.to_constant and constant != 0:
-            constant, exact = 0.0, False
-        rounding = 8 * np.finfo(float).eps * float(np.abs(terms).sum(axis=0).max())
-        largest = max(float(np.abs(off - constant).max()), rounding)
-        tolerance = 0.0 if exact else texts.rounded_up(largest)
+        rounding = ROUNDING * float(np.abs(terms).max())
+        exact = _exact_sum(columns, numbers, factors)
+        if exact is not None and (candidate.to_constant or exact == 0):
+            constant = exact
+        else:
+            middle = float(f"{np.median(off):.6g}") if candidate.to_constant else 0.0
+            constant = decimal_of(middle) if abs(middle) > rounding + float(np.ptp(off)) else Fraction(0)
+        largest = max(float(np.abs(off - float(constant)).max()), rounding)
+        tolerance = Fraction(0) if constant == exact else phrases.rounded_up(largest)
         if tolerance > SLACK * float(numbers.std(axis=1).min()):
             return None
         other = np.random.default_rng(2).permutation(off.size)
-        by_chance = np.abs(off - terms[-1] + terms[-1][other] - constant) <= largest
+        by_chance = np.abs(off - terms[-1] + terms[-1][other] - float(constant)) <= largest
         likely = max(float(by_chance.mean()), 1 / off.size)
         if not is_no_accident(rows, self.table.first_half, likely, len(self.columns) ** 3):
             return None
         return Equation(columns, factors, constant, tolerance, int(rows.sum()), likely)
 
 
-def _exact_sum(numbers: FloatArray, factors: tuple[int, ...], places: int) -> tuple[float, bool]:
-    """What decimals with so many places add up to in the first row, and whether that is so in all rows."""
-    counted = np.rint(numbers * 10**places)
-    if sum(abs(factor) for factor in factors) * float(np.abs(counted).max()) >= 2**62:
-        return 0.0, False
+def _exact_sum(columns: tuple[SeenColumn, ...], numbers: FloatArray, factors: tuple[int, ...]) -> Fraction | None:
+    """What the decimals of columns on grids add up to, if that is the same in all rows."""
+    unit = 10 ** max(column.places for column in columns)
+    counted = np.rint(numbers * unit)
+    largest = sum(map(abs, factors)) * float(np.abs(counted).max())
+    if largest >= 2**62 or any(column.step is None for column in columns):
+        return None
     sums = np.array(factors, dtype=np.int64) @ counted.astype(np.int64)
-    return int(sums[0]) / 10**places, bool((sums == sums[0]).all())
+    return Fraction(int(sums[0]), unit) if (sums == sums[0]).all() else None
