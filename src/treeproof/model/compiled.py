@@ -14,7 +14,6 @@ from treeproof.model.grid import Grid
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 
-
 MOST_UNITS = 56
 """All leaves together give at most 2 to this power, in whole units."""
 MOST_WITH_PENALTY = 45

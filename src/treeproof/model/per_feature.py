@@ -27,15 +27,16 @@ class PerFeature(Generic[T]):
     @classmethod
     def of_numbers(cls, given: Any, what: str, parse: Callable[[Any, str], T]) -> PerFeature[T]:
         """Reads one number, a list of numbers, or {feature: number}; `parse` checks each, named for messages."""
-        return cls._of(given, what, parse, lambda value: not isinstance(value, (list, tuple)))
+        return cls.of(given, what, parse, lambda value: not isinstance(value, (list, tuple)))
 
     @classmethod
     def of_pairs(cls, given: Any, what: str, parse: Callable[[Any, str], T]) -> PerFeature[T]:
         """Reads one pair, a list of pairs, or {feature: pair}."""
-        return cls._of(given, what, parse, lambda value: not _is_list_of_lists(value))
+        return cls.of(given, what, parse, lambda value: not _is_list_of_lists(value))
 
     @classmethod
-    def _of(cls, given: Any, what: str, parse: Callable[[Any, str], T], is_one: Callable[[Any], bool]) -> PerFeature[T]:
+    def of(cls, given: Any, what: str, parse: Callable[[Any, str], T], is_one: Callable[[Any], bool]) -> PerFeature[T]:
+        """Reads what `is_one` takes for one value, a list of such, or {feature: value}."""
         if isinstance(given, PerFeature):
             return given
         if hasattr(given, "to_dict") and hasattr(given, "index"):

@@ -26,7 +26,7 @@ class BoundRule:
 class ColumnMoves:
     """Every way to change one column, and its price.
 
-    In a column with a `step`, values, and the ends of `interval` too, stand for the decimals that they print as.
+    In a column with a `step`, values, the ends of `interval` and `unit` stand for the decimals that they print as.
     """
 
     domain: tuple[float, float]
@@ -47,3 +47,16 @@ class ColumnMoves:
     power: int | None = None
     unit: float = 1.0
     """Where `power` is given, a move costs (distance / unit) ** power."""
+    budget: int | None = None
+    """What chains of rules may cost at most; None: anything."""
+
+    @property
+    def kind(self) -> str:
+        """What makes the column more than an interval and a cost, in a word."""
+        if self.rules:
+            return "rules"
+        if self.step is not None:
+            return "steps"
+        if self.costs is not None:
+            return "a cost matrix"
+        return "values to blank or fill" if self.blank is not None or self.fill is not None else "a list of values"

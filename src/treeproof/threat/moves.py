@@ -52,15 +52,6 @@ class CostMatrix:
         return repr({(start, end): cost for start, end, cost in self.entries})
 
 
-@dataclass(frozen=True)
-class Group:
-    """Columns that have a budget of their own, on top of the overall one."""
-
-    name: str
-    columns: tuple[int | str, ...]
-    budget: int
-
-
 Move: TypeAlias = "tuple[float, float] | Values | Steps"
 """What an attacker may do to a column: an interval of distances, or one of the others."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import Group, Grouped, category_of, names_of
+from treeproof.model.groups import Group, Grouped, category_of, group_columns, names_of
 from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.moves import some_move
@@ -25,6 +25,7 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.threat.moves import ANY
+from treeproof.threat.relations import Relations, bind_relations
 from treeproof.threat.threat import Threat
 
 
@@ -39,6 +40,71 @@ class _Part:
     domain: tuple[float, float]
     ends: FloatArray | None
     moves: ColumnMoves | None
+
+
+def bind_valid(attacker: Attacker, ensemble: Ensemble, given: Any) -> Threat:
+    """The attacker and relations on the columns of a model; the attacker may name one-hot groups, too."""
+    relations = bind_relations(given, ensemble)
+    if not relations.groups:
+        threat = attacker.bind(ensemble)
+    else:
+        grouped = group_columns(ensemble, groups_of(relations, ensemble))
+        bind_grouped(attacker, grouped)  # refuses what groups cannot be
+        threat = _own_columns(attacker, grouped)
+    steps = {f: moves.step for f, moves in threat.columns if moves.step is not None}
+    if steps and relations:
+        relations = bind_relations(given, ensemble, steps)
+    return dataclasses.replace(threat, relations=relations, attacker=attacker if relations.groups else None)
+
+
+def groups_of(relations: Relations, ensemble: Ensemble) -> tuple[Group, ...]:
+    """The one-hot groups among relations; one without a name is called by its columns."""
+    names = names_of(ensemble)
+    return tuple(
+        Group(one.features, one.name or ", ".join(names[f] for f in one.features), one.exactly)
+        for one in relations.groups
+    )
+
+
+def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
+    """The attacker on the user's own columns: members of a group that he names may be moved as it may."""
+    n, named = grouped.own.n_features, _named(grouped, _keys(attacker))
+    threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
+    low, high, cost = threat.low.copy(), threat.high.copy(), threat.cost.copy()
+    for number in named:
+        members = list(grouped.groups[number].features)
+        moves = bool(low[n + number] != 0 or high[n + number] != 0)
+        low[members], high[members], cost[members] = -1.0 * moves, 1.0 * moves, cost[n + number]
+    return dataclasses.replace(
+        threat,
+        low=low[:n],
+        high=high[:n],
+        cost=cost[:n],
+        unit=threat.unit[:n],
+        domain_low=threat.domain_low[:n],
+        domain_high=threat.domain_high[:n],
+        ends=tuple((f, ends) for f, ends in threat.ends if f < n),
+        columns=tuple((f, moves) for f, moves in threat.columns if f < n),
+        still=tuple(f for f in threat.still if f < n),
+    )
+
+
+def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -> FloatArray:
+    """ε for each of the user's columns: neighbours share the values of one-hot groups."""
+    bound = bind_epsilon(epsilon, ensemble)
+    for group in groups_of(relations, ensemble):
+        for f in group.features:
+            _refuse_neighbours(bound, f, group, ensemble)
+            bound[f] = 0.0
+    return bound
+
+
+def _refuse_neighbours(bound: FloatArray, f: int, group: Group, ensemble: Ensemble) -> None:
+    if bound[f] >= 1:
+        raise InvalidInput(
+            f"ε is {bound[f]:g} in column {ensemble.feature_name(f)}, but neighbours share the value of the "
+            f"group {group.name!r}; give ε below 1 there, or by column, without those of the group"
+        )
 
 
 def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
@@ -80,11 +146,7 @@ def bind_grouped_epsilon(epsilon: Any, grouped: Grouped) -> FloatArray:
     bound = bind_epsilon(spec, _with_groups(grouped) if spec.n_features is None else grouped.own)
     for group in grouped.groups:
         for f in group.features:
-            if bound[f] >= 1:
-                raise InvalidInput(
-                    f"ε is {bound[f]:g} in column {grouped.own.feature_name(f)}, but neighbours share the value of the "
-                    f"group {group.name!r}; give ε below 1 there, or by column, without those of the group"
-                )
+            _refuse_neighbours(bound, f, group, grouped.own)
     own = bound[[columns[0] for columns in grouped.columns]]
     own[list(grouped.places)] = 0.0
     return own

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
 from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.relations import Relations
+
+if TYPE_CHECKING:
+    from treeproof.threat.attacker import Attacker
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +50,10 @@ class Threat:
     groups: tuple[tuple[int, ...], ...] = ()
     """Features that share a budget of their own, on top of the overall one; no feature is in two of them."""
     group_budgets: tuple[int, ...] = ()
+    relations: Relations = Relations()
+    """What valid rows keep; neighbours and attacked rows are valid."""
+    attacker: Attacker | None = None
+    """As the user describes it, where one-hot groups are to be bound."""
     goal: tuple[int, ...] = ()
     """The classes that the attacker wants to get, in order; none: any other than the row's own."""
 
@@ -97,7 +107,29 @@ class Threat:
     @cached_property
     def limit(self) -> Fraction:
         """What the prices of one attack may add up to: whole numbers, or powers of distances."""
-        return Fraction(self.budget) if self.power is None else Fraction(self.radius) ** self.power
+        return Fraction(self.budget) if self.power is None else self.exact_radius**self.power
+
+    @cached_property
+    def exact_radius(self) -> Fraction:
+        """The radius of an Lp attacker; if columns have steps, which are decimals, the one that it prints as."""
+        has_steps = any(moves.step is not None for _, moves in self.columns)
+        return decimal_of(self.radius) if has_steps else Fraction(self.radius)
+
+    def require_plain(self, what: str, ensemble: Ensemble) -> None:
+        """Refuses attackers that are more than intervals, costs, a budget and `ANY`, in the name of `what`."""
+        beyond = self.beyond_plain(ensemble)
+        if beyond is not None:
+            raise InvalidInput(
+                f"{what} takes attackers with intervals, costs, a budget and tp.ANY, and this one has {beyond}",
+                argument="attacker",
+                way_out="tp.verify takes it",
+            )
+
+    def beyond_plain(self, ensemble: Ensemble) -> str | None:
+        """The first thing about the attacker that is more than intervals, costs, a budget and `ANY`."""
+        for f, moves in self.columns:
+            return f"{moves.kind} in column {ensemble.feature_name(f)}"
+        return "groups with budgets" if self.groups else "a goal" if self.goal else None
 
     @cached_property
     def _units(self) -> list[Fraction]:

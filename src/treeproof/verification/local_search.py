@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.space import Clause, Space
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, next_up
 from treeproof.numbers.moves import some_move
 from treeproof.results.verdicts import Outcome
@@ -26,6 +25,7 @@ from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
+from treeproof.verification.space import Space
 
 NO_CELL = -2
 """Stands in place of cells where there is no counterexample."""
@@ -76,13 +76,21 @@ class Local:
     """How often a call may look at the clock; tests end searches everywhere with it."""
 
     def __init__(
-        self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None, clauses: tuple[Clause, ...] = ()
+        self,
+        ensemble: Ensemble,
+        threat: Threat,
+        limits: Limits | None = None,
+        space: Space | None = None,
+        sums: Any = None,
     ) -> None:
         self.ensemble = ensemble
         self.threat = threat
         self.limits = limits or Limits()
         self.boxes = self.looks = 0
-        self.space = Space(ensemble, clauses, threat.blanks)
+        self.space = Space(ensemble, blanks=threat.blanks) if space is None else space
+        self._sums = _no_sums() if sums is None else sums
+        self.around: npt.NDArray[Any] = np.empty(0)
+        """Where valid rows keep sums, the cells (n_rows, n_features) around each counterexample that are as good."""
         self._start = self.space.start
         self._depth = self.space.compiled[0].depth
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
@@ -143,7 +151,7 @@ class Local:
         are rounded down: the caller checks what a counterexample costs, and names those that are `unaffordable`, the
         same number (n_rows, n, n_features) for each row.
         """
-        return self._run(X, X, X, self.ensemble.predict_index(X), (), unaffordable, reach, budget)
+        return self._run(X, X, X, self.ensemble.predict_index(X), X, (), unaffordable, reach, budget)
 
     def cheapest(self, X: FloatArray, within: bool) -> tuple[npt.NDArray[np.int8], FloatArray]:
         """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
@@ -159,7 +167,7 @@ class Local:
             reach = np.where(touchable, threat.domain_low, X), np.where(touchable, threat.domain_high, X)
             budget = MAX_BUDGET
         labels = self.ensemble.predict_index(X)
-        status, cells = self._run(X, X, X, labels, (), None, reach, budget, cheapest=True)
+        status, cells = self._run(X, X, X, labels, X, (), None, reach, budget, cheapest=True)
         if within and threat.power is not None:
             for row in np.flatnonzero(cells[:, 0] != NO_CELL):
                 one = slice(row, row + 1)
@@ -249,21 +257,30 @@ class Local:
         return float(add_up(z, threat.low[f])) <= w <= float(add_down(z, threat.high[f]))
 
     def _search(
-        self, low: FloatArray, high: FloatArray, own: FloatArray, labels: npt.NDArray[np.int64]
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        own: FloatArray,
+        labels: npt.NDArray[np.int64],
+        X: FloatArray | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code."""
+        """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code.
+
+        `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`.
+        """
+        X = own if X is None else X
         odd = self._odd_rows(low, high)
         if not odd.any():
-            status, cells = self._run(low, high, own, labels)
+            status, cells = self._run(low, high, own, labels, X)
         else:
             status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
             cells = np.zeros(low.shape, dtype=np.int32)
             plain = np.flatnonzero(~odd)
-            status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain])
+            status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
         for row in np.flatnonzero(odd):
             one = slice(row, row + 1)
             away = tuple(self._away_prices(f, low[row], high[row]) for f in np.flatnonzero(self.threat.away))
-            status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], away)
+            status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], X[one], away)
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
@@ -289,6 +306,7 @@ class Local:
         high: FloatArray,
         own: FloatArray,
         labels: npt.NDArray[np.int64],
+        X: FloatArray,
         own_prices: tuple[tuple[int, FloatArray], ...] = (),
         unaffordable: npt.NDArray[np.int32] | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
@@ -305,7 +323,7 @@ class Local:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
         threat = self.threat
         reachable = self._reachable(low, high, own, threat.reach(low, high) if reach is None else reach)
-        own_prices = (*own_prices, *((f, self._own_prices(moves, f, own, low, high)) for f, moves in threat.columns))
+        own_prices = (*own_prices, *((f, self._own_prices(moves, f, X, low, high)) for f, moves in threat.columns))
         at, tables, width = np.full(low.shape[1], -1), [np.empty((len(low), 0))], 0
         for f, table in own_prices:
             _fit_reach(reachable[:, f], table)
@@ -336,8 +354,9 @@ class Local:
         )
         if unaffordable is None:
             unaffordable = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
-        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest, self._goal, self._sums())
+        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest, self._goal, self._sums)
         found = self._within_limits(asked)
+        self.around = found.around
         self.boxes += int(found.boxes.sum())
         # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
         some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
@@ -367,17 +386,6 @@ class Local:
         """A feature with an interval without 0, and what its cells cost one row."""
         table = price_table_of_box(self.threat, self.ensemble, low, high, self.space.grid)
         return int(f), table.of(int(f))[None]
-
-    def _sums(self) -> Any:
-        """Sums of values that valid rows keep."""
-        from treeproof._kernels.search.region import CELLS
-        from treeproof._kernels.search.sums import Sums
-
-        none = np.empty(0)
-        return Sums(
-            np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), none, none, none, none,
-            np.zeros(0, dtype=np.int64), np.empty(0, CELLS),
-        )  # fmt: skip
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
@@ -516,7 +524,7 @@ class Local:
             if status[0] == Outcome.UNKNOWN:
                 return status, np.full_like(cells, NO_CELL)
             unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
-            status, cells = self._run(low, high, own, labels, (), unaffordable, cheapest=cheapest)
+            status, cells = self._run(low, high, own, labels, own, (), unaffordable, cheapest=cheapest)
         return status, cells
 
     def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
@@ -586,6 +594,15 @@ class Local:
         move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
         if move is not None:
             z[row, f], w[row, f] = move
+
+
+def _no_sums() -> Any:
+    """No sums that valid rows keep."""
+    from treeproof._kernels.search.region import CELLS
+    from treeproof._kernels.search.sums import Sums
+
+    none, no_number = np.empty(0), np.zeros(0, dtype=np.int64)
+    return Sums(np.zeros(1, dtype=np.int64), no_number, none, none, none, none, no_number, np.empty(0, CELLS))
 
 
 def _fit_reach(reachable: npt.NDArray[Any], table: FloatArray) -> None:

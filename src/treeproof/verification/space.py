@@ -16,24 +16,14 @@ import numpy.typing as npt
 from treeproof.model.compiled import compile_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
-from treeproof.model.pieces import Pieces
 from treeproof.numbers.doubles import FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """What one value of a row may be: `Pieces` that hold on the left; `missing`: whether it holds of a missing one."""
-
-    feature: int
-    pieces: Pieces
-    missing: bool = True
-
+from treeproof.threat.relations import ColumnLiteral
 
 NO_CUT = 2**31 - 1
 """Beyond all cells."""
 
-Clause: TypeAlias = tuple[Literal, ...]
-"""Conditions of which a row meets at least one."""
+Clause: TypeAlias = tuple[ColumnLiteral, ...]
+"""Conditions on single values, of which a row meets at least one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +54,7 @@ class Space:
     def grid(self) -> Grid:
         """The cuts of all tests."""
         own = self.ensemble.grid if self.coarse is None else self.coarse.grid
-        cuts = [(one.feature, cut) for clause in self.clauses for one in clause for cut in one.pieces.cuts]
+        cuts = [(one.feature, cut) for clause in self.clauses for one in clause for cut in one.where.cuts]
         cuts += [(f, cut) for f, some in self.cuts for cut in some.tolist()]
         return own.with_cuts(cuts) if cuts else own
 
@@ -155,10 +145,10 @@ def _tree_of(clause: Clause, grid: Grid, forbidden: int) -> _Tree:
     nodes, more = np.zeros(2 * n + 1, dtype=NODE), []
     for i, literal in enumerate(clause):
         here, node, leaf = 2 * i, nodes[2 * i], nodes[2 * i + 1]
-        cuts = np.array(literal.pieces.cuts)
+        cuts = np.array(literal.where.cuts)
         cells = grid.cell_of_cut(np.full(len(cuts), literal.feature), cuts).tolist()
         # A condition that holds everywhere, or nowhere, has no cuts.
-        left = bool(literal.pieces.lefts[0])
+        left = bool(literal.where.lefts[0])
         node["feature"], node["cut"], node["nan_left"] = (
             literal.feature,
             (cells or [NO_CUT])[0],
