@@ -15,8 +15,11 @@ ATTACKER = tp.Attacker({f"column {i}": (-i, tp.ANY[1]) for i in range(20)}, cost
 
 def test_a_threat_file_holds_what_was_written(tmp_path: Path) -> None:
     file = tmp_path / "threat.json"
-    write_threat(file, ATTACKER, ["a <= b", "größe <= 'é'"], ["said of nothing"])
-    assert read_threat(file) == (ATTACKER, ["a <= b", "größe <= 'é'"])
+    relations = [tp.one_of("p_car", "p_radio"), "`größe in m` == 'é'"]
+    write_threat(file, ATTACKER, relations, ["said of nothing"])
+    attacker, read = read_threat(file)
+    assert attacker == ATTACKER
+    assert list(map(str, read)) == list(map(str, relations))
 
 
 def test_a_person_finds_one_line_for_each_column(tmp_path: Path) -> None:
@@ -40,7 +43,8 @@ GOOD = {"format": "treeproof-threat", "version": 1, "attacker": json.loads(ATTAC
         (json.dumps(GOOD | {"relation": []}), "unknown or missing fields: relation$"),
         (json.dumps(GOOD | {"relations": "a <= b"}), "relations must be a list of texts"),
         (json.dumps(GOOD | {"relations": [1]}), "relations must be a list of texts"),
-        (json.dumps(GOOD | {"attacker": {}}), "is not an attacker"),
+        (json.dumps(GOOD | {"relations": ["a <"]}), "threat.json: relation 'a <'"),
+        (json.dumps(GOOD | {"attacker": {}}), "threat.json.*is not an attacker"),
         (json.dumps(GOOD)[:-1] + ', "relations": []}', "occurs twice"),
     ],
 )

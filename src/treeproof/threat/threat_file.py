@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, parse_json, read_text, write_whole
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.relations.constructors import as_relations
+from treeproof.threat.relations.expressions import Relation
 
 FORMAT = "treeproof-threat"
 VERSION = 1
@@ -21,17 +23,20 @@ class ThreatFile(NamedTuple):
     """What a threat file holds."""
 
     attacker: Attacker
-    relations: list[str]
+    relations: list[Relation]
 
 
 def write_threat(
-    path: str | os.PathLike[str], attacker: Attacker, relations: Iterable[str] = (), remarks: Iterable[str] = ()
+    path: str | os.PathLike[str],
+    attacker: Attacker,
+    relations: Iterable[str | Relation] = (),
+    remarks: Iterable[str] = (),
 ) -> None:
     """Writes a threat file; remarks are for people, and no reader looks at them."""
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     if remarks := list(remarks):
         content["remarks"] = remarks
-    content |= {"attacker": json.loads(attacker.to_json()), "relations": list(relations)}
+    content |= {"attacker": json.loads(attacker.to_json()), "relations": list(map(str, as_relations(relations)))}
     write_whole(as_path(path), _readable(content) + "\n")
 
 
@@ -53,7 +58,10 @@ def read_threat(path: str | os.PathLike[str]) -> ThreatFile:
     relations = content["relations"]
     if not isinstance(relations, list) or not all(isinstance(one, str) for one in relations):
         raise InvalidInput(f"{file}: relations must be a list of texts, got {relations!r}")
-    return ThreatFile(Attacker.from_json(json.dumps(content["attacker"])), relations)
+    try:
+        return ThreatFile(Attacker.from_json(json.dumps(content["attacker"])), list(as_relations(relations)))
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from None
 
 
 def _readable(content: Any, indent: str = "") -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treeproof.errors import InvalidInput
+from treeproof.numbers.decimals import plain_decimal
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.moves import ANY, values
 from treeproof.threat.relations.expressions import number_text
@@ -29,6 +30,8 @@ class AttackerSuggestion:
     lines: list[tuple[str, str, str, str]]
     """A table of columns, what the attacker may make of them, rows that speak for it, and missing values."""
     n_rows: int
+    notes: tuple[str, ...] = ()
+    """What else there is to say about the table."""
 
     HEAD = ("column", "may become", "rows", "missing")
 
@@ -41,7 +44,8 @@ class AttackerSuggestion:
         )
 
     def __repr__(self) -> str:
-        return f"{in_columns(self.HEAD, self.lines)}\n{self.remark}"
+        groups = ["It names one-hot groups: give relations=….relations with it."] if self.relations else []
+        return "\n".join([in_columns(self.HEAD, self.lines), self.remark, *groups, *self.notes])
 
 
 def suggest_attacker(X: Any) -> AttackerSuggestion:
@@ -69,12 +73,13 @@ def suggest_attacker(X: Any) -> AttackerSuggestion:
         {column.key: _move(column) for column in varying},
         budget=1,
         domain={column.key: (column.low, column.high) for column in numbers} or None,
-        step={column.key: column.step for column in numbers if column.step is not None} or None,
+        step={column.key: plain_decimal(column.step) for column in numbers if column.step is not None} or None,
         blank=gaps,
         fill=gaps,
     )
     relations = [relation for group in groups for relation in group.suggestion().relations]
-    return AttackerSuggestion(attacker, relations, [_line(column) for column in moved], table.n_rows)
+    lines = [_line(column) for column in moved]
+    return AttackerSuggestion(attacker, relations, lines, table.n_rows, tuple(table.unread))
 
 
 def _without_members(table: SeenTable, groups: list[OneHotGroup]) -> Iterator[SeenColumn]:
@@ -100,7 +105,8 @@ def _words(column: SeenColumn) -> str:
     if not len(column.levels):
         return "nothing: it has no values"
     if column.is_constant:
-        return f"nothing: it is always {column.value_of(column.low)}"
+        value = column.value_of(column.low)
+        return f"nothing: it is always {_plain(value) if column.values is None else value}"
     if column.is_id:
         return "nothing: every row has another value, as ids have"
     if column.values is None:

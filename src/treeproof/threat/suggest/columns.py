@@ -205,17 +205,19 @@ def read_columns(X: Any) -> SeenTable:
 
 def _columns_of(X: Any) -> Iterable[tuple[str | int, Any]]:
     if isinstance(X, Mapping):
-        return [(str(name), np.asarray(column)) for name, column in X.items()]
+        columns = [column if hasattr(column, "dtype") else np.asarray(column) for column in X.values()]
+        return list(zip(_keys(X), columns, strict=True))
     if hasattr(X, "columns"):
-        names = [name if isinstance(name, str) else f for f, name in enumerate(X.columns)]
-        return [
-            (name, X.iloc[:, f] if hasattr(X, "iloc") else X[X.columns[f]])  # twice the same name is refused later
-            for f, name in enumerate(names)
-        ]
+        columns = [X.iloc[:, f] if hasattr(X, "iloc") else X[name] for f, name in enumerate(X.columns)]
+        return list(zip(_keys(X.columns), columns, strict=True))
     rows = X if hasattr(X, "ndim") else np.asarray(X)
     if rows.ndim != 2:
         raise InvalidInput(f"expected rows and columns, got {rows.ndim} dimension{'s' * (rows.ndim != 1)}")
     return [(f, rows[:, f]) for f in range(rows.shape[1])]
+
+
+def _keys(names: Iterable[Any]) -> list[str | int]:
+    return [name if isinstance(name, str) else f for f, name in enumerate(names)]
 
 
 def _read(key: str | int, column: Any) -> SeenColumn | None:

@@ -37,7 +37,7 @@ class Dependency:
         return Suggestion.of("dependency", relations, self.rows, self.likely, summary)
 
 
-def dependencies(table: SeenTable, columns: list[SeenColumn], settled: set[frozenset[Key]]) -> list[Dependency]:
+def dependencies(table: SeenTable, columns: list[SeenColumn], settled: set[tuple[Key, Key]]) -> list[Dependency]:
     """The dependencies of columns on those of three to `FEW_VALUES` values; of two that decide each other, one."""
     few = [column for column in columns if 2 <= len(column.levels) <= FEW_VALUES]
     found: dict[tuple[int, int], Dependency] = {}
@@ -46,7 +46,7 @@ def dependencies(table: SeenTable, columns: list[SeenColumn], settled: set[froze
             # What two values decide, is told by implications.
             if a == b or len(cause.levels) < max(3, len(effect.levels)):
                 continue
-            if frozenset((cause.key, effect.key)) in settled or not _decides(pair_counts(cause, effect, table.sample)):
+            if (cause.key, effect.key) in settled or not _decides(pair_counts(cause, effect, table.sample)):
                 continue
             one = _checked(table, cause, effect, len(few) ** 2)
             if one is not None:
@@ -55,7 +55,7 @@ def dependencies(table: SeenTable, columns: list[SeenColumn], settled: set[froze
 
 
 def pair_counts(one: SeenColumn, other: SeenColumn, rows: Rows = slice(None)) -> npt.NDArray[np.int64]:
-    """(levels of the one, levels of the other) how many of these rows have them; rows with missing values are left out."""
+    """(levels of the one, levels of the other) in how many of these rows both are present and have them."""
     shape = len(one.levels) + 1, len(other.levels) + 1
     counts = np.bincount(one.level[rows] * shape[1] + other.level[rows], minlength=shape[0] * shape[1])
     return counts.reshape(shape)[:-1, :-1]

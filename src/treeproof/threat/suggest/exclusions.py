@@ -15,14 +15,14 @@ from treeproof.threat.suggest.dependencies import pair_counts
 from treeproof.threat.suggest.suggestions import Suggestion
 
 
-def exclusions(table: SeenTable, columns: list[SeenColumn], settled: set[frozenset[Key]]) -> list[Suggestion]:
+def exclusions(table: SeenTable, columns: list[SeenColumn], settled: set[tuple[Key, Key]]) -> list[Suggestion]:
     """For each two categories, the values that never occur together, although they would by chance."""
     few = [column for column in columns if column.is_category and 2 <= len(column.levels) <= FEW_VALUES]
     cells = sum(len(column.levels) for column in few) ** 2
     told = []
     for a, one in enumerate(few):
         for other in few[a + 1 :]:
-            if frozenset((one.key, other.key)) not in settled:
+            if (one.key, other.key) not in settled:
                 told += _between(table, one, other, cells)
     return told
 

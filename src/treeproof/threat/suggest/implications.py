@@ -53,8 +53,9 @@ class Fact:
     @property
     def opposite(self) -> tuple[Key, float, bool]:
         """What the opposite fact is known by, if it is one of the facts."""
-        if self.column.is_binary and not math.isnan(self.value):
-            return self.column.key, 1 - self.value, True
+        levels = self.column.levels.tolist()
+        if len(levels) == 2 and self.value in levels and (self.column.is_category or self.column.is_binary):
+            return self.column.key, levels[1 - levels.index(self.value)], True
         return self.column.key, self.value, not self.holds
 
     @property
@@ -112,7 +113,7 @@ class Implication(NamedTuple):
 def implications(
     table: SeenTable,
     columns: list[SeenColumn],
-    settled: set[frozenset[Key]],
+    settled: set[tuple[Key, Key]],
     zeros: set[tuple[Key, Key]],
 ) -> list[Suggestion]:
     """The implications between facts about different columns that nothing else implies.
@@ -137,7 +138,7 @@ def implications(
     return _told(found, facts)
 
 
-def _candidates(table: SeenTable, facts: list[Fact], settled: set[frozenset[Key]]) -> list[tuple[int, int]]:
+def _candidates(table: SeenTable, facts: list[Fact], settled: set[tuple[Key, Key]]) -> list[tuple[int, int]]:
     """Pairs of facts without exception in the sample, the least likely ones first."""
     if not facts:
         return []
@@ -155,7 +156,7 @@ def _candidates(table: SeenTable, facts: list[Fact], settled: set[frozenset[Key]
         for i, j in np.argwhere(enough).tolist()
         if facts[i].column is not facts[j].column
         and not (facts[i].is_value and facts[j].is_value)
-        and frozenset((facts[i].column.key, facts[j].column.key)) not in settled
+        and (facts[i].column.key, facts[j].column.key) not in settled
     ]
     return sorted(pairs, key=lambda pair: -float(surprise[pair]))[:MOST_CHECKED]
 

@@ -39,8 +39,8 @@ class Orders(NamedTuple):
     found: list[Order]
 
 
-def orders(table: SeenTable, columns: list[SeenColumn], settled: set[frozenset[Key]]) -> Orders:
-    """The orders among these columns of numbers that neither ranges imply nor what is settled."""
+def orders(table: SeenTable, columns: list[SeenColumn], known: set[tuple[Key, Key]]) -> Orders:
+    """The orders among these columns of numbers that neither ranges imply nor are known, as (lower, upper)."""
     found: dict[tuple[int, int], Order] = {}
     rows = table.sampled(columns)
     for a, lower in enumerate(columns):
@@ -48,7 +48,7 @@ def orders(table: SeenTable, columns: list[SeenColumn], settled: set[frozenset[K
             holds = ~(rows[:, a, None] > rows).any(axis=0)
         for b in np.flatnonzero(holds).tolist():
             upper = columns[b]
-            if a == b or lower.high <= upper.low or frozenset((lower.key, upper.key)) in settled:
+            if a == b or lower.high <= upper.low or (lower.key, upper.key) in known:
                 continue
             order = _checked(table, lower, upper, _likely(rows[:, a], rows[:, b]), len(columns) ** 2)
             if order is not None:

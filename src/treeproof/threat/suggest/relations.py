@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from treeproof.errors import InvalidInput
-from treeproof.threat.relations.expressions import Comparison, Implies, Relation
+from treeproof.threat.relations.expressions import Comparison, Implies, Key, Relation
 from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import is_no_accident
 from treeproof.threat.suggest.columns import SeenColumn, SeenTable, read_columns
@@ -15,7 +16,7 @@ from treeproof.threat.suggest.implications import implications
 from treeproof.threat.suggest.one_hot import one_hot_groups
 from treeproof.threat.suggest.orders import orders
 from treeproof.threat.suggest.suggestions import Suggestion, Suggestions
-from treeproof.threat.suggest.sums import equations
+from treeproof.threat.suggest.sums import Equation, equations
 
 KINDS = ("one-hot group", "copy", "sum", "dependency", "order", "implication")
 """In the order in which they are shown."""
@@ -54,16 +55,19 @@ def _found(table: SeenTable) -> list[Suggestion]:
     columns, copies = _without_copies(table)
     numbers = [column for column in columns if not (column.is_category or column.is_binary or column.is_constant)]
     sums = equations(table, numbers)
-    settled = {frozenset((a.key, b.key)) for one in sums for a in one.columns for b in one.columns}
-    below = orders(table, numbers, settled)
+    settled = _settled(sums)
+    added = {pair for one in sums for pair in one.orders()}
+    below = orders(table, numbers, settled | added)
     # From here on, a group is one category.
     grouped = {column.key for group in groups for column in group.columns}
     columns = [column for column in columns if column.key not in grouped]
     columns += [group.as_category() for group in groups]
     decided = dependencies(table, [column for column in columns if not column.is_constant], settled)
-    settled |= {frozenset((one.cause.key, one.effect.key)) for one in decided}
+    settled |= {pair for one in decided for pair in itertools.permutations((one.cause.key, one.effect.key), 2)}
     # Where a column that is never negative is at most one that is 0, it is 0.
-    zeros = {(one.upper.key, one.lower.key) for one in below.found if one.lower.low >= 0}
+    natural = {column.key for column in numbers if column.low >= 0}
+    all_orders = added | {(one.lower.key, one.upper.key) for one in below.found}
+    zeros = {(upper, lower) for lower, upper in all_orders if lower in natural}
     return [
         *copies,
         *(group.suggestion() for group in groups),
@@ -73,6 +77,17 @@ def _found(table: SeenTable) -> list[Suggestion]:
         *exclusions(table, columns, settled),
         *implications(table, columns, settled, zeros),
     ]
+
+
+def _settled(sums: list[Equation]) -> set[tuple[Key, Key]]:
+    """The pairs of columns of which equations say all, since each decides the other."""
+    together: list[set[Key]] = []
+    for one in sums:
+        if len(one.columns) == 2:
+            joined = {column.key for column in one.columns}
+            joined = joined.union(*(each for each in together if each & joined))
+            together = [*(each for each in together if not each & joined), joined]
+    return {pair for each in together for pair in itertools.permutations(each, 2)}
 
 
 def _without_copies(table: SeenTable) -> tuple[list[SeenColumn], list[Suggestion]]:

@@ -34,6 +34,11 @@ class Suggestion:
         return cls(kind, tuple(map(str, relations)), rows, rows * (1 - likely), summary)
 
     @property
+    def support(self) -> str:
+        """What speaks for it, in words."""
+        return f"{self.rows:,} rows without exception; by chance there would be {self.expected:,.0f}"
+
+    @property
     def text(self) -> str:
         """What it says, on one line."""
         return self.summary or "; ".join(self.relations)

@@ -10,7 +10,7 @@ import numpy as np
 
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.relations.expressions import Comparison, Sum
+from treeproof.threat.relations.expressions import Comparison, Key, Sum
 from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import is_no_accident
 from treeproof.threat.suggest.columns import SeenColumn, SeenTable
@@ -38,6 +38,21 @@ class Equation:
     tolerance: Fraction
     rows: int
     likely: float
+
+    def orders(self) -> Iterator[tuple[Key, Key]]:
+        """Columns that are at most another one by the equation and the ranges of the others."""
+        terms = list(zip(self.columns, self.factors, strict=True))
+        for lower, factor in terms:
+            # Upper minus lower, divided by the factor, is what the others add up to minus the constant.
+            least = {
+                one.key: min(each / factor * one.low, each / factor * one.high)
+                for one, each in terms
+                if one is not lower
+            }
+            for upper, opposite in terms:
+                others = sum(least[one.key] for one, _ in terms if one is not lower and one is not upper)
+                if opposite == -factor and others - float(self.constant) / factor >= 0:
+                    yield lower.key, upper.key
 
     def suggestion(self) -> Suggestion:
         """The equation as one relation, or as two if it holds up to a tolerance."""
