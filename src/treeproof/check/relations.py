@@ -98,23 +98,17 @@ class _Judge:
                 return equal if operator == "==" else _opposite(equal)
             return None if math.isnan(value) else _ordered(value, operator, constant, f in self._stepped)
         total = difference.constant
-        infinite = set()
         for key, factor in difference.terms:
             f, value = self._value(key)
             if math.isnan(value):
                 return None
-            if math.isinf(value):
-                infinite.add((value > 0) == (factor > 0))
-            else:
-                total += factor * (Fraction(repr(value)) if f in self._stepped else Fraction(value))
-        if infinite:
-            return None if len(infinite) == 2 else _compared(1 if True in infinite else -1, relation.operator, 0)
-        return _compared(total, relation.operator, 0)
+            total += factor * (Fraction(repr(value)) if f in self._stepped else Fraction(value))
+        return _compared(total, relation.operator, Fraction(0))
 
 
 def _ordered(value: float, operator: str, constant: Fraction, stepped: bool) -> bool:
     """A comparison of one column with a constant: as decimals, or as Python compares doubles."""
-    if stepped and math.isfinite(value):
+    if stepped:
         return _compared(Fraction(repr(value)), operator, constant)
     return _compared(value, operator, constant.numerator / constant.denominator)
 

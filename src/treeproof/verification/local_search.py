@@ -138,6 +138,12 @@ class Local:
                 status[row] = self._settle(X[row], low[row], high[row], neighbour[row], attacked[row])
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
 
+    def shows(self, X: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which pairs of rows within reach of X are counterexamples: the label changes, to one that is wanted."""
+        before, after = self.ensemble.predict_index(neighbour), self.ensemble.predict_index(attacked)
+        wants = self._goal
+        return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)
+
     def search_within(
         self,
         X: FloatArray,

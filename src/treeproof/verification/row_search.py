@@ -99,13 +99,7 @@ class RowSearch:
     def _is_shown(self, x: FloatArray, z: FloatArray, w: FloatArray) -> Bools:
         """Which pairs are counterexamples."""
         itself = ((z == x) | np.isnan(x)).all(axis=1)
-        return self._is_attack(z, w) & self.valid(w) & (itself | self.valid(z))
-
-    def _is_attack(self, z: FloatArray, w: FloatArray) -> Bools:
-        """Whether labels change from z to w, to one that the attacker wants."""
-        before, after, goal = self._predict(z), self._predict(w), self._threat.goal
-        changed = np.isin(after, goal) & ~np.isin(before, goal) if goal else before != after
-        return np.asarray(changed)
+        return self._local.shows(x, z, w) & self.valid(w) & (itself | self.valid(z))
 
     def valid(self, rows: FloatArray) -> Bools:
         """Which rows keep all relations."""
@@ -249,12 +243,15 @@ class _Question:
 
     @cached_property
     def sums(self) -> Any:
-        """The sums that w keeps for sure, with the values that each cell can have."""
+        """The sums that w keeps for sure, with the values that each cell can have.
+
+        The first is empty and says nothing: where there are sums, a search keeps the cells around what it finds.
+        """
         from treeproof._kernels.search.region import CELLS
         from treeproof._kernels.search.sums import Sums
 
         certain = [clause[0] for clause in self._columns.joint if len(clause) == 1]
-        terms = [one.terms for one in certain]
+        terms = [(), *(one.terms for one in certain)]
         lowest, highest = self.space.cell_ends
         low, high = lowest.copy(), highest.copy()
         reach = self._reach
@@ -268,7 +265,7 @@ class _Question:
             np.concatenate(([0], np.cumsum([len(one) for one in terms]))).astype(np.int64),
             np.array([f for one in terms for f, _ in one], dtype=np.int64),
             np.array([float(factor) for one in terms for _, factor in one]),
-            np.array([float(one.bound) for one in certain]),
+            np.array([0.0, *(float(one.bound) for one in certain)]),
             low,
             high,
             missing,

@@ -59,7 +59,12 @@ def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
     found = np.flatnonzero(table.has_witness)
     if len(found):
         table.neighbour[found], table.attacked[found] = shorten(
-            ensemble, asked.X[found], table.neighbour[found], table.attacked[found]
+            ensemble,
+            local.shows,
+            asked.X[found],
+            table.neighbour[found],
+            table.attacked[found],
+            [group.features for group in asked.threat.relations.groups],
         )
         _attack_rows_themselves(table, asked)
         _check_reach(ensemble, asked, table)

@@ -132,6 +132,12 @@ class ValidSearch:
         """Per row of X: is the model stable at the row, and at every valid row of its neighbourhood?"""
         return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon), labels)
 
+    def shows(self, X: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which pairs of rows within reach of X are counterexamples: both valid, or the neighbour X itself."""
+        itself = ((neighbour == X) | np.isnan(X)).all(axis=1)
+        broken, changes = self.threat.relations.broken, Local(self.ensemble, self.threat).shows(X, neighbour, attacked)
+        return np.asarray(changes & ~broken(attacked) & (itself | ~broken(neighbour)))
+
     def decide_boxes(
         self, X: FloatArray, low: FloatArray, high: FloatArray, labels: npt.NDArray[np.int64] | None = None
     ) -> Decisions:

@@ -332,24 +332,40 @@ def _can_pay_cheapest_point(search, race, region):
     return not region.limited or (search.spent <= region.budget[0] and groups_can_pay(region))
 
 
+@borrowing
+def _leave_dear_ends(region, cells, box, spent):
+    """Draws a feature in to the cells that what is left of the budget can pay for; no test asks about the others."""
+    most = region.budget[0] - spent + cells.paid
+    while box.low < box.high and region.price[cells.start + box.high] > most:
+        box.high -= 1
+    while box.low < box.high and region.price[cells.start + box.low] > most:
+        box.low += 1
+
+
 @merged
 def _keep_sums(search, sums, race, region):
-    """Draws the box in to where rows may be valid."""
+    """Draws the box in to where rows may be valid; whether that changed it. What it costs must be known."""
     for f in range(region.ranges.shape[0]):
         sums.box[f].low, sums.box[f].high = region.ranges[f].low, region.ranges[f].high
+        if region.limited and region.ranges[f].own >= 0:
+            _leave_dear_ends(region, region.ranges[f], sums.box[f], search.spent)
     for i in range(race.features.shape[0]):
         box = sums.box[race.features[i].feature]
         box.low, box.high = race.features[i].low, race.features[i].high
+    changed = False
     if not fit_sums(sums, region):
         search.total = IMPOSSIBLE
-        return
+        return changed
     for i in range(race.features.shape[0]):
         feature = race.features[i]
         box = sums.box[feature.feature]
         if box.low > feature.low and search.total != IMPOSSIBLE:
             _shrink(search, race, feature, np.int64(box.low) - 1, True)
+            changed = True
         if box.high < feature.high and search.total != IMPOSSIBLE:
             _shrink(search, race, feature, np.int64(box.high), False)
+            changed = True
+    return changed
 
 
 @borrowing
@@ -360,10 +376,10 @@ def _examine(search, question, region, part, race):
         return UNDECIDED
     if search.boxes > search.max_boxes:
         return HARD
-    if question.sums.bound.shape[0] > 0 and search.total >= search.needed:
-        _keep_sums(search, question.sums, race, region)
     if region.limited and search.total >= search.needed:
         _pay(search, race, region, part)
+    if question.sums.bound.shape[0] > 0 and search.total >= search.needed:
+        _keep_sums(search, question.sums, race, region)
     if search.total < search.needed:
         return DONE
     _choose_cut(search, question.watch, race, region)
@@ -372,12 +388,14 @@ def _examine(search, question, region, part, race):
     if search.total < search.needed:
         return DONE
     if search.test < 0:
-        if question.sums.bound.shape[0] > 0:
-            _keep_sums(search, question.sums, race, region)
+        has_sums = question.sums.bound.shape[0] > 0
+        drawn = True
+        while drawn:
+            if not _can_pay_cheapest_point(search, race, region):
+                return DONE
+            drawn = has_sums and _keep_sums(search, question.sums, race, region)
             if search.total < search.needed:
                 return DONE
-        if not _can_pay_cheapest_point(search, race, region):
-            return DONE
         differs, ends = _judge(search, question, region, race.features)
         search.too_close |= not differs
         return BROKEN if ends else DONE

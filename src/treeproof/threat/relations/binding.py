@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +38,11 @@ from treeproof.threat.relations.expressions import (
     value_text,
 )
 
-MAX_LITERALS = 200_000
+MAX_LITERALS = 20_000
 """Of the clauses of one relation."""
+
+MAX_CONSTANT = 10**308
+"""That a single column is compared with; there are doubles on both sides of it."""
 
 EVERYWHERE, NOWHERE = Pieces((), (True,)), Pieces((), (False,))
 
@@ -110,8 +114,7 @@ class _Binder:
                 raise InvalidInput(
                     f"column {self.ensemble.feature_name(f)} is a category of its own, not one of 0 and 1"
                 )
-        clauses = self._normal(group.spelled_out, True)
-        return OneHot(features, group.exactly, group.name, tuple(tuple(clause) for clause in clauses))
+        return OneHot(features, group.exactly, group.name)
 
     # ---- logic ------------------------------------------------------------------------------------------
 
@@ -196,10 +199,9 @@ class _Binder:
 
     def _ends(self, f: int, constant: Fraction) -> tuple[float, float]:
         """The last double of a column below a constant, and the last that is not above it."""
-        try:
-            near = constant.numerator / constant.denominator
-        except OverflowError:
-            raise InvalidInput(f"{value_text(constant)} is beyond the numbers that a column can hold") from None
+        if abs(constant) > MAX_CONSTANT:
+            raise InvalidInput(f"{value_text(constant)} is beyond the numbers that a column can hold")
+        near = constant.numerator / constant.denominator
         if f not in self.steps:
             return math.nextafter(near, -math.inf), near
         # Doubles and the decimals that they print as have the same order.
@@ -225,8 +227,8 @@ class _Binder:
         name = ensemble.own_spelling(key)
         if name in names:
             return names.index(name)
-        near = difflib.get_close_matches(name, names, n=3) or sorted(names)[:MOST_NAMED]
-        raise InvalidInput(f"the model has no column {key!r}; the nearest names are {', '.join(map(repr, near))}")
+        near = difflib.get_close_matches(name, names, n=3)
+        raise InvalidInput(f"the model has no column {key!r}; it has {_some(near, names)}")
 
     def _category(self, f: int) -> Category | None:
         return dict(self.ensemble.categories).get(f)
@@ -248,12 +250,18 @@ class _Binder:
         if 0 <= code < len(category.values):
             return int(code)
         known = category.values
-        near = difflib.get_close_matches(str(plain), list(map(str, known)), n=3)
-        shown = [each for each in known if str(each) in near] or list(known[:MOST_NAMED])
-        more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+        texts = difflib.get_close_matches(str(plain), list(map(str, known)), n=3)
+        near = [each for each in known if str(each) in texts]
         raise InvalidInput(
-            f"column {self.ensemble.feature_name(f)} has no value {plain!r}; it has {', '.join(map(repr, shown))}{more}"
+            f"column {self.ensemble.feature_name(f)} has no value {plain!r}; it has {_some(near, known)}"
         )
+
+
+def _some(near: Sequence[Any], known: Sequence[Any]) -> str:
+    """The names or values that are near, or else the first ones, and how many more there are."""
+    shown = near or known[:MOST_NAMED]
+    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+    return ", ".join(map(repr, shown)) + more
 
 
 # ---- clauses ------------------------------------------------------------------------------------------------
@@ -328,23 +336,34 @@ def _refuse_shared_columns(relations: Relations, ensemble: Ensemble) -> None:
 
 def _refuse_contradictions(relations: Relations, ensemble: Ensemble) -> None:
     """Refuses relations that leave no value to a column, as far as each is about that column alone."""
-    allowed: dict[int, tuple[ColumnLiteral, str]] = {}
+    stated: dict[int, list[tuple[ColumnLiteral, str]]] = {}
     parts = list(zip(relations.clause_origin, relations.clauses, strict=True))
     for number, group in zip(relations.group_origin, relations.groups, strict=True):
-        parts += ((number, clause) for clause in group.as_clauses)
+        parts += ((number, clause) for clause in group.own_values)
     for number, clause in parts:
         text = str(relations.given[number])
         if not clause:
             raise InvalidInput(f"relation {text!r} holds for no row")
         literal = clause[0]
-        if len(clause) > 1 or not isinstance(literal, ColumnLiteral):
-            continue
-        f = literal.feature
-        before, said = allowed.get(f, (ColumnLiteral(f, EVERYWHERE), text))
-        both = before.intersected(literal)
-        blank = both.missing and ensemble.handles_missing and f not in ensemble.no_missing
-        emptied = not both.takes_values and before.takes_values and literal.takes_values
-        if emptied or (not both.takes_values and not blank):
-            pair = f"{said!r} and {text!r}" if said != text else repr(text)
-            raise InvalidInput(f"no value of column {ensemble.feature_name(f)} satisfies {pair}")
-        allowed[f] = (both, text)
+        if len(clause) == 1 and isinstance(literal, ColumnLiteral):
+            earlier = stated.setdefault(literal.feature, [])
+            _refuse_contradiction(earlier, literal, text, ensemble)
+            earlier.append((literal, text))
+
+
+def _refuse_contradiction(
+    earlier: list[tuple[ColumnLiteral, str]], literal: ColumnLiteral, text: str, ensemble: Ensemble
+) -> None:
+    f = literal.feature
+    left = literal
+    for other, _ in earlier:
+        left = left.intersected(other)
+    if left.takes_values:
+        return
+    may_be_missing = left.missing and ensemble.handles_missing and f not in ensemble.no_missing
+    # A value that must be missing is one thing; numbers that exclude each other are a mistake, missing or not.
+    if may_be_missing and not all(other.takes_values for other in (literal, *(other for other, _ in earlier))):
+        return
+    rivals = [said for other, said in earlier if not other.intersected(literal).takes_values][:1]
+    texts = dict.fromkeys([*(rivals or [said for _, said in earlier]), text])
+    raise InvalidInput(f"no value of column {ensemble.feature_name(f)} satisfies {' and '.join(map(repr, texts))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.pieces import Pieces
-from treeproof.numbers.doubles import LARGEST, FloatArray
+from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.relations.expressions import Relation
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -65,8 +65,6 @@ def _combined(a: Pieces, b: Pieces, *, either: bool) -> Pieces:
     cuts = np.union1d(a.cuts, b.cuts).astype(np.float64)
     points = np.append(cuts, np.inf)
     one, two = (np.array(each.lefts)[np.searchsorted(each.cuts, points)] for each in (a, b))
-    # What lies beyond the last cut is the last side, also where that cut is infinite.
-    one[-1], two[-1] = a.lefts[-1], b.lefts[-1]
     return Pieces.between(cuts, one | two if either else one & two)
 
 
@@ -99,14 +97,31 @@ Clause: TypeAlias = tuple[Literal, ...]
 """True where one of its literals is; each column has at most one literal of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+_BELOW_0, _BELOW_1 = (math.nextafter(number, -math.inf) for number in (0.0, 1.0))
+_ON = Pieces((_BELOW_1, 1.0), (False, True, False))
+_OFF = Pieces((_BELOW_1, 1.0), (True, False, True))
+_ON_OR_OFF = Pieces((_BELOW_0, 0.0, _BELOW_1, 1.0), (False, True, False, True, False))
+
+
+@dataclass(frozen=True)
 class OneHot:
     """Columns of 0 and 1 of which exactly one, or at most one, is 1."""
 
     features: tuple[int, ...]
     exactly: bool
-    name: str | None
-    as_clauses: tuple[Clause, ...] = field(repr=False)
+    name: str | None = None
+
+    @property
+    def own_values(self) -> tuple[Clause, ...]:
+        """The clauses that each column is 0 or 1."""
+        return tuple((ColumnLiteral(f, _ON_OR_OFF),) for f in self.features)
+
+    @cached_property
+    def as_clauses(self) -> tuple[Clause, ...]:
+        """The group as plain clauses; there is one for each pair of columns."""
+        some = (tuple(ColumnLiteral(f, _ON) for f in self.features),) if self.exactly else ()
+        pairs = itertools.combinations((ColumnLiteral(f, _OFF) for f in self.features), 2)
+        return (*self.own_values, *some, *pairs)
 
     def broken(self, X: FloatArray) -> Flags:
         """Which rows have another value than 0 and 1, or not the right number of ones."""
@@ -192,6 +207,9 @@ def linear_holds(literal: Linear, X: FloatArray, steps: Mapping[int, Fraction]) 
     features = [f for f, _ in literal.terms]
     columns = X[:, features]
     missing = np.isnan(columns).any(axis=1)
+    if _is_order(literal, steps):
+        small, large = columns.T if literal.terms[0][1] > 0 else columns.T[::-1]
+        return np.asarray(missing | (small < large if literal.strict else small <= large))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         products = columns * np.array([_near(factor) for _, factor in literal.terms])
         total, size = products.sum(axis=1), np.abs(products).sum(axis=1)
@@ -209,6 +227,15 @@ def linear_holds(literal: Linear, X: FloatArray, steps: Mapping[int, Fraction]) 
         for row in left[~known].tolist():
             holds[row] = _holds_exactly(literal, X[row], steps)
     return np.asarray(holds)
+
+
+def _is_order(literal: Linear, steps: Mapping[int, Fraction]) -> bool:
+    """Whether one column is just compared with another: decimals have the order of the doubles that print as them."""
+    return (
+        sorted(factor for _, factor in literal.terms) == [-1, 1]
+        and literal.bound == 0
+        and len({f in steps for f, _ in literal.terms}) == 1
+    )
 
 
 def _near(number: Fraction) -> float:
@@ -254,15 +281,9 @@ def _places(step: Fraction) -> int:
 
 
 def _holds_exactly(literal: Linear, row: FloatArray, steps: Mapping[int, Fraction]) -> bool:
-    """The comparison in rational arithmetic, for a row without missing values; infinite values outweigh all others."""
-    infinite = {
-        math.copysign(1.0, row[f]) * (1 if factor > 0 else -1) for f, factor in literal.terms if abs(row[f]) > LARGEST
-    }
-    if infinite:
-        return infinite != {1.0}
-    return literal.holds_at(
-        sum((factor * exact(float(row[f]), f in steps) for f, factor in literal.terms), Fraction(0))
-    )
+    """The comparison in rational arithmetic, for a row without missing values."""
+    parts = (factor * exact(float(row[f]), f in steps) for f, factor in literal.terms)
+    return literal.holds_at(sum(parts, Fraction(0)))
 
 
 def exact(number: float, stepped: bool) -> Fraction:

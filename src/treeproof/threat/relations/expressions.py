@@ -280,31 +280,35 @@ def value_text(value: Value) -> str:
 
 
 def number_text(number: Fraction) -> str:
-    """An exact number: a decimal where it is one, else a fraction.
+    """An exact number: a decimal where it is one that is shorter than a fraction.
 
     >>> [number_text(Fraction(text)) for text in ("1/4", "-30", "1/3", "1e30")]
     ['0.25', '-30', '1/3', '1e30']
     """
-    twos, fives, rest = 0, 0, number.denominator
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
+    fraction = str(number)
+    places = _decimal_places(number.denominator)
+    if places is None:
+        return fraction
+    digits = str(abs(number.numerator) * 10**places // number.denominator)
+    short = digits.rstrip("0")
+    if places == 0:
+        decimal = f"{short}e{len(digits) - len(short)}" if len(digits) - len(short) > 15 else digits
+    elif places <= 15:
+        padded = digits.rjust(places + 1, "0")
+        decimal = f"{padded[:-places]}.{padded[-places:]}"
+    else:
+        decimal = f"{digits}e-{places}"
+    decimal = f"-{decimal}" if number < 0 else decimal
+    return decimal if places <= 15 or len(decimal) < len(fraction) else fraction
+
+
+def _decimal_places(denominator: int) -> int | None:
+    """The decimal places of a fraction in lowest terms with this denominator; None if it is no decimal."""
+    twos = (denominator & -denominator).bit_length() - 1
+    fives, rest = 0, denominator >> twos
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
-    if rest != 1:
-        return f"{number.numerator}/{number.denominator}"
-    places = max(twos, fives)
-    digits = abs(number.numerator) * 10**places // number.denominator
-    if places == 0:
-        plain = str(digits)
-        short = plain.rstrip("0")
-        zeros = len(plain) - len(short)
-        text = plain if zeros <= 15 or digits == 0 else f"{short}e{zeros}"
-    elif places <= 15:
-        plain = str(digits).rjust(places + 1, "0")
-        text = f"{plain[:-places]}.{plain[-places:]}"
-    else:
-        text = f"{digits}e-{places}"
-    return f"-{text}" if number < 0 else text
+    return max(twos, fives) if rest == 1 else None
 
 
 def _term_text(key: Key, factor: Fraction) -> str:

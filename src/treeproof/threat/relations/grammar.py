@@ -46,8 +46,9 @@ from treeproof.threat.relations.expressions import (
 
 MAX_SHOWN = 200
 """Characters of a relation that a message repeats."""
-MAX_DIGITS = 2000
-MAX_EXPONENT = 1000
+MAX_DIGITS = 3000
+MAX_EXPONENT = 2000
+"""Of a number in a text; more than those of any number that relations hold."""
 
 _TOKEN = re.compile(
     rf"""(?P<blank>\s+|\#[^\n]*)
