@@ -53,3 +53,10 @@ def test_what_is_wrong_with_a_threat_file_is_said(content: str, message: str, tm
     file.write_text(content, encoding="utf-8")
     with pytest.raises(tp.InvalidInput, match=message):
         read_threat(file)
+
+
+def test_values_of_a_column_stay_on_its_line(tmp_path: Path) -> None:
+    many = {f"column {i}": tp.values(*(f"value {k}" for k in range(30))) for i in range(3)}
+    write_threat(tmp_path / "threat.json", tp.Attacker(many))
+    lines = (tmp_path / "threat.json").read_text(encoding="utf-8").splitlines()
+    assert sum('"value 7"' in line and '"value 29"' in line for line in lines) == 3

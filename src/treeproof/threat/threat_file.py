@@ -17,6 +17,8 @@ FORMAT = "treeproof-threat"
 VERSION = 1
 WIDTH = 100
 """What takes no more characters stands on one line."""
+DEPTH = 4
+"""And so does what is nested so deep."""
 
 
 class ThreatFile(NamedTuple):
@@ -65,9 +67,9 @@ def read_threat(path: str | os.PathLike[str]) -> ThreatFile:
 
 
 def _readable(content: Any, indent: str = "") -> str:
-    """JSON with short lists and objects on one line each, and an entry per line of longer ones."""
+    """JSON with an entry per line of long lists and objects, down to the columns of the attacker: a line for each."""
     plain = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    if len(plain) + len(indent) <= WIDTH or not isinstance(content, (list, dict)):
+    if len(plain) <= WIDTH or len(indent) >= DEPTH or not isinstance(content, (list, dict)):
         return plain
     inner = indent + " "
     if isinstance(content, list):
