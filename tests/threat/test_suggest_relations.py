@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,8 @@ import pandas as pd
 import pytest
 
 import treeproof as tp
-from treeproof.model.builder import blank_ensemble
+from treeproof.model.builder import EnsembleBuilder
+from treeproof.model.columns import Category
 from treeproof.threat.relations import bind_relations
 from treeproof.threat.suggest.columns import read_columns
 
@@ -29,15 +32,23 @@ def relations(X: Any) -> list[str]:
 
 
 def broken_rows(frame: pd.DataFrame, suggested: list[str]) -> int:
-    """How many rows break relations, as those who made the language of relations count them."""
-    names = list(frame.columns)
-    steps = {f: column.step for f, column in enumerate(read_columns(frame).columns) if column.step is not None}
-    bound = bind_relations(suggested, blank_ensemble(len(names), [0, 1], names), steps)
-    return int(bound.broken(frame.to_numpy(dtype=np.float64)).sum())
+    """How many rows break relations, by the exact evaluator of relations."""
+    columns = dict(enumerate(read_columns(frame).columns))
+    builder = EnsembleBuilder(
+        n_features=len(columns),
+        classes=[0, 1],
+        feature_names=list(frame.columns),
+        handles_missing=True,
+        categories={f: Category(column.values) for f, column in columns.items() if column.values is not None},
+    )
+    builder.add_tree(feature=[-1], threshold=[0.0], left=[-1], right=[-1], scores=[[1.0, 0.0]])
+    steps = {f: column.step for f, column in columns.items() if column.step is not None}
+    bound = bind_relations(suggested, builder.build(), steps)
+    return int(bound.broken(np.stack([column.numbers for column in columns.values()], axis=1)).sum())
 
 
 def test_chance_suggests_nothing() -> None:
-    for seed in range(5):
+    for seed in range(3):
         draw = rng(seed)
         frame = pd.DataFrame(
             {
@@ -98,6 +109,17 @@ def test_parts_of_a_whole_multiples_and_shifts() -> None:
     frame = pd.DataFrame({"a": a, "b": b, "rest": 100 - a - b, "months": 12 * years, "years": years})
     frame["born"] = 1990.5 - years
     assert set(found(frame)) == {"a + b + rest == 100", "months == 12*years", "years + born == 1990.5"}
+    assert broken_rows(frame, relations(frame)) == 0
+
+
+def test_four_columns_that_balance_wherever_they_stand() -> None:
+    draw = rng()
+    begin, inflow, outflow, other, much = (draw.integers(0, most, N) / 100 for most in (9000, 5000, 4000, 70, 900_000))
+    end = np.round(begin + inflow - outflow, 2)
+    frame = pd.DataFrame({"end": end, "much": much, "begin": begin, "other": other, "out": outflow, "in": inflow})
+    assert found(frame, "sum") == ["end + out == begin + `in`"]
+    all_three = frame.assign(end=np.round(begin + inflow + other, 2))
+    assert found(all_three, "sum") == ["begin + other + `in` == end"]
     assert broken_rows(frame, relations(frame)) == 0
 
 
@@ -248,3 +270,43 @@ def test_text_of_others_cannot_pass_for_lines() -> None:
     a = rng().normal(size=N)
     frame = pd.DataFrame({"a\n0  lies": a, "b": a})
     assert len(repr(tp.suggest_relations(frame)).splitlines()) == 3
+
+
+def real(name: str) -> pd.DataFrame:
+    folder = os.environ.get("TREEPROOF_DATA")
+    if folder is None:
+        pytest.skip("data sets are found through TREEPROOF_DATA")
+    file, label = {"adult": ("adult.csv.xz", "income"), "german": ("german_credit.csv", "label")}[name]
+    return pd.read_csv(Path(folder, file), na_values="?").drop(columns=label)
+
+
+def test_adult_reads_as_a_person_would_expect() -> None:
+    frame = real("adult")
+    suggested = tp.suggest_relations(frame)
+    assert suggested[0].text.startswith("education decides `education-num`")
+    assert "implies(workclass is missing, occupation is missing)" in suggested.relations
+    assert "implies(`capital-gain` > 0, `capital-loss` == 0)" in suggested.relations
+    husband = "implies(relationship == 'Husband', `marital-status` in ('Married-AF-spouse', 'Married-civ-spouse'))"
+    assert husband in suggested.relations
+    assert len(suggested) < 10
+    assert broken_rows(frame, suggested.relations) == 0
+
+
+@pytest.mark.slow
+def test_one_hot_columns_say_what_their_categories_said() -> None:
+    frame = pd.get_dummies(real("adult"))
+    suggested = tp.suggest_relations(frame)
+    assert sum(one.kind == "one-hot group" for one in suggested) == 8
+    assert "implies(education_Bachelors == 1, `education-num` == 13)" in suggested.relations
+    assert len(suggested) < 20
+    assert broken_rows(frame, suggested.relations) == 0
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_german_credit_is_all_groups(drop_first: bool) -> None:
+    frame = real("german")
+    assert found(frame) == []
+    suggested = tp.suggest_relations(pd.get_dummies(frame, drop_first=drop_first))
+    assert {one.kind for one in suggested} == {"one-hot group"}
+    assert len(suggested) == (10 if drop_first else 13)
+    assert broken_rows(pd.get_dummies(frame, drop_first=drop_first), suggested.relations) == 0

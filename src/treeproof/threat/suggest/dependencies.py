@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.relations.expressions import Implies, Key
 from treeproof.threat.suggest import phrases
 from treeproof.threat.suggest.chance import is_no_accident
 from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, SeenTable
 from treeproof.threat.suggest.suggestions import Suggestion
 
+FEW_ROWS = 200
+"""Rows that all pairs of columns are compared in."""
 Rows = npt.NDArray[np.bool_] | npt.NDArray[np.intp] | slice
 
 
@@ -41,12 +44,12 @@ def dependencies(table: SeenTable, columns: list[SeenColumn], settled: set[tuple
     """The dependencies of columns on those of three to `FEW_VALUES` values; of two that decide each other, one."""
     few = [column for column in columns if 2 <= len(column.levels) <= FEW_VALUES]
     found: dict[tuple[int, int], Dependency] = {}
+    rows = table.sampled(few)[:FEW_ROWS]
     for a, cause in enumerate(few):
-        for b, effect in enumerate(few):
-            # What two values decide, is told by implications.
-            if a == b or len(cause.levels) < max(3, len(effect.levels)):
-                continue
-            if (cause.key, effect.key) in settled or not _decides(pair_counts(cause, effect, table.sample)):
+        # What two values decide, is told by implications.
+        for b in _perhaps_decided(rows, a) if len(cause.levels) > 2 else []:
+            effect = few[b]
+            if a == b or len(cause.levels) < len(effect.levels) or (cause.key, effect.key) in settled:
                 continue
             one = _checked(table, cause, effect, len(few) ** 2)
             if one is not None:
@@ -59,6 +62,15 @@ def pair_counts(one: SeenColumn, other: SeenColumn, rows: Rows = slice(None)) ->
     shape = len(one.levels) + 1, len(other.levels) + 1
     counts = np.bincount(one.level[rows] * shape[1] + other.level[rows], minlength=shape[0] * shape[1])
     return counts.reshape(shape)[:-1, :-1]
+
+
+def _perhaps_decided(rows: FloatArray, cause: int) -> list[int]:
+    """The columns that a column could decide: no two of these rows that are neighbours by its values deny it."""
+    rows = rows[np.argsort(rows[:, cause], kind="stable")]
+    alike = rows[1:, cause] == rows[:-1, cause]
+    # A missing value is neither below nor above another.
+    differ = (rows[1:] < rows[:-1]) | (rows[1:] > rows[:-1])
+    return [int(effect) for effect in np.flatnonzero(~differ[alike].any(axis=0))]
 
 
 def _decides(counts: npt.NDArray[np.int64]) -> bool:

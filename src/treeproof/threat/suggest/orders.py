@@ -15,6 +15,9 @@ from treeproof.threat.suggest.columns import SeenColumn, SeenTable
 from treeproof.threat.suggest.phrases import total
 from treeproof.threat.suggest.suggestions import Suggestion
 
+FEW_ROWS = 200
+"""Rows that all pairs of columns are compared in."""
+
 
 @dataclass(frozen=True, eq=False)
 class Order:
@@ -44,9 +47,10 @@ def orders(table: SeenTable, columns: list[SeenColumn], known: set[tuple[Key, Ke
     found: dict[tuple[int, int], Order] = {}
     rows = table.sampled(columns)
     for a, lower in enumerate(columns):
-        with np.errstate(invalid="ignore"):
-            holds = ~(rows[:, a, None] > rows).any(axis=0)
-        for b in np.flatnonzero(holds).tolist():
+        # Most pairs are done with after a few rows.
+        likely_ones = np.flatnonzero(~(rows[:FEW_ROWS, a, None] > rows[:FEW_ROWS]).any(axis=0))
+        holds = ~(rows[:, a, None] > rows[:, likely_ones]).any(axis=0)
+        for b in likely_ones[holds].tolist():
             upper = columns[b]
             if a == b or lower.high <= upper.low or (lower.key, upper.key) in known:
                 continue

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
@@ -20,6 +21,10 @@ TRIED_ROWS = 64
 """Rows on which sums are tried before they are checked on all rows."""
 MOST_COLUMNS = 150
 """Columns of which all pairs are added up."""
+FEW_COLUMNS = 80
+"""Columns of which all pairs are compared with each other."""
+MOST_MATCHES = 20
+"""Pairs that a pair is compared with."""
 SLACK = 1e-3
 """A sum may be off by this share of the least spread of its columns."""
 ROUNDING = 1e-9
@@ -123,6 +128,30 @@ class _Search:
         for i in range(len(moving)):
             for end in range(i + 3, len(moving) + 1):
                 yield from self._adding_up(moving[i:end])
+        if 4 <= len(moving) <= FEW_COLUMNS:
+            yield from self._balances(np.array(moving))
+
+    def _balances(self, moving: npt.NDArray[np.intp]) -> Iterator[_Candidate]:
+        """Four columns, two or three of which add up to the others: a + b == c + d, a + b + c == d."""
+        # One number for each column, a random sum of its rows; sums of columns have the sums of these.
+        weights = np.random.default_rng(3).uniform(0.5, 1, len(self.rows))
+        number = weights @ self.rows
+        one, other = (moving[ends] for ends in np.triu_indices(len(moving), 1))
+        # Pairs on the right: their sum, and both differences.
+        right = np.concatenate((number[one] + number[other], number[one] - number[other], number[other] - number[one]))
+        order = np.argsort(right)
+        off = weights.sum() * np.minimum(self.slack[one], self.slack[other])
+        first = np.searchsorted(right[order], number[one] + number[other] - off, side="left")
+        last = np.searchsorted(right[order], number[one] + number[other] + off, side="right")
+        for pair in np.flatnonzero(last > first).tolist():
+            for at in order[first[pair] : last[pair]][:MOST_MATCHES].tolist():
+                kind, twin = divmod(at, len(one))
+                plus, minus = (-1, -1) if kind == 0 else (-1, 1) if kind == 1 else (1, -1)
+                terms = [(one[pair], 1), (other[pair], 1), (one[twin], plus), (other[twin], minus)]
+                positions = [int(f) for f, _ in terms]
+                sums = self.rows[:, positions] @ np.array([factor for _, factor in terms], dtype=np.float64)
+                if len(set(positions)) == 4 and (np.abs(sums) <= self.slack[positions].min()).all():
+                    yield _Candidate(tuple((int(f), factor) for f, factor in terms))
 
     def _adding_up(self, terms: list[int]) -> Iterator[_Candidate]:
         """These columns, if they add up to a constant, or to another column."""
@@ -138,6 +167,8 @@ class _Search:
     def _multiples(self, a: int) -> Iterator[_Candidate]:
         """Columns that are a whole number of times this one."""
         at = int(np.argmax(np.abs(self.rows[:, a])))
+        if self.rows[at, a] == 0:
+            return
         factors = np.rint(self.rows[at] / self.rows[at, a])
         for c in np.flatnonzero((np.abs(factors) > 1) & (np.abs(factors) <= MAX_FACTOR)).tolist():
             factor = int(factors[c])
@@ -168,7 +199,7 @@ class _Search:
         other = np.random.default_rng(2).permutation(off.size)
         by_chance = np.abs(off - terms[-1] + terms[-1][other] - float(constant)) <= largest
         likely = max(float(by_chance.mean()), 1 / off.size)
-        if not is_no_accident(rows, self.table.first_half, likely, len(self.columns) ** 3):
+        if not is_no_accident(rows, self.table.first_half, likely, len(self.columns) ** min(len(columns), 4)):
             return None
         return Equation(columns, factors, constant, tolerance, int(rows.sum()), likely)
 
