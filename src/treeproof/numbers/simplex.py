@@ -53,10 +53,9 @@ class Bounds:
 class Simplex:
     """Rational values of n variables that keep bounds on the variables and on rows, sums of them with whole factors.
 
-    Row r is the variable n + r. As in the method of Dutertre and de Moura (2006), a row of the table says of a basic variable
-    `d * x = sum of a_j * x_j` over others, which always stand at whole numbers; so no fraction is ever computed with.
-    The table outlives a question: other bounds on the same rows start from where the last ones ended. Bland's rule
-    (smallest index first) makes every loop end.
+    Row r is the variable n + r. As in the method of Dutertre and de Moura (2006), the table says of each basic variable
+    `d * x = sum of a_j * x_j` over the others, and these stand at whole numbers: all sums are of whole numbers. Other
+    bounds on the same rows start from where the last ones ended. Bland's rule (smallest index first) makes loops end.
 
     >>> simplex = Simplex([0, 0], [((0, 2), (1, -2))])
     >>> bounds = Bounds([0, 0, 1], [5, 5, 1], [1, 2, 4], [8, 16, 32])
@@ -81,6 +80,9 @@ class Simplex:
     def conflict(self, bounds: Bounds) -> int | None:
         """Find values that keep the bounds, and return None; or the union of reasons why there are none."""
         at, table = self._at, self._table
+        for j, (low, high) in enumerate(zip(bounds.low, bounds.high, strict=True)):
+            if low is not None and high is not None and low > high:
+                return bounds.low_why[j] | bounds.high_why[j]
         for j, value in at.items():
             low, high = bounds.low[j], bounds.high[j]
             if low is not None and value < low:
@@ -91,19 +93,19 @@ class Simplex:
             for i in sorted(table):
                 d, row = table[i]
                 total = sum([a * at[j] for j, a in row.items()])
-                low, high = bounds.low[i], bounds.high[i]
-                if low is not None and total < d * low:
-                    goal, up = low, True
+                least, most = bounds.low[i], bounds.high[i]
+                if least is not None and total < d * least:
+                    goal, up, why = least, True, bounds.low_why[i]
                     break
-                if high is not None and total > d * high:
-                    goal, up = high, False
+                if most is not None and total > d * most:
+                    goal, up, why = most, False, bounds.high_why[i]
                     break
             else:
                 return None
-            j = self._helper(row, up, bounds)
-            if j is None:
-                return self._stuck(row, up, bounds) | (bounds.low_why[i] if up else bounds.high_why[i])
-            self._pivot(i, j)
+            helper = self._helper(row, up, bounds)
+            if helper is None:
+                return why | self._stuck(row, up, bounds)
+            self._pivot(i, helper)
             at[i] = goal
 
     def extreme(self, j: int, up: bool, bounds: Bounds) -> tuple[Fraction, int]:

@@ -115,21 +115,22 @@ class Threat:
         has_steps = any(moves.step is not None for _, moves in self.columns)
         return decimal_of(self.radius) if has_steps else Fraction(self.radius)
 
-    def require_plain(self, what: str, ensemble: Ensemble) -> None:
-        """Refuses attackers that are more than intervals, costs, a budget and `ANY`, in the name of `what`."""
-        beyond = self.beyond_plain(ensemble)
-        if beyond is not None:
-            raise InvalidInput(
-                f"{what} takes attackers with intervals, costs, a budget and tp.ANY, and this one has {beyond}",
-                argument="attacker",
-                way_out="tp.verify takes it",
-            )
-
-    def beyond_plain(self, ensemble: Ensemble) -> str | None:
-        """The first thing about the attacker that is more than intervals, costs, a budget and `ANY`."""
-        for f, moves in self.columns:
-            return f"{moves.kind} in column {ensemble.feature_name(f)}"
+    @property
+    def beyond_plain(self) -> str | None:
+        """What is more about the attacker than intervals, costs, a budget and `ANY`, or a radius; None: nothing."""
+        if self.columns:
+            return self.columns[0][1].kind
         return "groups with budgets" if self.groups else "a goal" if self.goal else None
+
+    def require_plain(self, what: str) -> None:
+        """Refuses attackers that are more than that, in the name of something that does not know them."""
+        if self.beyond_plain is not None:
+            raise InvalidInput(
+                f"{what} knows attackers with intervals, costs, a budget and tp.ANY, and this one has "
+                f"{self.beyond_plain}",
+                argument="attacker",
+                way_out="treeproof.verify takes it",
+            )
 
     @cached_property
     def _units(self) -> list[Fraction]:

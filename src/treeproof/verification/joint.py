@@ -1,7 +1,7 @@
 """Is there a pair of rows (z, w) in given ranges that keeps linear relations? Answered exactly.
 
-"Feasible" comes with doubles, checked in rational arithmetic. "Infeasible" is proved for all real numbers (for columns with a
-step: all points of the grid), in whole numbers; its conflict says which ends of the box of w the proof needs.
+"Feasible" comes with doubles, checked in rational arithmetic. "Infeasible" is proved in whole numbers, for all real
+numbers (with a step: all points of the grid); its conflict says which ends of the box of w the proof needs.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ class Bound:
 class Answer:
     """What is known about pairs of rows.
 
-    If feasible, `z` and `w` are a pair. If infeasible, there is none in any box that keeps the bounds of `conflict`, with the
-    same near, links and grids; `uses_row` says whether near or the fixed z was used at all (or a grid that the row shifts),
-    `links` the variables whose links were, and `grids` those whose steps were. If unknown, `reason` says why.
+    If feasible, `z` and `w` are a pair. If infeasible, there is none in any box that keeps the bounds of `conflict`,
+    with the same near, links and grids. Of these, `uses_row` says whether near or the fixed z was used (or a grid that
+    the row shifts), `links` names the variables whose links were, and `grids` those whose steps were. So where `uses_row`
+    is False, the conflict holds for every other row on the same grids, too. If unknown, `reason` says why.
     """
 
     outcome: Feasibility
@@ -80,7 +81,7 @@ def solve(
     >>> below = (Linear(((0, Fraction(1)), (1, Fraction(-1))), Fraction(0), strict=True),)
     >>> answer = solve((whole, replace(whole, end=(0.0, 9.0), link=None)), (below,), (4.0, 5.0))
     >>> answer.outcome.value, answer.conflict
-    ('infeasible', (Bound(variable=0, side='end_low', value=5.0),))
+    ('infeasible', (Bound(variable=0, side='end_low', value=4.000000000000001),))
     """
     question = Question(variables, clauses, z_fixed)
     search = Search(question)
@@ -116,7 +117,7 @@ def _checked(question: Question, clauses: tuple[Clause, ...], point: list[int]) 
     if printed[-len(rows) :] != [z_exact, w_exact][-len(rows) :]:
         for row in printed[-len(rows) :]:
             if not all(any(_keeps(linear, row) for linear in clause) for clause in clauses):
-                reason = "a step is so fine, or a row so far off its grid, that doubles do not print as the numbers of the grid"
+                reason = "doubles do not print as the numbers of a grid: its step is too fine, or the row is off it"
                 return Answer(Feasibility.UNKNOWN, reason=reason)
     return Answer(Feasibility.FEASIBLE, z=z, w=w)
 
@@ -138,7 +139,7 @@ def _keeps(linear: Linear, row: list[Fraction]) -> bool:
 
 
 def _explained(search: Search, why: int) -> Answer:
-    """A proof's reasons as a conflict, after some of them were dropped or loosened where passing on bounds proves it too."""
+    """A proof's reasons as a conflict; ends are dropped or loosened as far as passing bounds on still proves it."""
     question = search.question
     ends: dict[Entry, float] = {}
     kept = [entry for entry in question.entries if not entry.why & ~why]
@@ -161,9 +162,9 @@ def _explained(search: Search, why: int) -> Answer:
     why = why if proof is None else proof
     conflict = []
     for entry in kept:
-        end = ends.get(entry, _end_of(question, entry))
-        if end is not None and not entry.why & ~why:
-            conflict.append(Bound(question.column[entry.unknown], "end_low" if entry.is_low else "end_high", end))
+        value = ends.get(entry, _end_of(question, entry))
+        if value is not None and not entry.why & ~why:
+            conflict.append(Bound(question.column[entry.unknown], "end_low" if entry.is_low else "end_high", value))
     columns = range(len(question.variables))
     grids = [f for f in columns if why & bit(f, GRID)]
     shifted = [f for f in grids if (grid := question.grids[f]) is not None and grid.first]

@@ -24,8 +24,8 @@ class Variable:
     """One column of a pair of rows (z, w) that appears in linear relations.
 
     `near` and `end` hold the least and the greatest double that z and w may have. `link` says how far w may be from z:
-    `l <= w - z <= u` exactly, None: w = z. With a `step`, z and w are doubles nearest to `origin + k * step`, k whole, and stand for
-    these numbers; the ends of `link` then stand for the decimals that they print as.
+    `l <= w - z <= u` exactly, None: w = z. With a `step`, z and w are doubles nearest to `origin + k * step`, k whole,
+    and stand for these numbers; the ends of `link` then stand for the decimals that they print as.
     """
 
     near: tuple[float, float]
@@ -37,7 +37,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Linear:
-    """The sum of factors times variables (pairs of a variable's position and a factor) is at most, or below, the bound."""
+    """A sum of terms (a variable's position, a factor) is at most the bound, or less than it."""
 
     terms: tuple[tuple[int, Fraction], ...]
     bound: Fraction
@@ -105,7 +105,7 @@ class Grid:
         try:
             return number / self.parts
         except OverflowError:
-            return math.copysign(math.inf, number)
+            return math.inf if number > 0 else -math.inf
 
     def index_at_least(self, number: Fraction) -> int:
         """The least k whose number is at least this one."""
@@ -123,7 +123,7 @@ class Grid:
             return k
         if self.double(k - 2) < end:
             return k - 1
-        # A step that is finer than doubles are: what is above the middle between two doubles is rounded up, and the middle to the even one.
+        # A step finer than doubles are: what is above the middle between two of them is rounded up.
         below = math.nextafter(end, -math.inf)
         middle = (Fraction(below) + Fraction(end)) / 2 if math.isfinite(below) else Fraction(-(2**1024) + 2**970)
         k = self.index_at_least(middle)
@@ -195,7 +195,7 @@ class Question:
             self._add_clause(clause)
         self.n = len(self.column)
         self.is_whole = [f >= 0 and self.grids[f] is not None for f in self.column]
-        self.is_strict = [self.slack is not None and terms[-1][0] == self.slack for terms in self.rows]
+        self.is_strict = [terms[-1][0] == self.slack for terms in self.rows]
         self.plain = [terms[:-1] if strict else terms for terms, strict in zip(self.rows, self.is_strict, strict=True)]
         self.rows_of: list[list[int]] = [[] for _ in self.column]
         for r, terms in enumerate(self.plain):
@@ -246,7 +246,7 @@ class Question:
         try:
             return value / (1 << self.shift)
         except OverflowError:
-            return math.copysign(LARGEST, value)
+            return LARGEST if value > 0 else -LARGEST
 
     def exact(self, j: int, value: int) -> Fraction:
         """The number that an unknown with this value stands for."""
@@ -258,8 +258,8 @@ class Question:
         if one.step is None:
             return None
         # A column that stays as it is need not be on the grid.
-        stays = self.z_fixed is not None and one.link is None
-        return Grid.of(decimal(self.z_fixed[f]) if stays and self.z_fixed else one.origin, one.step)
+        stays = self.z_fixed if one.link is None else None
+        return Grid.of(one.origin if stays is None else decimal(stays[f]), one.step)
 
     def _shift(self) -> int:
         """How many bits behind the point the ends of columns without a step have, and some to spare."""

@@ -1,6 +1,6 @@
-"""The search for a pair of rows: bounds are passed on along rows, points are tried, the simplex method decides the rest.
+"""The search for a pair of rows: pass bounds on along rows, try points, ask the simplex method, split the rest.
 
-What is left open by it is split: into the bounds of a clause, or below and above a value of a column with a step.
+A part is split into the bounds of a clause, or below and above a value of a column with a step.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from treeproof.verification.joint_question import GRID, KINDS, Literal, Question
 
 MAX_NODES = 2000
 """Parts that are looked at before the search gives up."""
+MAX_DEPTH = 150
+"""How often a part is split again."""
 MAX_TRIES = 60
 """Doubles that are tried in one part, where columns without a step must meet an equation."""
 PASSES = 4
@@ -35,8 +37,8 @@ class Search:
     def run(self, bounds: Bounds, depth: int = 0) -> int | None:
         """Reasons why no point keeps the bounds; None: there is a point, or nobody knows."""
         self._nodes += 1
-        if self._nodes > MAX_NODES:
-            self.gave_up = f"gave up after {MAX_NODES} parts"
+        if self._nodes > MAX_NODES or depth > MAX_DEPTH:
+            self.gave_up = f"gave up after {self._nodes} parts of the question"
             return None
         why = self.propagate(bounds)
         if why is not None:
@@ -94,6 +96,8 @@ class Search:
         question, index = self.question, self.question.n + row
         low, high = cast("list[int]", bounds.low), cast("list[int]", bounds.high)
         terms = question.plain[row]
+        if None not in (bounds.low[index], bounds.high[index]) and low[index] > high[index]:
+            return bounds.low_why[index] | bounds.high_why[index]
         # A lower bound is an upper bound on the negative sum.
         for sign, limit, limit_why in (
             (1, bounds.high[index], bounds.high_why[index]),

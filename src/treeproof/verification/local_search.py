@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, next_up
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least
 from treeproof.numbers.moves import some_move
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
@@ -25,6 +25,7 @@ from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
+from treeproof.verification.pairs import Boxes, Pairs
 from treeproof.verification.space import Space
 
 NO_CELL = -2
@@ -134,8 +135,11 @@ class Local:
             z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
             neighbour[broken], attacked[broken] = z, w
             same = self.ensemble.predict_index(z) == self.ensemble.predict_index(w)
-            for row in broken[same]:
-                status[row] = self._settle(X[row], low[row], high[row], neighbour[row], attacked[row])
+            if same.any():
+                mixed = broken[same]
+                pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], z[same]))
+                pairs.settle()
+                status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
 
     def shows(self, X: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
@@ -143,6 +147,29 @@ class Local:
         before, after = self.ensemble.predict_index(neighbour), self.ensemble.predict_index(attacked)
         wants = self._goal
         return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)
+
+    def can_pay(self, x: FloatArray, z: FloatArray, w: FloatArray) -> bool:
+        """Whether the attacker can pay for changing a neighbour z of the row x to w, exactly; False if he cannot do it."""
+        threat, columns = self.threat, dict(self.threat.columns)
+        spent, of_group = Fraction(0), [Fraction(0)] * len(threat.groups)
+        for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
+            start, end = float(z[f]), float(w[f])
+            if f in columns:
+                price = columns[f].price(float(x[f]), start, end)
+            elif math.isnan(start) or math.isnan(end):
+                price = None
+            elif threat.power is not None:
+                price = threat.price(f, start, end) if threat.high[f] > 0 else None
+            else:
+                moved = some_move((start, start), (end, end), (float(threat.low[f]), float(threat.high[f])))
+                price = None if moved is None else Fraction(int(threat.cost[f]))
+            if price is None:
+                return False
+            spent += price
+            if self._group[f] >= 0:
+                of_group[self._group[f]] += price
+        within = all(paid <= most for paid, most in zip(of_group, threat.group_budgets, strict=True))
+        return within and spent <= threat.limit
 
     def search_within(
         self,
@@ -189,78 +216,6 @@ class Local:
             # Powers of such distances are not normal doubles, and cannot be compared.
             status[found & ~((price > SMALLEST_PRICE) & (price < LARGEST_PRICE))] = Outcome.UNKNOWN
         return status.astype(np.int8), attacked
-
-    def _settle(self, x: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray, attacked: FloatArray) -> int:
-        """Decides a box whose reach holds two labels, by splitting it where no attack leads across.
-
-        Fills `near` and `attacked` with the witness. A box is settled by a pair of neighbouring doubles with
-        different labels that the attacker can exchange; where all such pairs on the way from one label to the other
-        are walls, the parts on both sides of a wall are decided on their own.
-        """
-        todo = [(low.copy(), high.copy())]
-        unknown = False
-        while todo:
-            low, high = todo.pop()
-            reference = np.where(np.isnan(x), x, np.clip(x, low, high))
-            label = self.ensemble.predict_index(reference[None])
-            status, cells = self._search(low[None], high[None], reference[None], label)
-            if status[0] == Outcome.PROVED:
-                continue
-            if status[0] == Outcome.UNKNOWN:
-                unknown = True
-                continue
-            z, w = self._doubles(reference[None], low[None], high[None], cells)
-            near[:], attacked[:] = z[0], w[0]
-            if self.ensemble.predict_index(z)[0] != self.ensemble.predict_index(w)[0]:
-                return Outcome.REFUTED
-            wall = self._cross(reference, z[0], near, attacked)
-            if wall is None:
-                return Outcome.REFUTED
-            f, cut = wall
-            left_high, right_low = high.copy(), low.copy()
-            left_high[f], right_low[f] = cut, float(next_up(cut))
-            todo += [(low, left_high), (right_low, high)]
-        return Outcome.UNKNOWN if unknown else Outcome.PROVED
-
-    def _cross(
-        self, start: FloatArray, end: FloatArray, near: FloatArray, attacked: FloatArray
-    ) -> tuple[int, float] | None:
-        """Walks from start to end, one feature at a time, over the thresholds in between.
-
-        Where the label changes and an attack leads across, fills `near` and `attacked` with that pair and returns
-        None; otherwise returns (feature, threshold) of a change that no attack crosses.
-        """
-        grid = self.ensemble.grid
-        here = start.copy()
-        wall: tuple[int, float] | None = None
-        for f in np.flatnonzero(start != end):
-            if np.isnan(start[f]):
-                continue
-            cuts = grid.cuts_of(int(f))
-            lo, hi = sorted((float(start[f]), float(end[f])))
-            between = cuts[(cuts >= lo) & (cuts < hi)]
-            rows = np.repeat(here[None], 2 * len(between), axis=0)
-            rows[0::2, f], rows[1::2, f] = between, next_up(between)
-            labels = self.ensemble.predict_index(rows) if len(rows) else np.empty(0, dtype=np.int64)
-            for k in np.flatnonzero(labels[0::2] != labels[1::2]):
-                below, above = rows[2 * k], rows[2 * k + 1]
-                for z, w in ((below, above), (above, below)):
-                    if self._can_move(int(f), float(z[f]), float(w[f])):
-                        near[:], attacked[:] = z, w
-                        return None
-                wall = (int(f), float(between[k]))
-            here[f] = end[f]
-        assert wall is not None, "two labels, but no change of label on the way from one to the other"
-        return wall
-
-    def _can_move(self, f: int, z: float, w: float) -> bool:
-        """Whether the attacker can move feature f alone from z to w."""
-        threat = self.threat
-        if threat.power is not None:
-            return bool(threat.high[f] > 0) and threat.price(f, z, w) <= threat.limit
-        if threat.cost[f] > threat.budget:
-            return False
-        return float(add_up(z, threat.low[f])) <= w <= float(add_down(z, threat.high[f]))
 
     def _search(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -300,17 +301,29 @@ class _Question:
                 places.append(f)
         clauses = self._linear(places, gone)
         fixed = tuple(x[places].tolist()) if self._is_itself else None
-        answer = joint.solve(tuple(variables), clauses, fixed)
+        # Values of N(x) may be paid for as well: w need not be z there.
+        loose = [self._loosened(f, one) for f, one in zip(places, variables, strict=True)]
+        optional = [k for k, one in enumerate(loose) if one is not variables[k]]
+        answer = joint.solve(tuple(loose), clauses, fixed)
         if answer.outcome == Feasibility.INFEASIBLE:
             return _Pair(conflict=self._conflict(answer, places, variables))
-        if answer.outcome == Feasibility.UNKNOWN:
-            return None
         numbers = [k for k, f in enumerate(places) if f not in dict(self._columns.ensemble.categories)]
         at = [places[k] for k in numbers]
-        z, w = z.copy(), w.copy()
-        w[at] = [answer.w[k] for k in numbers]
-        z[at] = x[at] if self._is_itself else [answer.z[k] for k in numbers]
-        return _Pair(z, w)
+        is_known = answer.outcome == Feasibility.FEASIBLE
+        for paid in [optional, *_subsets(optional)] if optional else [[]]:
+            if paid is not optional:
+                chosen = [loose[k] if k in paid else one for k, one in enumerate(variables)]
+                answer = joint.solve(tuple(chosen), clauses, fixed)
+            is_known &= answer.outcome != Feasibility.UNKNOWN
+            if answer.outcome == Feasibility.FEASIBLE:
+                z, w = z.copy(), w.copy()
+                w[at] = [answer.w[k] for k in numbers]
+                z[at] = x[at] if self._is_itself else [answer.z[k] for k in numbers]
+                if local.can_pay(x, z, w):
+                    return _Pair(z, w)
+        if not is_known or self._threat.power is not None:
+            return None
+        return _Pair(conflict=self._around(around, cells[0], places))
 
     def _variable(self, f: int, first: int, last: int) -> joint.Variable | None:
         """A column of the pair, between two cells; None if it is missing in w."""
@@ -331,6 +344,28 @@ class _Question:
             step = Fraction(1)
         origin = Fraction(0) if step is None or math.isnan(self._x[f]) else Fraction(repr(float(self._x[f])))
         return joint.Variable(near, end, link, step, origin)
+
+    def _loosened(self, f: int, variable: joint.Variable) -> joint.Variable:
+        """The same where the column may be paid for, too, if it need not be."""
+        near, threat = variable.near, self._threat
+        if variable.link is not None or near[0] == near[1] or not threat.movable[f]:
+            return variable
+        moves = dict(threat.columns).get(f)
+        interval = (float(threat.low[f]), float(threat.high[f])) if moves is None else moves.interval
+        low, high = (-math.inf, math.inf) if interval is None else interval
+        return replace(variable, link=(min(low, 0.0), max(high, 0.0)))
+
+    def _around(self, around: npt.NDArray[Any], cells: npt.NDArray[np.int32], places: list[int]) -> Clause:
+        """A condition that rows outside these cells meet: what it costs to be there does not leave enough."""
+        lowest, highest = self.space.cell_ends
+        near = self.space.cells(np.stack((self._box.low, self._box.high)))
+        paid = [f for f in np.flatnonzero(cells >= 0).tolist() if not near[0, f] <= cells[f] <= near[1, f]]
+        literals = []
+        for f in sorted({*places, *paid}):
+            start = self.space.start[f]
+            first, last = (around[f]["low"], around[f]["high"]) if f in places else (cells[f], cells[f])
+            literals.append(_outside(f, float(lowest[start + first]), float(highest[start + last])))
+        return tuple(literals)
 
     def _linear(self, places: list[int], gone: set[int]) -> tuple[joint.Clause, ...]:
         """Clauses over the variables; those with a missing value say nothing."""
@@ -365,9 +400,21 @@ class _Question:
                 low = max(low, float(next_up(near[1])))
             elif end[1] < near[0]:
                 high = min(high, float(next_down(near[0])))
-            parts = [(float(next_down(low)), True)] if low > -LARGEST else []
-            literals.append(ColumnLiteral(places[k], Pieces.of([*parts, (high, False)], last=True)))
+            literals.append(_outside(places[k], low, high))
         return tuple(literals)
+
+
+def _outside(f: int, low: float, high: float) -> ColumnLiteral:
+    """A condition that values of a column outside [low, high] meet."""
+    parts = [(float(next_down(low)), True)] if low > -LARGEST else []
+    last = [(high, False)] if high < LARGEST else []
+    return ColumnLiteral(f, Pieces.of([*parts, *last], last=bool(last)))
+
+
+def _subsets(items: list[int]) -> Iterator[list[int]]:
+    """All subsets, the small ones first."""
+    for size in range(len(items) + 1):
+        yield from map(list, itertools.combinations(items, size))
 
 
 def _features(literal: ColumnLiteral | Linear) -> tuple[int, ...]:
