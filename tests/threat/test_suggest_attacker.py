@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from treeproof.threat.suggest.columns import read_columns
@@ -143,3 +144,17 @@ def test_pandas_types_of_its_own() -> None:
 def test_a_table_of_constants_has_no_attacker() -> None:
     with pytest.raises(tp.InvalidInput, match="no column varies"):
         tp.suggest_attacker({"a": np.ones(5)})
+
+
+@pytest.mark.slow
+def test_verify_takes_what_is_proposed() -> None:
+    rent, food = rng().integers(0, 90_000, (2, N)) / 100
+    X = pd.DataFrame({"rent": rent, "food": food, "total": np.round(rent + food, 2)})
+    y = X.total > 900
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    attacker, relations = tp.suggest_attacker(X).attacker, tp.suggest_relations(X).relations
+    free = tp.verify(model, X[:40], y[:40], attacker)
+    assert float(free.robustness) == 0
+    # Who changes one of three columns that add up, breaks the sum.
+    bound = tp.verify(model, X[:40], y[:40], attacker, relations=relations)
+    assert float(bound.robustness) == bound.accuracy == 1

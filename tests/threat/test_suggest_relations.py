@@ -112,6 +112,15 @@ def test_parts_of_a_whole_multiples_and_shifts() -> None:
     assert broken_rows(frame, relations(frame)) == 0
 
 
+def test_sums_are_found_beside_columns_that_are_mostly_missing() -> None:
+    a, b = rng().normal(size=(2, N))
+    frame = pd.DataFrame(
+        {f"gap {i}": np.where(rng(i).random(N) < 0.9, np.nan, rng(-i % 99).normal(size=N)) for i in range(1, 9)}
+    )
+    frame = frame.assign(a=a, b=np.where(rng(9).random(N) < 0.1, np.nan, b), c=a + b, huge=a * 1e300, most=a * np.inf)
+    assert [one.relations[0][:12] for one in tp.suggest_relations(frame) if one.kind == "sum"] == ["a + b - c >="]
+
+
 def test_four_columns_that_balance_wherever_they_stand() -> None:
     draw = rng()
     begin, inflow, outflow, other, much = (draw.integers(0, most, N) / 100 for most in (9000, 5000, 4000, 70, 900_000))

@@ -29,7 +29,6 @@ class AttackerSuggestion:
     """The one-hot groups that the attacker names as columns, for `relations=`."""
     lines: list[tuple[str, str, str, str]]
     """A table of columns, what the attacker may make of them, rows that speak for it, and missing values."""
-    n_rows: int
     notes: tuple[str, ...] = ()
     """What else there is to say about the table."""
 
@@ -79,7 +78,7 @@ def suggest_attacker(X: Any) -> AttackerSuggestion:
     )
     relations = [relation for group in groups for relation in group.suggestion().relations]
     lines = [_line(column) for column in moved]
-    return AttackerSuggestion(attacker, relations, lines, table.n_rows, tuple(table.unread))
+    return AttackerSuggestion(attacker, relations, lines, tuple(table.unread))
 
 
 def _without_members(table: SeenTable, groups: list[OneHotGroup]) -> Iterator[SeenColumn]:

@@ -99,15 +99,18 @@ class Implication(NamedTuple):
     rows: int
     likely: float
 
+    def is_among(self, zeros: set[tuple[Key, Key]]) -> bool:
+        """Whether it says that one column is 0 where another is, and these are among the pairs; also the other way."""
+        condition, conclusion = self.condition, self.conclusion
+        if not condition.value == conclusion.value == 0 or condition.holds != conclusion.holds:
+            return False
+        names = condition.column.key, conclusion.column.key
+        return (names if condition.holds else names[::-1]) in zeros
+
     @property
     def relation(self) -> Relation:
         """The implication as a relation."""
         return Implies(self.condition.relation, self.conclusion.relation)
-
-    @property
-    def is_simple(self) -> bool:
-        """Whether it says what holds, and not what does not."""
-        return self.condition.holds and self.conclusion.holds
 
 
 def implications(
@@ -127,13 +130,8 @@ def implications(
         facts = sorted(facts, key=lambda fact: -weight[fact])[:MOST_FACTS]
     found: dict[tuple[int, int], Implication] = {}
     for i, j in _candidates(table, facts, settled):
-        names = facts[i].column.key, facts[j].column.key
-        if names in zeros and facts[i].value == facts[j].value == 0 and facts[i].holds and facts[j].holds:
-            continue
-        if names[::-1] in zeros and facts[i].value == facts[j].value == 0 and not (facts[i].holds or facts[j].holds):
-            continue
         one = _checked(table, facts[i], facts[j], len(facts) ** 2)
-        if one is not None:
+        if one is not None and not one.is_among(zeros):
             found[i, j] = one
     return _told(found, facts)
 

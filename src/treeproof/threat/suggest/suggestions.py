@@ -51,6 +51,8 @@ class Suggestions(Sequence[Suggestion]):
     the third proposal, `suggestions[:5].relations` those of the first five.
     """
 
+    HEAD = ("", "holds in every row", "rows", "exceptions by chance")
+
     def __init__(
         self, found: Sequence[Suggestion], n_rows: int, left_out: int = 0, notes: tuple[str, ...] = ()
     ) -> None:
@@ -88,12 +90,10 @@ class Suggestions(Sequence[Suggestion]):
         """A table of number, proposal, rows that speak for it, and exceptions that chance would make."""
         return [(str(i), shown(one.text), f"{one.rows:,}", f"{one.expected:,.0f}") for i, one in enumerate(self._found)]
 
-    HEAD = ("", "holds in every row", "rows", "exceptions by chance")
-
     @property
     def remark(self) -> str:
         """What somebody should know who reads the table."""
-        more = f" {self.left_out} weaker ones are left out (limit=)." if self.left_out else ""
+        more = f" {self.left_out} weaker ones are left out." if self.left_out else ""
         if not self._found:
             return f"Nothing holds in all of {self.n_rows:,} rows that could not be an accident."
         return (

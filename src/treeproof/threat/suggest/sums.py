@@ -29,6 +29,8 @@ SLACK = 1e-3
 """A sum may be off by this share of the least spread of its columns."""
 ROUNDING = 1e-9
 """Sums of numbers that are no decimals may always be off by this share of the largest one."""
+LARGEST = 1e100
+"""Of the numbers that are added up."""
 MAX_FACTOR = 1000
 """The largest factor between two columns that is proposed."""
 
@@ -87,10 +89,10 @@ def equations(table: SeenTable, columns: list[SeenColumn]) -> list[Equation]:
     """The equations between these columns of numbers, none of which follows from those before."""
     search = _Search(table, columns)
     found: list[Equation] = []
-    independent = np.empty((0, len(columns)))
+    independent = np.empty((0, len(search.columns)))
     candidates = sorted(search.candidates(), key=lambda one: len(one.terms))
     for candidate in candidates:
-        row = np.zeros((1, len(columns)))
+        row = np.zeros((1, len(search.columns)))
         for f, factor in candidate.terms:
             row[0, f] = factor
         extended = np.concatenate((independent, row))
@@ -103,16 +105,27 @@ def equations(table: SeenTable, columns: list[SeenColumn]) -> list[Equation]:
     return found
 
 
+def _complete(table: SeenTable, columns: list[SeenColumn]) -> tuple[list[SeenColumn], FloatArray]:
+    """Columns that are present together in enough rows of the sample, and these rows; those with gaps give way."""
+    present = np.ones(len(table.sample), dtype=bool)
+    kept = []
+    for column in sorted(columns, key=lambda column: column.n_missing):
+        both = present & column.present[table.sample]
+        if int(both.sum()) >= TRIED_ROWS // 2 and max(-column.low, column.high) <= LARGEST:
+            present = both
+            kept.append(column)
+    kept = [column for column in columns if column in kept]
+    return kept, table.sampled(kept)[present]
+
+
 class _Search:
     """Tries sums on a few rows, and checks what is left on all of them."""
 
     def __init__(self, table: SeenTable, columns: list[SeenColumn]) -> None:
-        self.table, self.columns = table, columns[:MOST_COLUMNS]
-        rows = table.sampled(self.columns)
-        rows = rows[np.isfinite(rows).all(axis=1)]
-        self.usable = len(rows) >= TRIED_ROWS // 2
+        self.table = table
+        self.columns, rows = _complete(table, columns[:MOST_COLUMNS])
         self.rows: FloatArray = rows[:TRIED_ROWS]
-        self.slack: FloatArray = SLACK * rows.std(axis=0) if self.usable else np.empty(0)
+        self.slack: FloatArray = SLACK * rows.std(axis=0) if self.columns else np.empty(0)
         """How far each column lets a sum be off; 0 for one that does not vary here, which is left out."""
 
     def candidates(self) -> Iterator[_Candidate]:
@@ -181,8 +194,6 @@ class _Search:
         factors = tuple(factor for _, factor in candidate.terms)
         rows = np.logical_and.reduce([column.present for column in columns])
         numbers = np.stack([column.numbers[rows] for column in columns])
-        if not np.isfinite(numbers).all():
-            return None
         terms = np.array(factors, dtype=np.float64)[:, None] * numbers
         off = terms.sum(axis=0)
         rounding = ROUNDING * float(np.abs(terms).max())
