@@ -97,10 +97,19 @@ def test_every_column_that_varies_may_become_what_was_seen() -> None:
     assert proposal.attacker == attacker
     assert proposal.relations == []
     text = repr(proposal)
-    assert "nothing: every row has another value, as ids have" in text
+    assert "nothing: rows have values of their own, as ids have" in text
     assert "nothing: it is always earth" in text and "nothing: it is always 1 " in text
     assert "whole numbers from 18 to 79" in text and "steps of 0.01 from 0 to 10" in text
     assert "Only you know what an attacker can reach" in text
+
+
+@pytest.mark.parametrize("name", ["id", "patient id", "customer_ID", "customerId"])
+def test_ids_may_occur_twice_if_they_are_called_so(name: str) -> None:
+    numbers = rng().integers(0, 10**9, N)
+    numbers[:20] = numbers[20:40]
+    for values in (numbers, numbers.astype(str)):
+        columns = read_columns({name: values, "paid": values, "n": rng().integers(0, 9, N)}).columns
+        assert [column.is_id for column in columns] == [True, False, False]
 
 
 def test_a_one_hot_group_is_one_column() -> None:

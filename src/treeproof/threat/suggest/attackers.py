@@ -107,7 +107,7 @@ def _words(column: SeenColumn) -> str:
         value = column.value_of(column.low)
         return f"nothing: it is always {_plain(value) if column.values is None else value}"
     if column.is_id:
-        return "nothing: every row has another value, as ids have"
+        return "nothing: rows have values of their own, as ids have"
     if column.values is None:
         return f"{_grid(column)} from {_plain(column.low)} to {_plain(column.high)}{gaps}"
     named = ", ".join(str(value) for value in column.values[:MOST_NAMED])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +23,10 @@ FEW_ROWS = 20
 """With fewer, numbers of a column of floats may be whole by accident."""
 FEW_VALUES = 50
 """Columns with no more values can be told value by value."""
+CALLED_ID = re.compile(r"(?:^|[\W_])(?:id|ID|Id|key|uuid)$|[a-z](?:ID|Id)$")
+"""How the names of ids end."""
+MOSTLY = 0.9
+"""The share of different values that ids have at least."""
 SAMPLE_ROWS = 4000
 """Rows in which candidates are looked for; what is found is counted in all rows."""
 ACCIDENT = 14.0
@@ -119,9 +124,16 @@ class SeenColumn:
 
     @cached_property
     def is_id(self) -> bool:
-        """Whether it seems to tell rows apart and nothing else: no value occurs twice where some should."""
+        """Whether it seems to tell rows apart and nothing else: no value occurs twice where some should.
+
+        Of a column that is called so, some may.
+        """
         n = self.n_present
-        if n < FEW_ROWS or len(self.levels) < n:
+        if n < FEW_ROWS or len(self.levels) < n * MOSTLY:
+            return False
+        if CALLED_ID.search(str(self.key)) and (self.is_category or self.step is not None):
+            return True
+        if len(self.levels) < n:
             return False
         if self.is_category:
             return True
