@@ -289,6 +289,18 @@ def test_exact_levels_lie_in_the_brackets_that_halving_found(monkeypatch: pytest
 
 
 @pytest.mark.slow
+def test_a_neighbourhood_with_units_has_exact_levels_too() -> None:
+    attacker, ensemble, unit = SHAPES["linf"], tp.from_model(FOREST), {2: 0.3, 3: 0.1}
+    outcome = tp.verify(FOREST, X, y, attacker, epsilon=unit)
+    curve = curves.measured_resilience(ensemble, attacker, outcome, 30.0, None)
+    assert isinstance(curve, curves.Curve) and curve.exact_rows == len(X)
+    assert curve.axis == "multiple of ε = feature 2 0.3, feature 3 0.1"
+    exact = tp.resilience_curve(FOREST, X, y, attacker, epsilon=unit)
+    for level in np.linspace(0, curve.end, 50, endpoint=False):
+        assert curve.at(level)[0] == pytest.approx(exact(level), abs=1e-12)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attacker", "reason"),
     [

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, root_at_most
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
 from treeproof.verification.radii.lowest import Found, lowest_levels
@@ -45,7 +48,8 @@ def robustness_radius(
 ) -> FloatArray:
     """The largest scale of the attacker's reach that each row survives, exactly.
 
-    Scale s multiplies the attacker's intervals, or its Lp radius; costs, budget and domain stay. For
+    Scale s multiplies the attacker's intervals, or its Lp radius; costs, budget and domain stay. So the intervals are
+    the units: with `{"amount": (-100, 100), "age": (0, 1)}`, s means 100 s of amount either way and s of age up. For
     `Attacker.linf(1)`, `lp(1, 1)` and `lp(2, 1)` the radius is the minimal adversarial distance: the row is correct and
     stable at every scale below it, and broken at it (just above it, where an end is infinite and the radius 0).
     The exact radius is rarely a double; the result is the largest double that is not above it.
@@ -75,16 +79,19 @@ def resilience_radius(
     y: npt.ArrayLike,
     attacker: Attacker,
     *,
+    epsilon: Any = 1.0,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
     progress: bool = False,
     voting: Any = None,
 ) -> FloatArray:
-    """The supremum of the ε for which each row is resilient, one ε for all features, exactly.
+    """The supremum of the multiples of ε at which each row is resilient, exactly.
 
-    The row is resilient in the neighbourhood of every ε below its radius, and not at it. The exact radius may not be a
-    double; the result is the largest double that is not above it.
+    `epsilon` is the unit, by default 1 for all features, so that the radius is an ε itself. It may be one number, one
+    per feature, or `{"amount": 100, "age": 1}`: then r means neighbours within 100 r of amount and r of age, with all
+    other values alike. The row is resilient at every multiple below its radius, and not at it. The exact radius may
+    not be a double; the result is the largest double that is not above it.
 
     -inf marks a row that is not robust, inf one that is resilient in every neighbourhood, and nan one for which a
     single search took more than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in
@@ -95,9 +102,12 @@ def resilience_radius(
     >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
     >>> resilience_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(0.125)).round(6).tolist()
     [0.375, 0.125, -inf]
+    >>> resilience_radius(clf, [[0.0]], [0], tp.Attacker.linf(0.125), epsilon={0: 0.25}).round(6).tolist()
+    [1.5]
     """
     asked = Request.of(model, X, y, attacker, voting)
-    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
+    work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
+    levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     return _as_doubles(levels, double_at_most)
 
 
@@ -106,8 +116,9 @@ class ResilienceCurve:
     """Certified resilience as an exact step function of ε: the share of rows that are resilient at each ε.
 
     `resilience[i]` holds for the doubles ε from `epsilons[i]` up to, but not including, `epsilons[i + 1]`, the last
-    entry for all above. A jump is at the first double at which a row is not resilient: its exact radius, rounded up.
-    Rows that were not decided in time count as not resilient; `undecided` says how many there are.
+    entry for all above; where there is a `unit`, these are its multiples. A jump is at the first double at which a row
+    is not resilient: its exact radius, rounded up. Rows that were not decided in time count as not resilient;
+    `undecided` says how many there are.
 
     >>> curve = ResilienceCurve(np.array([0.0, 0.25]), np.array([0.75, 0.5]))
     >>> curve(0.1), curve([0.25, 3.0]).tolist()
@@ -117,9 +128,11 @@ class ResilienceCurve:
     epsilons: FloatArray
     resilience: FloatArray
     undecided: int = 0
+    unit: Any = 1.0
+    """The neighbourhood whose multiples these are, as it was given."""
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
-        """The share of rows that are resilient at ε; one number, or an array for an array."""
+        """The share of rows that are resilient at ε (times the unit); one number, or an array for an array."""
         asked = np.asarray(epsilon, dtype=np.float64)
         if not (asked >= 0).all():
             raise InvalidInput(f"epsilon must be at least 0, got {epsilon!r}")
@@ -133,6 +146,7 @@ def resilience_curve(
     y: npt.ArrayLike,
     attacker: Attacker,
     *,
+    epsilon: Any = 1.0,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -141,6 +155,7 @@ def resilience_curve(
 ) -> ResilienceCurve:
     """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
 
+    With `epsilon`, as in `resilience_radius`, it is a function of the multiples of that neighbourhood.
     One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -153,12 +168,24 @@ def resilience_curve(
     asked = Request.of(model, X, y, attacker, voting)
     if not len(asked.X):
         raise InvalidInput("X has no rows; a share of no rows is undefined")
-    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
+    work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
+    levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     firsts = _as_doubles(levels, double_at_least)
     finite = firsts[np.isfinite(firsts)]
     epsilons = np.unique(np.concatenate(([0.0], finite)))
     survivors = [int((firsts > epsilon).sum()) for epsilon in epsilons]
-    return ResilienceCurve(epsilons, np.array(survivors) / len(levels), int(np.isnan(firsts).sum()))
+    shares, undecided = np.array(survivors) / len(levels), int(np.isnan(firsts).sum())
+    return ResilienceCurve(epsilons, shares, undecided, plain_epsilon(epsilon))
+
+
+def _bind_unit(epsilon: Any, ensemble: Ensemble) -> FloatArray:
+    """The size for each feature of the neighbourhood whose multiples are asked for."""
+    sizes = PerFeature.of_numbers(epsilon, "epsilon", as_size).values
+    if not any(sizes) or math.inf in sizes:
+        raise InvalidInput(
+            f"epsilon is the unit of the radius: it must be finite, and not 0 everywhere; got {epsilon!r}"
+        )
+    return bind_epsilon(epsilon, ensemble)
 
 
 def _refuse_away(threat: Threat, ensemble: Ensemble) -> None:
@@ -192,12 +219,13 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     return _spread(task, rows, LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels())
 
 
-def _resilience(ensemble: Ensemble, task: _Task) -> Found:
+def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     rows = task.correct(ensemble)
     local = Local(ensemble, task.threat, task.limits)
     stability = local.decide(task.X[rows], np.zeros(ensemble.n_features)).outcome
     stable = rows[stability == Outcome.PROVED]
-    found = _spread(task, stable, lowest_levels(Resilience(ensemble, task.threat, task.X[stable], task.limits)))
+    question = Resilience(ensemble, task.threat, task.X[stable], task.limits, unit)
+    found = _spread(task, stable, lowest_levels(question))
     for row in rows[stability == Outcome.UNKNOWN]:
         found[0][row] = math.nan
     return found
