@@ -210,6 +210,52 @@ def test_a_gate_for_each_class(folder: Path, capsys: pytest.CaptureFixture[str])
     assert code == 1 and "no row has this label" in out
 
 
+def test_only_rows_of_actors_are_attacked(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5"]
+    code, out, _ = run(capsys, *question, "--actors", "0", "--json", tmp_path / "r.json")
+    truth = expected(folder, tp.Attacker.linf(0.5), actors=[0])
+    assert code == 0 and f"{float(truth.robustness):.3f}" in out
+    assert "actors     only rows of class 0 are attacked; the others count by accuracy alone\n" in out
+    assert tp.Verification.from_json(tmp_path / "r.json").actors == (0,)
+    code, parts, _ = run(capsys, *question, "--actors", "0", "--out", tmp_path / "out")
+    assert code == 0 and "only rows of class 0" in parts and f"{float(truth.robustness):.3f}" in parts
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_gate_is_not_silent_about_columns_out_of_reach(
+    in_parts: bool, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y"]
+    question += ["--out", tmp_path / "out", "--chunk-rows", "30"] if in_parts else []
+    said = "2 of the 4 columns that the attacker may move reach no threshold of the model from any row: "
+    said += "mean radius, worst area"
+    delta = ["--delta", "mean radius=1e-9,mean texture=9,worst area=1e-9,worst concavity=9"]
+    code, out, _ = run(capsys, *question, *delta, "--fail-under-robustness", "0")
+    assert code == 0 and f"in vain    {said}\n" in out
+    assert f"WARNING    passed, but {said}; --strict fails then\n" in out
+    question += ["--resume"] if in_parts else []
+    code, out, _ = run(capsys, *question, *delta, "--strict")
+    assert code == 1 and f"FAILED     {said} (--strict)\n" in out and "WARNING" not in out
+    code, out, _ = run(capsys, *question, *delta)
+    assert code == 0 and "in vain" in out and "WARNING" not in out, "where there is no gate, the line above is enough"
+
+
+def test_all_columns_within_reach_need_no_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "50"]
+    code, out, _ = run(capsys, *question, "--strict", "--fail-under-robustness", "0")
+    assert code == 0 and "in vain" not in out and "WARNING" not in out
+
+
+@pytest.mark.parametrize("out_name", ["g.csv", "parts/"])
+def test_guards_say_what_is_moved_in_vain(
+    out_name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["guard", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "mean radius=1e-9"]
+    code, out, _ = run(capsys, *question, "--out", f"{tmp_path}/{out_name}")
+    assert code == 0
+    assert "in vain    1 of the 1 columns that the attacker may move reaches no threshold of the model" in out
+
+
 def test_inspect_says_what_was_imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "inspect", folder / "model.json")
     assert code == 0
@@ -311,6 +357,8 @@ WRONG: list[tuple[str, list[str], str]] = [
         [*VERIFY, "--delta", "1", "--fail-under-robustness", "bad=0.9"],
         "no class 'bad'; it has 0",
     ),
+    ("actors", [*VERIFY, "--delta", "1", "--actors", "bad"], "--actors: the model has no class 'bad'; it has 0, 1"),
+    ("no actors", [*VERIFY, "--delta", "1", "--actors", ","], "--actors must name classes"),
     ("two gates", [*VERIFY, "--delta", "1", "--fail-under-robustness", "1=0,1=1"], "two shares for 1; give one"),
     ("a gate of words", [*VERIFY, "--delta", "1", "--fail-under-robustness", "high"], "such as 0.9, or .* got 'high'"),
     ("gate above 1", [*VERIFY, "--delta", "1", "--fail-under-robustness", "90"], "between 0 and 1, got 90"),

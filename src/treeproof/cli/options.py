@@ -450,6 +450,28 @@ def say_attacker(attacker: Attacker, ensemble: Ensemble, choice: AttackerChoice 
     screen.say(f"attacker   {shortened(said, screen.MAX_CHARACTERS)}{what}")
 
 
+def attacked_classes(text: str | None, ensemble: Ensemble) -> tuple[Any, ...] | None:
+    """The classes of --actors, as the model has them."""
+    if text is None:
+        return None
+    by_name = {str(label): label for label in ensemble.classes.tolist()}
+    for name in listed(text):
+        if name not in by_name:
+            raise InvalidInput(f"--actors: the model has no class {name!r}; it has {', '.join(by_name)}")
+    if not listed(text):
+        raise InvalidInput(f"--actors must name classes, separated by commas; got {text!r}")
+    return tuple(label for name, label in by_name.items() if name in listed(text))
+
+
+def say_actors(actors: tuple[Any, ...] | None) -> None:
+    """Says whose rows are attacked, if not all are."""
+    from treeproof.results.attacker_words import actors_in_words
+
+    if actors is not None:
+        said = actors_in_words(actors)
+        screen.say(f"actors     {said[0].lower()}{said[1:].removesuffix('.')}")
+
+
 def say_cut(ensemble: Ensemble) -> None:
     """Says where labels are cut, if not where the library cuts them."""
     if ensemble.decided:

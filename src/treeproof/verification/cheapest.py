@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
 from treeproof.verification.request import Request
@@ -46,6 +47,8 @@ class CheapestAttacks:
     """(n,) what the model predicts for the attacked rows."""
     missing: npt.NDArray[np.int64]
     """(n,) how many values of the row are missing: no attack moves them, and the proof is about the others."""
+    in_vain: InVain
+    """The columns that no move brings to a threshold of the model, from any row."""
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
@@ -54,6 +57,8 @@ class CheapestAttacks:
             text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
         if self.missing.any():
             text += f"; missing values in {int((self.missing > 0).sum())} rows stay missing"
+        if n and self.in_vain.unreached:
+            text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
         return f"CheapestAttacks({text})"
 
 
@@ -151,7 +156,16 @@ def _result(asked: Request, within: bool, outcome: npt.NDArray[np.int8], rows: F
     like_x = in_own_values(rows, asked.ensemble.categories)
     if asked.given is not None:
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
-    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label, np.isnan(asked.X).sum(axis=1))
+    missing = np.isnan(asked.X).sum(axis=1)
+    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label, missing, _in_vain(asked, within))
+
+
+def _in_vain(asked: Request, within: bool) -> InVain:
+    """The columns that the attacker moves in vain; without a radius, an Lp attacker brings columns anywhere."""
+    if asked.threat.power is None or within:
+        return asked.moved_in_vain()
+    reach = np.where(asked.threat.movable, np.inf, 0.0)
+    return replace(asked, threat=replace(asked.threat, low=-reach, high=reach)).moved_in_vain()
 
 
 def _price(threat: Threat, within: bool, row: int, moves: list[tuple[int, float, float]]) -> float:

@@ -143,13 +143,21 @@ def measured_robustness(
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
         left = max(0.0, began + seconds * 0.6 - time.monotonic())
         decided = verify(
-            ensemble, X[rows], y[rows], _scaled(attacker, level), timeout=patience, max_seconds=left, n_jobs=n_jobs
-        )
+            ensemble, X[rows], y[rows], _scaled(attacker, level), actors=result.actors, timeout=patience,
+            max_seconds=left, n_jobs=n_jobs,
+        )  # fmt: skip
         return decided.stability
 
     def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
         return robustness_radius(
-            ensemble, X[rows], y[rows], attacker, timeout=patience, max_seconds=left, n_jobs=n_jobs
+            ensemble,
+            X[rows],
+            y[rows],
+            attacker,
+            actors=result.actors,
+            timeout=patience,
+            max_seconds=left,
+            n_jobs=n_jobs,
         )
 
     brackets = _Brackets(np.zeros(len(X)), np.where(result.correct[sample], np.inf, 0.0))
@@ -183,15 +191,16 @@ def measured_resilience(
         left = max(0.0, began + seconds * 0.6 - time.monotonic())
         epsilon: Any = spec.map(lambda value: value * level)
         decided = verify(
-            ensemble, X[rows], y[rows], attacker, epsilon=_plain(epsilon), timeout=patience, max_seconds=left,
-            n_jobs=n_jobs,
+            ensemble, X[rows], y[rows], attacker, epsilon=_plain(epsilon), actors=result.actors, timeout=patience,
+            max_seconds=left, n_jobs=n_jobs,
         )  # fmt: skip
         return decided.resilience_by_epsilon[0]
 
     def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
         return resilience_radius(
-            ensemble, X[rows], y[rows], attacker, epsilon=unit, timeout=patience, max_seconds=left, n_jobs=n_jobs
-        )
+            ensemble, X[rows], y[rows], attacker, epsilon=unit, actors=result.actors, timeout=patience,
+            max_seconds=left, n_jobs=n_jobs,
+        )  # fmt: skip
 
     # A row that is not robust is not resilient at any ε; one whose robustness is open may be either.
     robust = result.robustness_outcomes[sample]

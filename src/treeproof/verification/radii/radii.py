@@ -40,6 +40,7 @@ def robustness_radius(
     y: npt.ArrayLike,
     attacker: Attacker,
     *,
+    actors: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -54,9 +55,9 @@ def robustness_radius(
     stable at every scale below it, and broken at it (just above it, where an end is infinite and the radius 0).
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
-    -inf marks a row with a wrong label, inf one that no scale breaks, and nan one for which a single search took more
-    than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in `verify`.
-    One parameter per choice that users have.
+    -inf marks a row with a wrong label, inf one that no scale breaks (or that nobody attacks, with `actors` as in
+    `verify`), and nan one for which a single search took more than `timeout` seconds or that was not decided after
+    `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -64,7 +65,7 @@ def robustness_radius(
     >>> robustness_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(1.0)).round(6).tolist()
     [0.5, 0.25, -inf]
     """
-    asked = Request.of(model, X, y, attacker, voting)
+    asked = Request.of(model, X, y, attacker, voting, actors)
     _refuse_away(asked.threat, asked.ensemble)
     levels = exact_radii(asked, _robustness, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     power, radius = asked.threat.power, Fraction(asked.threat.radius)
@@ -80,6 +81,7 @@ def resilience_radius(
     attacker: Attacker,
     *,
     epsilon: Any = 1.0,
+    actors: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -93,9 +95,9 @@ def resilience_radius(
     other values alike. The row is resilient at every multiple below its radius, and not at it. The exact radius may
     not be a double; the result is the largest double that is not above it.
 
-    -inf marks a row that is not robust, inf one that is resilient in every neighbourhood, and nan one for which a
-    single search took more than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in
-    `verify`. One parameter per choice that users have.
+    -inf marks a row that is not robust, inf one that is resilient in every neighbourhood (or that nobody attacks, with
+    `actors` as in `verify`), and nan one for which a single search took more than `timeout` seconds or that was not
+    decided after `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -105,7 +107,7 @@ def resilience_radius(
     >>> resilience_radius(clf, [[0.0]], [0], tp.Attacker.linf(0.125), epsilon={0: 0.25}).round(6).tolist()
     [1.5]
     """
-    asked = Request.of(model, X, y, attacker, voting)
+    asked = Request.of(model, X, y, attacker, voting, actors)
     work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
     levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     return _as_doubles(levels, double_at_most)
@@ -147,6 +149,7 @@ def resilience_curve(
     attacker: Attacker,
     *,
     epsilon: Any = 1.0,
+    actors: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -155,7 +158,8 @@ def resilience_curve(
 ) -> ResilienceCurve:
     """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
 
-    With `epsilon`, as in `resilience_radius`, it is a function of the multiples of that neighbourhood.
+    With `epsilon`, as in `resilience_radius`, it is a function of the multiples of that neighbourhood. `actors` is that
+    of `verify`.
     One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -165,7 +169,7 @@ def resilience_curve(
     >>> curve(0.1), curve(0.2), curve(0.5)
     (1.0, 0.5, 0.0)
     """
-    asked = Request.of(model, X, y, attacker, voting)
+    asked = Request.of(model, X, y, attacker, voting, actors)
     if not len(asked.X):
         raise InvalidInput("X has no rows; a share of no rows is undefined")
     work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
@@ -253,10 +257,11 @@ def exact_radii(
     """The exact radius of every row, of the kind that `work` finds; replays counterexamples on the source model."""
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
-    groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
-    tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
+    attacked = np.flatnonzero(asked.is_attacked)
+    groups = in_groups(len(attacked), _chunk(len(attacked), int(asked.ensemble.grid.n_cells.sum())))
+    tasks = [_Task(asked.threat, asked.X[attacked[rows]], asked.y[attacked[rows]], limits) for rows in groups]
     answers: dict[int, Found] = {}
-    with progress_bar(progress, len(asked.X)) as advance:
+    with progress_bar(progress, len(attacked)) as advance:
 
         def take(number: int, answer: Found) -> None:
             answers[number] = answer
@@ -267,7 +272,16 @@ def exact_radii(
     found = [answers[number] for number in range(len(tasks))]
     levels = [level for one in found for level in one[0]]
     _replay(asked.ensemble, levels, found)
-    return levels
+    return levels if len(attacked) == len(asked.X) else _with_others(asked, attacked, levels)
+
+
+def _with_others(asked: Request, attacked: npt.NDArray[np.int64], levels: list[Level]) -> list[Level]:
+    """The radii of the attacked rows among those of all: nothing breaks the others, unless their label is wrong."""
+    right = asked.ensemble.predict_index(asked.X) == asked.y
+    everyone: list[Level] = np.where(right, math.inf, -math.inf).tolist()
+    for row, level in zip(attacked.tolist(), levels, strict=True):
+        everyone[row] = level
+    return everyone
 
 
 def _chunk(n: int, n_cells: int) -> int:
