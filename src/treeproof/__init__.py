@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
     from treeproof.symbolic import Analysis, SymbolicAttack, analyze
-    from treeproof.threat.attacker import ANY, Attacker
+    from treeproof.threat.attacker import Attacker
+    from treeproof.threat.moves import ANY, Rule, steps, values
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
@@ -38,7 +39,7 @@ __version__ = "0.1.0"
 # Every public name and the module it lives in; imported on first use, so that `import treeproof` costs nothing.
 _HOMES = {
     "Analysis": "symbolic",
-    "ANY": "threat.attacker",
+    "ANY": "threat.moves",
     "Attacker": "threat.attacker",
     "Bounds": "results.verdicts",
     "CheapestAttacks": "verification.cheapest",
@@ -51,6 +52,7 @@ _HOMES = {
     "ResilienceCurve": "verification.radii",
     "RobustForestClassifier": "training",
     "RobustTreeClassifier": "training",
+    "Rule": "threat.moves",
     "SoundnessError": "errors",
     "StabilityMap": "maps.stability_map",
     "Status": "results.verdicts",
@@ -72,6 +74,8 @@ _HOMES = {
     "robust_accuracy_scorer": "training",
     "robustness_radius": "verification.radii",
     "save_model": "importers",
+    "steps": "threat.moves",
+    "values": "threat.moves",
     "verify": "verification.verify",
     "verify_table": "verification.table",
     "write_report": "present.report",
@@ -93,6 +97,7 @@ __all__ = [
     "ResilienceCurve",
     "RobustForestClassifier",
     "RobustTreeClassifier",
+    "Rule",
     "SoundnessError",
     "StabilityMap",
     "Status",
@@ -116,6 +121,8 @@ __all__ = [
     "robust_accuracy_scorer",
     "robustness_radius",
     "save_model",
+    "steps",
+    "values",
     "verify",
     "verify_table",
     "write_report",

@@ -69,7 +69,7 @@ def test_many_columns_are_counted() -> None:
     assert words(tp.Attacker(some), WIDE).startswith("The attacker may move 9 of the 20 features up by at most 1, any")
     each = tp.Attacker([(0, i + 1) for i in range(20)], budget=1)
     assert words(tp.Attacker.linf(3), ["age"]) == "The attacker may move age by up to 3 either way."
-    assert words(each, WIDE).endswith("may move any feature, each within its own interval, one of them at a time.")
+    assert words(each, WIDE).endswith("may move any feature, each in its own way, one of them at a time.")
 
 
 def test_sizes_name_their_columns_unless_they_are_many() -> None:

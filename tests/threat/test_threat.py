@@ -208,7 +208,7 @@ def test_the_authors_file_is_read() -> None:
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ("{}", "is not an attacker"),
-        ('{"format": "treeproof-attacker", "version": 9}', "has version 9; this treeproof reads version 1"),
+        ('{"format": "treeproof-attacker", "version": 9}', "has version 9; this treeproof reads versions 1 to 2"),
         ('{"format": "treeproof-attacker", "version": 1, "x": 1}', "unknown or missing fields: budget, costs"),
         ("[]", "lists no features"),
         ("[[1, 2]]", r"entry 0: expected \[left, right, left_open, right_open, cost\], got \[1, 2\]"),

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.check.membership import Column, columns_of, is_affordable
 from treeproof.importers import as_ensemble
-from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Witness
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon
-from treeproof.threat.threat import Threat
 
 
 def is_witness(model: Any, attacker: Attacker, epsilon: Any, witness: Witness) -> bool:
     """Whether the witness holds: the neighbour is in N(x), the attack is in A(neighbour), and the label changes.
 
+    If the attacker has a goal, the label must change from one outside of it to one inside.
+
     Membership is decided by the definitions, with rational numbers; labels by a plain walk of the trees.
     """
     ensemble = as_ensemble(model)
-    return is_within_reach(ensemble, attacker, epsilon, witness) and (
-        predict_row(ensemble, _doubles(ensemble, witness.neighbour))
-        != predict_row(ensemble, _doubles(ensemble, witness.attacked))
-    )
+    if not is_within_reach(ensemble, attacker, epsilon, witness):
+        return False
+    before, after = (predict_row(ensemble, _doubles(ensemble, row)) for row in (witness.neighbour, witness.attacked))
+    return before not in attacker.goal and after in attacker.goal if attacker.goal else bool(before != after)
 
 
 def _doubles(ensemble: Ensemble, row: npt.NDArray[Any]) -> FloatArray:
@@ -40,65 +40,28 @@ def _doubles(ensemble: Ensemble, row: npt.NDArray[Any]) -> FloatArray:
 
 def is_within_reach(ensemble: Ensemble, attacker: Attacker, epsilon: Any, witness: Witness) -> bool:
     """Whether the neighbour is in N(x) and the attack in A(neighbour), whatever their labels."""
-    threat = attacker.bind(ensemble)
+    attacker.bind(ensemble)  # an attacker that does not fit the model is refused
     rows = [_doubles(ensemble, row) for row in (witness.x, witness.neighbour, witness.attacked)]
-    if not all(row.shape == (ensemble.n_features,) and _is_accepted(ensemble, threat, row) for row in rows):
+    columns = columns_of(ensemble, attacker)
+    if not all(row.shape == (ensemble.n_features,) and _is_accepted(ensemble, columns, row) for row in rows):
         return False
-    x, near, attacked = rows
-    reach = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble)
-    return _in_neighbourhood(reach, x, near) and _in_attack(ensemble, attacker, near, attacked)
+    x, near, attacked = (row.tolist() for row in rows)
+    sizes = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble).tolist()
+    each = list(zip(columns, x, near, attacked, strict=True))
+    if not all(column.is_near(a, b, size) for (column, a, b, _), size in zip(each, sizes, strict=True)):
+        return False
+    prices = [column.price(a, b, c) for column, a, b, c in each]
+    paid = [price for price in prices if price is not None]
+    return len(paid) == len(prices) and is_affordable(ensemble, attacker, columns, paid)
 
 
-def _is_accepted(ensemble: Ensemble, threat: Threat, row: FloatArray) -> bool:
+def _is_accepted(ensemble: Ensemble, columns: list[Column], row: FloatArray) -> bool:
     """Whether the model accepts every value and the domain contains it."""
     missing = np.isnan(row)
     if missing.any() and (not ensemble.handles_missing or missing[list(ensemble.no_missing)].any()):
         return False
-    return bool((missing | ((threat.domain_low <= row) & (row <= threat.domain_high))).all())
-
-
-def _differing(a: FloatArray, b: FloatArray) -> list[int]:
-    """The features whose values differ; a NaN equals a NaN."""
-    features: list[int] = np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b))).tolist()
-    return features
-
-
-def _in_neighbourhood(reach: FloatArray, x: FloatArray, near: FloatArray) -> bool:
-    for f in _differing(x, near):
-        a, b = float(x[f]), float(near[f])
-        if math.isnan(a) or math.isnan(b):
-            return False
-        if math.isfinite(reach[f]) and abs(Fraction(b) - Fraction(a)) > Fraction(float(reach[f])):
-            return False
-    return True
-
-
-def _in_attack(ensemble: Ensemble, attacker: Attacker, near: FloatArray, attacked: FloatArray) -> bool:
-    intervals = attacker.intervals.bind(ensemble, (0.0, 0.0))
-    costs = attacker.costs.bind(ensemble, 1)
-    units = attacker.scale.bind(ensemble, 1.0)
-    categories = dict(ensemble.categories)
-    spent = Fraction(0)
-    for f in _differing(near, attacked):
-        a, b = float(near[f]), float(attacked[f])
-        if math.isnan(a) or math.isnan(b):
-            return False
-        moved = Fraction(b) - Fraction(a)
-        low, high = intervals[f]
-        category = categories.get(f)
-        if category is not None and ((low, high) != (-math.inf, math.inf) or not _is_known(category, b)):
-            return False  # a category becomes anything that the model knows, or stays what it is
-        if attacker.power is not None:
-            if (low, high) == (0.0, 0.0):
-                return False
-            spent += abs(moved / Fraction(units[f])) ** attacker.power
-        elif (math.isinf(low) or moved >= Fraction(low)) and (math.isinf(high) or moved <= Fraction(high)):
-            spent += costs[f]
-        else:
-            return False
-    if attacker.power is not None:
-        return spent <= Fraction(attacker.radius) ** attacker.power
-    return attacker.budget is None or spent <= attacker.budget
+    values = zip(row.tolist(), columns, strict=True)
+    return all(math.isnan(value) or column.domain[0] <= value <= column.domain[1] for value, column in values)
 
 
 def cuts_of(ensemble: Ensemble, node: int) -> list[float]:
@@ -110,13 +73,6 @@ def cuts_of(ensemble: Ensemble, node: int) -> list[float]:
 def goes_left(cuts: list[float], value: float) -> bool:
     """Whether a test with these cuts sends a number to the left: up to the first it does, then by turns."""
     return bisect_left(cuts, value) % 2 == 0
-
-
-def _is_known(category: Category, number: float) -> bool:
-    """Whether a double of a row is one that stands for a value of the category that the model knows."""
-    if category.coded:
-        return number.is_integer() and 0 <= number < len(category.values)
-    return number in category.values
 
 
 def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:

@@ -25,14 +25,16 @@ def check_verification(
     The sample is drawn from the operating system's randomness, so that nobody can tell before which rows it will be,
     unless a `seed` repeats one. Raises SoundnessError with the first row that does not hold. Returns how many labels,
     counterexamples and proofs were checked, and how many proofs were not: those that take more than `most_boxes` boxes,
-    those for Lp attackers, and those for rows with missing values.
+    those for Lp attackers and others that are more than intervals, costs and a budget, and those for rows with missing
+    values.
     """
     ensemble, attacker = as_ensemble(model), result.attacker
     if attacker is None:
         raise InvalidInput("the result does not name its attacker")
     rows = np.arange(len(result)) if sample is None else drawn(len(result), sample, seed)
-    prover = _Prover(ensemble, attacker, most_boxes) if attacker.power is None else None
     threat = attacker.bind(ensemble)
+    provable = attacker.power is None and threat.beyond_plain is None
+    prover = _Prover(ensemble, attacker, most_boxes) if provable else None
     if result.movable not in (None, tuple(np.flatnonzero(threat.movable).tolist())):
         raise SoundnessError("the result names other columns than those that its attacker can move")
     around = [bind_epsilon(one, ensemble) for one in result.epsilons]

@@ -334,6 +334,7 @@ def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64])
     if attacker.power is not None:
         raise InvalidInput("--relative needs a reach per feature, but the attacker in the file has a radius")
     threat = attacker.bind(ensemble)
+    threat.require_plain("a reach in parts of the columns' ranges")
     ends = zip(threat.low.tolist(), threat.high.tolist(), by.tolist(), strict=True)
     intervals = [(low * r, high * r) for low, high, r in ends]
     domain = list(zip(threat.domain_low.tolist(), threat.domain_high.tolist(), strict=True))
@@ -445,7 +446,8 @@ def say_attacker(attacker: Attacker, ensemble: Ensemble, choice: AttackerChoice 
     from treeproof.results.attacker_words import attacker_in_words
 
     names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
-    said = attacker_in_words(attacker, attacker.bind(ensemble), names).removeprefix("The attacker ").removesuffix(".")
+    said = attacker_in_words(attacker, attacker.bind(ensemble), names, ensemble.categories)
+    said = said.removeprefix("The attacker ").removesuffix(".")
     what = "" if choice is None or not choice.relative else f" ({choice.fraction} of each feature's range)"
     screen.say(f"attacker   {shortened(said, screen.MAX_CHARACTERS)}{what}")
 

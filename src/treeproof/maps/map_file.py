@@ -171,6 +171,7 @@ def _content(sizes: _Head, raw: bytearray) -> MapContent:
     if any(raw[at + 8 * (3 * d + 1 + sizes.cuts) : sizes.front]):
         raise InvalidInput("there is something between its cuts and its nodes")
     threat = attacker.bind(ensemble)
+    threat.require_plain("a map")
     if not ((threat.domain_low <= low) & (low <= high) & (high <= threat.domain_high)).all():
         raise InvalidInput("the space it maps is empty, or is not within the attacker's domain")
     return MapContent(ensemble, attacker, low, high, Grid(ends[2 * d :], offsets), nodes, sizes.seconds, sizes.visited)

@@ -161,6 +161,7 @@ class StabilityMap:
         check_attacker(attacker)
         check_jobs(n_jobs)
         threat = attacker.bind(ensemble)
+        threat.require_plain("a map")
         low, high = _space(ensemble, threat, domain)
         if resume is not None:
             low, high = _resumed_space(resume, ensemble, attacker, domain, low, high)

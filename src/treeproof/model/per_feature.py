@@ -27,15 +27,16 @@ class PerFeature(Generic[T]):
     @classmethod
     def of_numbers(cls, given: Any, what: str, parse: Callable[[Any, str], T]) -> PerFeature[T]:
         """Reads one number, a list of numbers, or {feature: number}; `parse` checks each, named for messages."""
-        return cls._of(given, what, parse, lambda value: not isinstance(value, (list, tuple)))
+        return cls.of(given, what, parse, lambda value: not isinstance(value, (list, tuple)))
 
     @classmethod
     def of_pairs(cls, given: Any, what: str, parse: Callable[[Any, str], T]) -> PerFeature[T]:
         """Reads one pair, a list of pairs, or {feature: pair}."""
-        return cls._of(given, what, parse, lambda value: not _is_list_of_lists(value))
+        return cls.of(given, what, parse, lambda value: not _is_list_of_lists(value))
 
     @classmethod
-    def _of(cls, given: Any, what: str, parse: Callable[[Any, str], T], is_one: Callable[[Any], bool]) -> PerFeature[T]:
+    def of(cls, given: Any, what: str, parse: Callable[[Any, str], T], is_one: Callable[[Any], bool]) -> PerFeature[T]:
+        """Reads what `is_one` takes for one value, a list of such, or {feature: value}."""
         if isinstance(given, PerFeature):
             return given
         if hasattr(given, "to_dict") and hasattr(given, "index"):
@@ -43,7 +44,7 @@ class PerFeature(Generic[T]):
         if isinstance(given, Mapping):
             if not given:
                 raise InvalidInput(f"{what}: the mapping names no features")
-            keys = tuple(_as_key(key, what) for key in given)
+            keys = tuple(as_key(key, what) for key in given)
             return cls(tuple(parse(value, f"{what} of feature {key!r}") for key, value in given.items()), keys)
         if hasattr(given, "tolist"):
             given = given.tolist()
@@ -98,7 +99,7 @@ class PerFeature(Generic[T]):
             case {"by_feature": [_, *_] as pairs} if len(content) == 1 and all(
                 isinstance(pair, list) and len(pair) == 2 for pair in pairs
             ):
-                keys = tuple(_as_key(key, what) for key, _ in pairs)
+                keys = tuple(as_key(key, what) for key, _ in pairs)
                 return cls(tuple(parse(value, f"{what} of feature {key!r}") for key, value in pairs), keys)
         raise InvalidInput(
             f"{what} must be one of {{'all': …}}, {{'each': […]}}, {{'by_feature': […]}}, got {content!r}"
@@ -151,7 +152,8 @@ def _is_list_of_lists(value: Any) -> bool:
     )
 
 
-def _as_key(key: Any, what: str) -> int | str:
+def as_key(key: Any, what: str) -> int | str:
+    """How users call a feature: by its name or its position."""
     if isinstance(key, np.integer):
         return int(key)
     if isinstance(key, bool) or not isinstance(key, (int, str)):

@@ -2,48 +2,102 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from fractions import Fraction
 
+from treeproof.model.columns import Categories, Category
+from treeproof.numbers.decimals import plain_decimal
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.markup import number
+from treeproof.results.column_words import EITHER_WAY, how_far, how_it_moves, joined, quantity
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
+from treeproof.visible import visible
 
 NORMS = {1: "L1 (sum of moves)", 2: "Euclidean (L2)"}
-
-EITHER_WAY = " either way"
 
 MOST_NAMES = 8
 """The most columns that a sentence names."""
 
-MOST_WHOLE = 1e15
-"""Below this, every whole number is shown with all of its digits."""
 
-
-def attacker_in_words(attacker: Attacker, threat: Threat, names: Sequence[str]) -> str:
-    """A few sentences about what the attacker may do, to columns with these names."""
+def attacker_in_words(attacker: Attacker, threat: Threat, names: Sequence[str], categories: Categories = ()) -> str:
+    """A few sentences about what the attacker may do, to columns with these names, some of them categories."""
     movable = threat.movable.nonzero()[0].tolist()
     if not movable:
         return "The attacker cannot change anything."
-    if threat.power is not None:
-        norm = NORMS.get(threat.power, f"L{threat.power}")
-        radius = quantity(threat.radius)
-        sentence = f"may move {_who(movable, names)}; all moves together cover at most {radius} in {norm} distance"
-        if (threat.unit[movable] != 1).any():
-            sentence += f", {_units(threat, movable, names)}"
-    else:
-        sentence = f"may move {_moves(threat, movable, names)}{_how_many(threat, movable, names)}"
+    ways = _ways(threat, movable, dict(categories))
+    moving = [f for f in movable if ways[f]]
+    said = [_main_sentence(attacker, threat, names, ways)] if moving else []
+    said += _missing_values(threat, names, "It" if moving else "The attacker")
     dear = ((threat.low != 0) | (threat.high != 0)) & ~threat.movable
-    said = f"The attacker {sentence}."
     if dear.any():
-        said += f" Moving {columns_in_words(dear.nonzero()[0].tolist(), names)} costs more than the budget."
+        said.append(f"Moving {columns_in_words(dear.nonzero()[0].tolist(), names)} costs more than the budget.")
     if threat.still:
         still = columns_in_words(list(threat.still), names)
-        said += f" Categories stay as they are, since no distance moves them: {still}."
+        said.append(f"Categories stay as they are, since no distance moves them: {still}.")
+    for group, features in zip(attacker.groups, threat.groups, strict=True):
+        who = columns_in_words(list(features), names)
+        said.append(f"Changes of {who} ({visible(group.name)}) cost at most {group.budget} together.")
+    said += _of_whole_attacker(attacker, threat, names)
+    return " ".join(said)
+
+
+def _ways(threat: Threat, features: list[int], categories: dict[int, Category]) -> dict[int, str]:
+    """How each of these features may be moved."""
+    columns = dict(threat.columns)
+    return {
+        f: how_it_moves(columns[f], categories.get(f))
+        if f in columns
+        else how_far(float(threat.low[f]), float(threat.high[f]))
+        for f in features
+    }
+
+
+def _main_sentence(attacker: Attacker, threat: Threat, names: Sequence[str], ways: dict[int, str]) -> str:
+    moving = [f for f, way in ways.items() if way]
+    if threat.power is None:
+        return f"The attacker may move {_moves(moving, ways, names)}{_how_many(attacker, threat, moving, names)}."
+    norm = NORMS.get(threat.power, f"L{threat.power}")
+    radius = quantity(threat.radius)
+    sentence = (
+        f"The attacker may move {_who(moving, names)}; all moves together cover at most {radius} in {norm} distance"
+    )
+    if (threat.unit[moving] != 1).any():
+        sentence += f", {_units(threat, moving, names)}"
+    return f"{sentence}."
+
+
+def _missing_values(threat: Threat, names: Sequence[str], subject: str) -> list[str]:
+    """Where values may be made missing, and missing ones filled in."""
+    said = []
+    for verb, what in (("make values of", "blank"), ("fill in missing values of", "fill")):
+        prices = {f: getattr(moves, what) for f, moves in threat.columns if getattr(moves, what) is not None}
+        if not prices:
+            continue
+        after = " missing" if what == "blank" else ""
+        if len(prices) > MOST_NAMES:
+            who, price = columns_in_words(list(prices), names), f"{min(prices.values())} to {max(prices.values())}"
+            said.append(f"{subject} may {verb} {who}{after}, at a cost of {price}.")
+        else:
+            listed = joined([f"{names[f]} (cost {price})" for f, price in prices.items()])
+            said.append(f"{subject} may {verb} {listed}{after}.")
+    return said
+
+
+def _of_whole_attacker(attacker: Attacker, threat: Threat, names: Sequence[str]) -> list[str]:
+    said = []
+    grids: dict[Fraction, list[int]] = {}
+    for f, moves in threat.columns:
+        if moves.step is not None and (threat.power is not None or moves.interval is None):
+            grids.setdefault(moves.step, []).append(f)
+    for step, features in grids.items():
+        said.append(f"Values of {columns_in_words(features, names)} go in steps of {plain_decimal(step)}.")
+    if attacker.unseen:
+        said.append("Categories may become values that the model never saw.")
     if attacker.domain is not None:
-        said += " Values stay inside their given domain."
+        said.append("Values stay inside their given domain.")
+    if attacker.goal:
+        said.append(f"Only a change to {joined([visible(label) for label in attacker.goal], 'or')} is an attack.")
     return said
 
 
@@ -57,18 +111,7 @@ def sizes_in_words(sizes: FloatArray, names: Sequence[str]) -> str:
         return "nothing moves"
     if len(alike) > 1 and len(some) > MOST_NAMES:
         return f"{_who(some, names)}, each by its own"
-    return _joined([f"{_who(features, names)} by up to {quantity(size)}" for size, features in alike.items()])
-
-
-def quantity(value: float) -> str:
-    """A number in a sentence, with commas between thousands.
-
-    >>> quantity(5000.0), quantity(0.1 + 0.2), quantity(1234567.0), quantity(12345.678)
-    ('5,000', '0.3', '1,234,567', '12,345.7')
-    """
-    if not math.isfinite(value):
-        return number(value)
-    return f"{value:,.0f}" if value == int(value) and abs(value) < MOST_WHOLE else f"{value:,.6g}"
+    return joined([f"{_who(features, names)} by up to {quantity(size)}" for size, features in alike.items()])
 
 
 def _who(features: list[int], names: Sequence[str]) -> str:
@@ -80,7 +123,7 @@ def columns_in_words(features: list[int], names: Sequence[str]) -> str:
     """The names of these features or, if they are too many, how many they are."""
     if len(features) > MOST_NAMES:
         return f"{len(features):,} of the {len(names):,} features"
-    return _joined([names[f] for f in features])
+    return joined([names[f] for f in features])
 
 
 def in_vain_in_words(vain: InVain, movable: int, names: Sequence[str] | None) -> list[str]:
@@ -108,7 +151,7 @@ def in_vain_in_short(vain: InVain, movable: int) -> str:
 
 def actors_in_words(actors: Sequence[object]) -> str:
     """Who is attacked at all."""
-    return f"Only rows of class {_joined(list(map(str, actors)))} are attacked; the others count by accuracy alone."
+    return f"Only rows of class {joined(list(map(str, actors)))} are attacked; the others count by accuracy alone."
 
 
 def _first_names(columns: Sequence[int], names: Sequence[str] | None) -> str:
@@ -117,53 +160,43 @@ def _first_names(columns: Sequence[int], names: Sequence[str] | None) -> str:
     return shown + (f" and {len(columns) - MOST_NAMES:,} more" if len(columns) > MOST_NAMES else "")
 
 
-def _joined(parts: list[str]) -> str:
-    """`a`, `a and b`, or `a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _moves(threat: Threat, features: list[int], names: Sequence[str]) -> str:
-    """Which features may be moved how far; those with the same reach together."""
-    alike: dict[tuple[float, float], list[int]] = {}
+def _moves(features: list[int], ways: dict[int, str], names: Sequence[str]) -> str:
+    """Which features may be moved how; those that move alike together."""
+    alike: dict[str, list[int]] = {}
     for f in features:
-        alike.setdefault((float(threat.low[f]), float(threat.high[f])), []).append(f)
+        alike.setdefault(ways[f], []).append(f)
     if len(alike) == 1:
-        return f"{_who(features, names)} {_how_far(*next(iter(alike)))}"
+        return f"{_who(features, names)} {next(iter(alike))}"
     if len(features) > MOST_NAMES:
-        return f"{_who(features, names)}, each within its own interval"
-    moves = [f"{columns_in_words(some, names)} {_how_far(*ends)}" for ends, some in alike.items()]
+        return f"{_who(features, names)}, each in its own way"
+    moves = [f"{columns_in_words(some, names)} {way}" for way, some in alike.items()]
     if all(move.endswith(EITHER_WAY) for move in moves):  # once is enough
         moves = [*(move.removesuffix(EITHER_WAY) for move in moves[:-1]), moves[-1]]
-    return _joined(moves)
+    return joined(moves)
 
 
-def _how_far(low: float, high: float) -> str:
-    if math.isinf(low) and math.isinf(high):
-        return "to any value"
-    if low == -high:
-        return f"by up to {quantity(high)}{EITHER_WAY}"
-    if low == 0:
-        return "up to any value above" if math.isinf(high) else f"up by at most {quantity(high)}"
-    if high == 0:
-        return "down to any value below" if math.isinf(low) else f"down by at most {quantity(-low)}"
-    return f"by {quantity(low)} to {quantity(high)}"
-
-
-def _how_many(threat: Threat, features: list[int], names: Sequence[str]) -> str:
-    costs = [int(threat.cost[f]) for f in features]
-    if len(features) == 1:
-        return ""
-    if threat.budget >= sum(costs):
-        return ", any number of them at once"
-    if set(costs) == {1}:
+def _how_many(attacker: Attacker, threat: Threat, features: list[int], names: Sequence[str]) -> str:
+    columns = dict(threat.columns)
+    # Columns with several prices say them along with their moves.
+    flat = [f for f in features if f not in columns or not (columns[f].rules or columns[f].costs)]
+    costs = [int(columns[f].cost if f in columns else threat.cost[f]) for f in flat]
+    paid_alike = len(flat) == len(features) and all(
+        price in (None, 1) for moves in columns.values() for price in (moves.blank, moves.fill)
+    )
+    if attacker.budget is None or (len(flat) == len(features) and threat.budget >= sum(costs)):
+        return ", any number of them at once" if len(features) > 1 else ""
+    if paid_alike and set(costs) == {1}:
         return f", at most {threat.budget} of them at once" if threat.budget > 1 else ", one of them at a time"
-    if len(features) > MOST_NAMES:
-        return f", at a cost of {min(costs)} to {max(costs)} each, within a budget of {threat.budget}"
-    each = _joined([f"{cost} for {names[f]}" for f, cost in zip(features, costs, strict=True)])
-    return f", at a cost of {each}, within a budget of {threat.budget}"
+    within = f", within a budget of {threat.budget}"
+    if not flat or len(features) == 1:
+        return within if len(flat) < len(features) else ""
+    if len(flat) > MOST_NAMES:
+        return f", at a cost of {min(costs)} to {max(costs)} each{within}"
+    each = joined([f"{cost} for {names[f]}" for f, cost in zip(flat, costs, strict=True)])
+    return f", at a cost of {each}{within}"
 
 
 def _units(threat: Threat, features: list[int], names: Sequence[str]) -> str:
     if len(features) > MOST_NAMES:
         return "each feature in its own unit"
-    return f"in units of {_joined([f'{quantity(float(threat.unit[f]))} for {names[f]}' for f in features])}"
+    return f"in units of {joined([f'{quantity(float(threat.unit[f]))} for {names[f]}' for f in features])}"

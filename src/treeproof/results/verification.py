@@ -17,7 +17,8 @@ from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.model.columns import Categories, as_frame, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.attacker_words import actors_in_words, in_vain_in_short, in_vain_in_words, quantity
+from treeproof.results.attacker_words import actors_in_words, in_vain_in_short, in_vain_in_words
+from treeproof.results.column_words import quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words

@@ -280,7 +280,9 @@ def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tup
             argument="attacker",
             way_out="use treeproof.verify, which takes it, or an attacker with intervals",
         )
-    return ensemble, CompiledAnalysis.build(ensemble, attacker.bind(ensemble), missing)
+    threat = attacker.bind(ensemble)
+    threat.require_plain("the symbolic analysis")
+    return ensemble, CompiledAnalysis.build(ensemble, threat, missing)
 
 
 def _iterate(

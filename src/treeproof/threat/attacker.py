@@ -1,40 +1,63 @@
-"""Attackers, as users describe them and as files store them."""
+"""Attackers, as users describe them."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, parse_json, read_text, write_whole
+from treeproof.files import as_path, write_whole
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.per_feature import PerFeature, as_number, as_pair, as_size
-from treeproof.numbers.doubles import FloatArray, next_up
+from treeproof.model.per_feature import PerFeature, as_size
+from treeproof.numbers.decimals import plain_decimal
+from treeproof.threat import attacker_file
+from treeproof.threat.binding import bind_attacker
+from treeproof.threat.moves import (
+    ANY,
+    CostMatrix,
+    Move,
+    Rule,
+    Steps,
+    Values,
+    as_column_cost,
+    as_interval,
+    as_step,
+    reaches_step,
+)
+from treeproof.threat.settings import Group, as_budget, as_goal, as_groups, as_moves, as_prices, as_rules, as_unit
 from treeproof.threat.threat import Threat
 
 MAX_POWER = 64
-MAX_COST = 2**40
-MAX_TOTAL = 2**52
-"""Of the costs of all features: below it, sums of costs are exact as doubles, and so is half of 1 less."""
-ANY = (-math.inf, math.inf)
-"""What an attacker may do to a column that he can change to anything: any number, any value that the model knows."""
-FORMAT = "treeproof-attacker"
-VERSION = 1
+NOTHING: PerFeature[Move] = PerFeature(((0.0, 0.0),), shared=True)
+"""No distances to move by."""
+NO_SCALE = PerFeature.of_numbers(1.0, "scale", as_unit)
+"""Every feature's distance as it is."""
+COST_OF_1: PerFeature[int | CostMatrix] = PerFeature((1,), shared=True)
 
 
 @dataclass(frozen=True, init=False)
 class Attacker:
-    """Who may change the input, and how: an interval and a cost per feature, and a budget.
+    """Who may change the input, and how: what may happen to each column, what it costs, and a budget.
 
-    `intervals` is one `(low, high)` for all features, one per feature, or `{feature: (low, high)}` by name
-    or index, where features not named cannot be touched. Costs are whole numbers, 1 each by default; the
-    attacker pays a feature's cost once to move it by any amount in its interval, and spends at most
-    `budget` (None: no limit). With `domain`, neighbours and attacked values stay inside the given ranges.
+    `intervals` says what the attacker may do to a column: move it by a distance in `(low, high)`, make it anything
+    (`tp.ANY`) or one of some values (`tp.values(…)` or a list), or move it by whole numbers of steps (`tp.steps(…)`).
+    It is one entry for all columns, one per column, or `{column: …}` by name or index, where columns not named cannot
+    be touched.
+
+    Costs are whole numbers, 1 each by default, or matrices `{(from, to): cost}` of the only changes that are possible;
+    the attacker pays a column's cost once and spends at most `budget` (None: no limit). Columns of one of the `groups`,
+    `{name: columns}`, cost at most what `budgets` says for it, too. With `domain`, neighbours and attacked values stay
+    inside the given ranges. With `step`, neighbours and moves of numbers are whole numbers of steps. `blank` and `fill`
+    are columns, or `{column: cost}`, where a value may be made missing and a missing one may be filled in. `unseen`
+    lets columns with `tp.ANY` become values that the model never saw. With a `goal`, one label or several, only a
+    change to these labels is an attack.
 
     >>> Attacker((-0.03, 0.0), budget=1)
     Attacker((-0.03, 0.0), budget=1)
@@ -42,8 +65,8 @@ class Attacker:
     Attacker({'age': (0.0, 2.0), 'income': (-inf, inf)}, costs={'income': 3}, budget=4)
     """
 
-    intervals: PerFeature[tuple[float, float]]
-    costs: PerFeature[int]
+    intervals: PerFeature[Move]
+    costs: PerFeature[int | CostMatrix]
     budget: int | None
     domain: PerFeature[tuple[float, float]] | None
     power: int | None
@@ -52,6 +75,15 @@ class Attacker:
     """The Lp radius; 0 where `power` is None."""
     scale: PerFeature[float]
     """What distances of an Lp attacker are divided by, for each feature: its unit."""
+    step: PerFeature[Fraction] | None
+    blank: PerFeature[int] | None
+    fill: PerFeature[int] | None
+    unseen: bool
+    groups: tuple[Group, ...]
+    rewrites: tuple[Rule, ...]
+    """The rules of an attacker that has some."""
+    goal: tuple[Any, ...]
+    """The labels that the attacker wants; none: any other than the row's own."""
 
     def __init__(
         self,
@@ -60,27 +92,67 @@ class Attacker:
         costs: Any = 1,
         budget: int | None = None,
         domain: Any = None,
+        step: Any = None,
+        blank: Any = None,
+        fill: Any = None,
+        unseen: bool = False,
+        groups: Any = None,
+        budgets: Any = None,
+        goal: Any = None,
     ) -> None:
-        self._set(PerFeature.of_pairs(intervals, "interval", _as_interval), costs, budget, domain)
+        """One parameter per way to limit an attacker."""
+        parsed_costs = PerFeature.of_numbers(costs, "cost", as_column_cost)
+        has_more = blank is not None or fill is not None or any(isinstance(c, CostMatrix) for c in parsed_costs.values)
+        self._set(
+            intervals=NOTHING if has_more and (intervals is None or intervals == {}) else as_moves(intervals),
+            costs=parsed_costs,
+            budget=budget,
+            domain=domain,
+            step=step,
+            blank=blank,
+            fill=fill,
+            unseen=unseen,
+            groups=as_groups(groups, budgets),
+            goal=goal,
+        )
+        self._check_steps()
 
-    def _set(
-        self,
-        intervals: PerFeature[tuple[float, float]],
-        costs: Any,
-        budget: Any,
-        domain: Any,
-        power: int | None = None,
-        radius: float = 0.0,
-        scale: Any = 1.0,
-    ) -> None:
+    def _check_steps(self) -> None:
+        """Refuses steps that are longer than the moves they are for, as far as that can be seen without a model."""
+        if self.step is None:
+            return
+        for at, move in enumerate(self.intervals.values):
+            alike = self.step.keys == self.intervals.keys and self.step.n_features == self.intervals.n_features
+            step = self.step.values[0 if self.step.shared else at] if self.step.shared or alike else None
+            if step is None or not isinstance(move, tuple) or move == (0.0, 0.0) or reaches_step(*move, step):
+                continue
+            raise InvalidInput(
+                f"no whole number of steps of {plain_decimal(step)} but 0 lies between {move[0]!r} and {move[1]!r}; "
+                "give a wider range or a smaller step",
+                argument="step",
+            )
+
+    def _set(self, **given: Any) -> None:
+        """Sets all fields; those that are not given say that there is nothing of the kind."""
+        step, domain, scale = given.get("step"), given.get("domain"), given.get("scale")
+        unseen = given.get("unseen", False)
+        if not isinstance(unseen, (bool, np.bool_)):
+            raise InvalidInput(f"unseen is True or False, got {unseen!r}")
         values = {
-            "intervals": intervals,
-            "costs": PerFeature.of_numbers(costs, "cost", _as_cost),
-            "budget": None if budget is None else _as_budget(budget),
-            "domain": None if domain is None else PerFeature.of_pairs(domain, "domain", _as_interval),
-            "power": power,
-            "radius": radius,
-            "scale": PerFeature.of_numbers(scale, "scale", _as_unit),
+            "intervals": given.get("intervals", NOTHING),
+            "costs": given.get("costs", COST_OF_1),
+            "budget": as_budget(given.get("budget")),
+            "domain": None if domain is None else PerFeature.of_pairs(domain, "domain", as_interval),
+            "power": given.get("power"),
+            "radius": given.get("radius", 0.0),
+            "scale": NO_SCALE if scale is None else PerFeature.of_numbers(scale, "scale", as_unit),
+            "step": None if step is None else PerFeature.of_numbers(step, "step", as_step),
+            "blank": as_prices(given.get("blank"), "blank"),
+            "fill": as_prices(given.get("fill"), "fill"),
+            "unseen": bool(unseen),
+            "groups": given.get("groups", ()),
+            "rewrites": given.get("rewrites", ()),
+            "goal": as_goal(given.get("goal")),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -90,17 +162,35 @@ class Attacker:
             raise InvalidInput(f"the attacker's lists have different lengths: {', '.join(map(str, sorted(widths)))}")
 
     @classmethod
-    def linf(cls, delta: Any, *, features: Any = None, domain: Any = None) -> Attacker:
+    def _of(cls, **given: Any) -> Attacker:
+        attacker = cls.__new__(cls)
+        attacker._set(**given)
+        return attacker
+
+    @classmethod
+    def linf(
+        cls, delta: Any, *, features: Any = None, domain: Any = None, step: Any = None, goal: Any = None
+    ) -> Attacker:
         """Moves every feature (or those in `features`) by at most delta: one number, one per feature, or by name.
 
         >>> Attacker.linf(0.05)
         Attacker((-0.05, 0.05))
         """
         reach = PerFeature.of_numbers(delta, "delta", as_size)
-        return cls(_only(reach.map(lambda d: (-d, d)), features), domain=domain)
+        return cls(_only(reach.map(lambda d: (-d, d)), features), domain=domain, step=step, goal=goal)
 
     @classmethod
-    def l0(cls, k: int, *, features: Any = None, domain: Any = None) -> Attacker:
+    def l0(
+        cls,
+        k: int,
+        *,
+        features: Any = None,
+        domain: Any = None,
+        step: Any = None,
+        groups: Any = None,
+        budgets: Any = None,
+        goal: Any = None,
+    ) -> Attacker:
         """Sets at most k features (of those in `features`) to any values.
 
         >>> Attacker.l0(2)
@@ -108,11 +198,22 @@ class Attacker:
         """
         if k is None:
             raise InvalidInput("k is None; give the number of features that the attacker may change")
-        anything = PerFeature.of_pairs((-math.inf, math.inf), "interval", _as_interval)
-        return cls(_only(anything, features), budget=k, domain=domain)
+        anything = PerFeature.of_pairs(ANY, "interval", as_interval)
+        intervals = _only(anything, features)
+        return cls(intervals, budget=k, domain=domain, step=step, groups=groups, budgets=budgets, goal=goal)
 
     @classmethod
-    def lp(cls, p: float, radius: float, *, features: Any = None, domain: Any = None, scale: Any = None) -> Attacker:
+    def lp(
+        cls,
+        p: float,
+        radius: float,
+        *,
+        features: Any = None,
+        domain: Any = None,
+        scale: Any = None,
+        step: Any = None,
+        goal: Any = None,
+    ) -> Attacker:
         """Moves all features (or `features`) by at most `radius` in the Lp norm; p is a whole number or infinite.
 
         `scale` weighs the features: a feature's distance is divided by its unit before the norm is taken. It is one
@@ -128,7 +229,7 @@ class Attacker:
                 raise InvalidInput(
                     "scale= goes with a finite p; give Attacker.linf one delta per feature instead", argument="scale"
                 )
-            return cls.linf(radius, features=features, domain=domain)
+            return cls.linf(radius, features=features, domain=domain, step=step, goal=goal)
         if isinstance(p, bool) or not isinstance(p, (int, float, np.integer)) or not 1 <= p <= MAX_POWER or p != int(p):
             raise InvalidInput(
                 f"p must be a whole number from 1 to {MAX_POWER}, or infinite, got {p!r}",
@@ -138,19 +239,55 @@ class Attacker:
         reach = as_size(radius, "radius")
         if math.isinf(reach):
             raise InvalidInput("an Lp radius must be finite; an attacker without limits is Attacker((-inf, inf))")
-        attacker = cls.__new__(cls)
-        box = PerFeature.of_pairs((-reach, reach), "interval", _as_interval)
-        attacker._set(_only(box, features), 1, None, domain, int(p), reach, 1.0 if scale is None else scale)
-        return attacker
+        box = PerFeature.of_pairs((-reach, reach), "interval", as_interval)
+        words = {"domain": domain, "scale": scale, "step": step, "goal": goal}
+        return cls._of(intervals=_only(box, features), power=int(p), radius=reach, **words)
+
+    @classmethod
+    def rules(
+        cls,
+        rules: Iterable[Rule],
+        *,
+        budget: int | None = None,
+        domain: Any = None,
+        blank: Any = None,
+        fill: Any = None,
+        groups: Any = None,
+        budgets: Any = None,
+        goal: Any = None,
+    ) -> Attacker:
+        """Rewrites values by rules, each as often as it fits and the budget pays for it.
+
+        What a change costs is the cheapest chain of rules that leads there; all values on the way stay in the domain.
+
+        >>> Attacker.rules([Rule("hours", when=(0, 40), change=(0, 5))], budget=3)
+        Attacker.rules([Rule('hours', when=(0.0, 40.0), change=(0, 5), cost=1)], budget=3)
+        """
+        words = {"budget": budget, "domain": domain, "blank": blank, "fill": fill, "goal": goal}
+        return cls._of(rewrites=as_rules(rules), groups=as_groups(groups, budgets), **words)
 
     def with_radius(self, radius: float) -> Attacker:
         """The same Lp attacker with another radius."""
         assert self.power is not None
-        return Attacker.lp(self.power, radius, features=self.intervals.keys, domain=self.domain, scale=self.scale)
+        words = {"domain": self.domain, "scale": self.scale, "step": self.step, "goal": self.goal or None}
+        return Attacker.lp(self.power, radius, features=self.intervals.keys, **words)
+
+    def scaled(self, factor: float) -> Attacker:
+        """The same attacker with all distances multiplied, those of an Lp attacker by way of its radius."""
+        if self.power is not None:
+            return self.with_radius(self.radius * factor)
+
+        def scale(move: Move) -> Move:
+            if isinstance(move, Steps):
+                return replace(move, low=move.low * factor, high=move.high * factor)
+            return move if isinstance(move, Values) else (move[0] * factor, move[1] * factor)
+
+        return Attacker._of(**vars(self) | {"intervals": self.intervals.map(scale), "goal": self.goal or None})
 
     def _lists(self) -> list[PerFeature[Any]]:
         """All that is given per feature."""
-        return [values for values in (self.intervals, self.costs, self.domain, self.scale) if values is not None]
+        given = (self.intervals, self.costs, self.domain, self.scale, self.step, self.blank, self.fill)
+        return [values for values in given if values is not None]
 
     @property
     def n_features(self) -> int | None:
@@ -159,181 +296,66 @@ class Attacker:
 
     def bind(self, ensemble: Ensemble) -> Threat:
         """The attacker as arrays over the features of one model."""
-        if self.n_features not in (None, ensemble.n_features):
-            raise InvalidInput(
-                f"attacker has {self.n_features} features, model has {ensemble.n_features}; "
-                "give one interval for all features, or one per feature"
-            )
-        reach = np.array(self.intervals.bind(ensemble, (0.0, 0.0)), dtype=np.float64)
-        unit = np.array(self.scale.bind(ensemble, 1.0), dtype=np.float64)
-        if self.power is not None:
-            # The box around the ball may be too large by a rounding, never too small.
-            with np.errstate(over="ignore", under="ignore"):
-                size = np.where((unit != 1) & (reach[:, 1] > 0), next_up(reach[:, 1] * unit), reach[:, 1])
-            reach = np.stack((-size, size), axis=1)
-        still = self._leave_categories(ensemble, reach)
-        # An untouchable feature costs nothing, so that it never counts against a budget.
-        untouchable = (reach == 0).all(axis=1)
-        cost = np.where(untouchable, 0, np.array(self.costs.bind(ensemble, 1), dtype=np.int64))
-        total = sum(cost.tolist())
-        if total >= MAX_TOTAL:
-            raise InvalidInput(f"all costs together must stay below {MAX_TOTAL}, got {total}; scale them down")
-        low, high = ensemble.value_low, ensemble.value_high
-        if self.domain is not None:
-            given = np.array(self.domain.bind(ensemble, (-math.inf, math.inf)), dtype=np.float64)
-            self._domain_of_numbers(ensemble, given)
-            low, high = np.maximum(low, given[:, 0]), np.minimum(high, given[:, 1])
-            if not (low <= high).all():
-                f = int(np.argmin(low <= high))
-                raise InvalidInput(
-                    f"the domain of feature {ensemble.feature_name(f)} contains no number that the model accepts"
-                )
-        return Threat(
-            low=reach[:, 0].copy(),
-            high=reach[:, 1].copy(),
-            cost=cost,
-            budget=total if self.budget is None else min(self.budget, total),
-            domain_low=np.array(low),
-            domain_high=np.array(high),
-            power=self.power,
-            radius=self.radius,
-            unit=unit,
-            ends=tuple(_ends(ensemble, f, low[f], high[f]) for f, _ in ensemble.categories if (reach[f] != 0).any()),
-            still=still,
-        )
-
-    def _domain_of_numbers(self, ensemble: Ensemble, given: FloatArray) -> None:
-        """Takes the domain off categories, which have values and no range; refuses one that is given by name."""
-        assert self.domain is not None
-        named = [] if self.domain.keys is None else [ensemble.feature_index(key) for key in self.domain.keys]
-        for f, category in ensemble.categories:
-            if f in named and category.coded:
-                raise InvalidInput(
-                    f"column {ensemble.feature_name(f)} is a category, which has no range; leave its domain out"
-                )
-            if category.coded:
-                given[f] = ANY
-
-    def _leave_categories(self, ensemble: Ensemble, reach: FloatArray) -> tuple[int, ...]:
-        """Makes categories untouchable in `reach`, unless they may become anything, and returns those that it stops.
-
-        Numbers given for a category by name are refused.
-        """
-        still = []
-        named = [] if self.intervals.keys is None else [ensemble.feature_index(key) for key in self.intervals.keys]
-        for f, _ in ensemble.categories:
-            if self.power is None and tuple(reach[f]) == ANY:
-                continue
-            if f in named and (reach[f] != 0).any():
-                raise InvalidInput(
-                    f"column {ensemble.feature_name(f)} is a category, and nothing is a distance there",
-                    argument="category",
-                    way_out="tp.ANY lets the attacker change it to any value that the model knows",
-                )
-            still += [f] * bool((reach[f] != 0).any())
-            reach[f] = 0.0
-        return tuple(still)
+        return bind_attacker(self, ensemble)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The attacker as JSON text, also written to `path` if given; an infinite end is null."""
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "intervals": self.intervals.to_json(_pair_to_json),
-            "costs": self.costs.to_json(),
-            "budget": self.budget,
-            "domain": None if self.domain is None else self.domain.to_json(_pair_to_json),
-            "power": self.power,
-            "radius": self.radius,
-        }
-        if self.scale != NO_SCALE:
-            content["scale"] = self.scale.to_json()
-        text = json.dumps(content, allow_nan=False)
+        text = json.dumps(attacker_file.content_of(self), allow_nan=False)
         if path is not None:
             write_whole(as_path(path), text)
         return text
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str], *, budget: int | None = None) -> Attacker:
-        """The attacker of a JSON file: treeproof's own, or the paper authors' list of features.
+        """The attacker of a JSON file: treeproof's own, the paper authors' list of features, or TREANT's rules.
 
-        The authors' file is `[[left, right, left_open, right_open, cost], …]`, one entry per feature, and says
-        nothing about the budget: give it here. `source` is a path, or JSON text that begins with `{` or `[`.
+        The paper authors' file is `[[left, right, left_open, right_open, cost], …]`, one entry per feature, TREANT's
+        is `{"attacks": [{column: [rule, …]}, …]}`. Both say nothing about the budget: give it here. `source` is a path,
+        or JSON text that begins with `{` or `[`.
         """
-        text, where = _read_source(source)
-        try:
-            # The authors write open ends as Infinity.
-            content = parse_json(text, constants=text.lstrip()[:1] == "[")
-        except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"{where} is not JSON: {error}") from None
+        content, where = attacker_file.read(source)
         if isinstance(content, list):
-            return cls._from_authors(content, budget, where)
+            return cls(**attacker_file.intervals_of_authors(content, where), budget=budget)
+        if isinstance(content, dict) and content.keys() == {"attacks"}:
+            return cls.rules(attacker_file.rules_of_treant(content["attacks"], where), budget=budget)
         if budget is not None:
             raise InvalidInput(f"{where} states its own budget; leave budget out")
-        return cls._from_own(content, where)
-
-    @classmethod
-    def _from_own(cls, content: Any, where: str) -> Attacker:
-        fields = {"format", "version", "intervals", "costs", "budget", "domain", "power", "radius"}
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InvalidInput(f'{where} is not an attacker: it lacks "format": "{FORMAT}"')
-        if type(content.get("version")) is not int or content["version"] != VERSION:
-            raise InvalidInput(
-                f"{where} has version {content.get('version')!r}; this treeproof reads version {VERSION}"
-            )
-        if content.keys() - {"scale"} != fields:
-            wrong = (content.keys() - {"scale"}) ^ fields
-            raise InvalidInput(f"{where} has unknown or missing fields: {', '.join(sorted(wrong))}")
-        intervals = PerFeature.from_json(content["intervals"], "interval", _interval_from_json)
-        domain = content["domain"]
-        if domain is not None:
-            domain = PerFeature.from_json(domain, "domain", _interval_from_json)
-        costs = PerFeature.from_json(content["costs"], "cost", _as_cost)
-        scale = PerFeature.from_json(content["scale"], "scale", _as_unit) if "scale" in content else None
-        if scale is None and content["power"] is None and as_number(content["radius"], "radius") == 0:
-            return cls(intervals, costs=costs, budget=content["budget"], domain=domain)
-        attacker = cls.lp(content["power"], content["radius"], features=intervals.keys, domain=domain, scale=scale)
-        if attacker.intervals != intervals or attacker.costs != costs or content["budget"] is not None:
-            raise InvalidInput(
-                f"{where} is an Lp attacker with intervals, costs or a budget that do not fit its radius"
-            )
+        given = attacker_file.fields_of(content, where)
+        attacker = cls._of(**given)
+        if given["power"] is not None or given["radius"] != 0 or given["scale"] is not None:
+            words = {name: given[name] for name in ("domain", "scale", "step", "goal")}
+            attacker = cls.lp(given["power"], given["radius"], features=given["intervals"].keys, **words)
+            if attacker != cls._of(**given):
+                raise InvalidInput(
+                    f"{where} is an Lp attacker with intervals, costs or a budget that do not fit its radius"
+                )
+        if attacker.rewrites and (attacker.intervals, attacker.costs, attacker.step) != (NOTHING, COST_OF_1, None):
+            raise InvalidInput(f"{where} has rules beside intervals, costs or steps; an attacker has one or the other")
         return attacker
 
-    @classmethod
-    def _from_authors(cls, rows: list[Any], budget: int | None, where: str) -> Attacker:
-        intervals, costs = [], []
-        for number, row in enumerate(rows):
-            if not isinstance(row, list) or len(row) != 5:
-                raise InvalidInput(
-                    f"{where}, entry {number}: expected [left, right, left_open, right_open, cost], got {row!r}"
-                )
-            low, high, low_open, high_open, cost = row
-            for end, is_open in ((low, low_open), (high, high_open)):
-                if is_open not in (False, True):
-                    raise InvalidInput(f"{where}, entry {number}: left_open and right_open are true or false")
-                if is_open and not (isinstance(end, float) and math.isinf(end)):
-                    raise InvalidInput(
-                        f"{where}, entry {number}: the end {end!r} is open; treeproof's intervals are closed"
-                    )
-            intervals.append((low, high))
-            costs.append(cost)
-        if not rows:
-            raise InvalidInput(f"{where} lists no features")
-        return cls(intervals, costs=costs, budget=budget)
-
     def __repr__(self) -> str:
+        kind = "" if self.power is None else ".lp"
         parts = [repr(self.intervals)] if self.power is None else [str(self.power), repr(self.radius)]
+        if self.rewrites:
+            kind, parts = ".rules", [repr(list(self.rewrites))]
+        words: dict[str, Any] = {}
         if self.power is not None and self.intervals.keys is not None:
-            parts.append(f"features={list(self.intervals.keys)!r}")
-        if self.costs != PerFeature.of_numbers(1, "cost", _as_cost):
-            parts.append(f"costs={self.costs!r}")
-        if self.budget is not None:
-            parts.append(f"budget={self.budget}")
-        if self.domain is not None:
-            parts.append(f"domain={self.domain!r}")
-        if self.scale != NO_SCALE:
-            parts.append(f"scale={self.scale!r}")
-        return f"Attacker{'' if self.power is None else '.lp'}({', '.join(parts)})"
+            words["features"] = list(self.intervals.keys)
+        words |= {
+            "costs": self.costs if self.costs != COST_OF_1 else None,
+            "budget": self.budget,
+            "domain": self.domain,
+            "scale": self.scale if self.scale != NO_SCALE else None,
+            "step": None if self.step is None else self.step.map(plain_decimal),
+            "blank": self.blank,
+            "fill": self.fill,
+            "unseen": self.unseen or None,
+            "groups": {group.name: list(group.columns) for group in self.groups} or None,
+            "budgets": {group.name: group.budget for group in self.groups} or None,
+            "goal": list(self.goal) or None,
+        }
+        parts += [f"{name}={value!r}" for name, value in words.items() if value is not None]
+        return f"Attacker{kind}({', '.join(parts)})"
 
 
 def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeature[tuple[float, float]]:
@@ -347,75 +369,7 @@ def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeatu
     names = [features] if np.ndim(features) == 0 else list(features)
     if not names:
         raise InvalidInput("features= is empty: the attacker could do nothing; leave it out for all features")
-    return PerFeature.of_pairs(dict.fromkeys(names, intervals.values[0]), "interval", _as_interval)
-
-
-def _as_interval(value: Any, where: str) -> tuple[float, float]:
-    if isinstance(value, str) or (isinstance(value, (list, tuple, set)) and any(isinstance(one, str) for one in value)):
-        raise InvalidInput(
-            f"{where}: {value!r} is text; tp.ANY lets the attacker change a category to any value that the model "
-            "knows, and (low, high) moves a number"
-        )
-    low, high = as_pair(value, where)
-    if low == math.inf or high == -math.inf:
-        raise InvalidInput(f"{where} {value!r} contains no finite move")
-    return low, high
-
-
-def _interval_from_json(value: Any, where: str) -> tuple[float, float]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise InvalidInput(f"{where} must be [low, high], got {value!r}")
-    low, high = value
-    return _as_interval((-math.inf if low is None else low, math.inf if high is None else high), where)
-
-
-def _pair_to_json(pair: tuple[float, float]) -> list[float | None]:
-    return [None if math.isinf(end) else end for end in pair]
-
-
-def _ends(ensemble: Ensemble, f: int, low: float, high: float) -> tuple[int, FloatArray]:
-    """A category and what it can become: the values that the model knows, inside the domain."""
-    known = dict(ensemble.categories)[f].known()
-    inside: FloatArray = known[(known >= low) & (known <= high)]
-    if not len(inside):
-        raise InvalidInput(
-            f"the domain of column {ensemble.feature_name(f)}, a category, contains none of its values; "
-            "leave categories out of the domain"
-        )
-    return f, inside
-
-
-def _as_cost(value: Any, where: str) -> int:
-    number = as_number(value, where)
-    if not 0 <= number <= MAX_COST or number != int(number):
-        raise InvalidInput(f"{where} must be a whole number from 0 to {MAX_COST}, got {value!r}; scale fractions up")
-    return int(number)
-
-
-def _as_unit(value: Any, where: str) -> float:
-    number = as_number(value, where)
-    if not 0 < number < math.inf:
-        raise InvalidInput(f"{where} must be above 0 and finite, got {value!r}")
-    return number
-
-
-NO_SCALE = PerFeature.of_numbers(1.0, "scale", _as_unit)
-"""Every feature's distance as it is."""
-
-
-def _as_budget(value: Any) -> int:
-    number = as_number(value, "budget")
-    if number < 0:
-        raise InvalidInput(
-            f"budget must be at least 0, got {value!r}", argument="budget", way_out="None means no limit"
-        )
-    return 2**62 if math.isinf(number) else math.floor(number)
-
-
-def _read_source(source: str | os.PathLike[str]) -> tuple[str, str]:
-    if isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
-        return source, "the attacker"
-    return read_text(as_path(source)), str(source)
+    return PerFeature.of_pairs(dict.fromkeys(names, intervals.values[0]), "interval", as_interval)
 
 
 def check_attacker(attacker: Any) -> Attacker:

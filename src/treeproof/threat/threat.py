@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
+from treeproof.threat.column_moves import ColumnMoves
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,16 @@ class Threat:
     """The features that can only be moved to certain doubles, and these."""
     still: tuple[int, ...] = ()
     """Categories that an attacker of all features leaves alone, since no distance moves them."""
+    columns: tuple[tuple[int, ColumnMoves], ...] = ()
+    """The features that are more than an interval and a cost (or ends), in order, and what can be done to them.
+
+    Their `low` and `high` only tell whether and in which directions anything moves, their `cost` is the least one.
+    """
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Features that share a budget of their own, on top of the overall one; no feature is in two of them."""
+    group_budgets: tuple[int, ...] = ()
+    goal: tuple[int, ...] = ()
+    """The classes that the attacker wants to get, in order; none: any other than the row's own."""
 
     @cached_property
     def end_low(self) -> FloatArray:
@@ -71,7 +83,30 @@ class Threat:
     @cached_property
     def limit(self) -> Fraction:
         """What the prices of one attack may add up to: whole numbers, or powers of distances."""
-        return Fraction(self.budget) if self.power is None else Fraction(self.radius) ** self.power
+        return Fraction(self.budget) if self.power is None else self.exact_radius**self.power
+
+    @cached_property
+    def exact_radius(self) -> Fraction:
+        """The radius of an Lp attacker; if columns have steps, which are decimals, the one that it prints as."""
+        has_steps = any(moves.step is not None for _, moves in self.columns)
+        return decimal_of(self.radius) if has_steps else Fraction(self.radius)
+
+    @property
+    def beyond_plain(self) -> str | None:
+        """What is more about the attacker than intervals, costs, a budget and `ANY`, or a radius; None: nothing."""
+        if self.columns:
+            return self.columns[0][1].kind
+        return "groups with budgets" if self.groups else "a goal" if self.goal else None
+
+    def require_plain(self, what: str) -> None:
+        """Refuses attackers that are more than that, in the name of something that does not know them."""
+        if self.beyond_plain is not None:
+            raise InvalidInput(
+                f"{what} knows attackers with intervals, costs, a budget and tp.ANY, and this one has "
+                f"{self.beyond_plain}",
+                argument="attacker",
+                way_out="treeproof.verify takes it",
+            )
 
     @cached_property
     def _units(self) -> list[Fraction]:
@@ -85,10 +120,9 @@ class Threat:
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""
         mine, others = dict(self.ends), dict(other.ends)
+        pairs = [(getattr(self, one.name), getattr(other, one.name)) for one in fields(self) if one.name != "ends"]
         return all(
-            np.array_equal(getattr(self, one.name), getattr(other, one.name))
-            for one in fields(self)
-            if one.name != "ends"
+            np.array_equal(one, another) if isinstance(one, np.ndarray) else one == another for one, another in pairs
         ) and (mine.keys() == others.keys() and all(np.array_equal(mine[f], others[f]) for f in mine))
 
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:

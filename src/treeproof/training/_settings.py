@@ -49,6 +49,7 @@ def bound_attacker(attacker: Any, blank: Ensemble, X: FloatArray) -> Threat:
             f"Attacker.linf({attacker.radius}) is the nearest stronger one"
         )
     threat: Threat = attacker.bind(blank)
+    threat.require_plain("training")
     threat.check_domain(X, blank)
     return threat
 

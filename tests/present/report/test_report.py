@@ -261,7 +261,7 @@ def test_curves_hold_what_verify_finds(name: str, seconds: float) -> None:
         resilient = curves.measured_resilience(ensemble, attacker, outcome, seconds, None)
         assert isinstance(robust, curves.Curve) and isinstance(resilient, curves.Curve)
         for scale in (0.013, 0.31, 1.0, 1.7, 3.9):
-            bigger = curves._scaled(attacker, scale)
+            bigger = attacker.scaled(scale)
             lower, upper = robust.at(scale * robust.asked)
             assert lower <= tp.verify(FOREST, X, y, bigger).robustness.lower <= upper
             lower, upper = resilient.at(scale * resilient.asked)

@@ -121,7 +121,7 @@ def _record(asked: Request, result: Verification, names: Sequence[str], seconds:
         ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
         *([("Decision", ensemble.decision_text)] if ensemble.decided else []),
         ("Model’s fingerprint", result.fingerprint[:16]),
-        ("Attacker", attacker_in_words(asked.attacker, asked.threat, names)),
+        ("Attacker", attacker_in_words(asked.attacker, asked.threat, names, asked.ensemble.categories)),
         *([] if result.actors is None else [("Attacked", actors_in_words(result.actors))]),
         ("Neighbourhood", epsilons),
         ("Test set", f"{n:,} rows, fingerprint {_hash(asked.X, asked.y)}"),

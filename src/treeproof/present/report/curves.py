@@ -143,7 +143,7 @@ def measured_robustness(
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
         left = max(0.0, began + seconds * 0.6 - time.monotonic())
         decided = verify(
-            ensemble, X[rows], y[rows], _scaled(attacker, level), actors=result.actors, timeout=patience,
+            ensemble, X[rows], y[rows], attacker.scaled(level), actors=result.actors, timeout=patience,
             max_seconds=left, n_jobs=n_jobs,
         )  # fmt: skip
         return decided.stability
@@ -224,21 +224,15 @@ def _sample(n: int) -> npt.NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(n, MAX_ROWS, replace=False))
 
 
-def _scaled(attacker: Attacker, scale: float) -> Attacker:
-    if attacker.power is not None:
-        return attacker.with_radius(attacker.radius * scale)
-    intervals = attacker.intervals.map(lambda ends: (ends[0] * scale, ends[1] * scale))
-    return Attacker(intervals, costs=attacker.costs, budget=attacker.budget, domain=attacker.domain)
-
-
 def _reach_axis(attacker: Attacker) -> tuple[str, float]:
     """What to call the axis, and what scale 1 means on it."""
     if attacker.power is not None:
         return f"radius of the attack (L{attacker.power} distance)", attacker.radius
-    low, high = attacker.intervals.values[0]
-    same = len(set(attacker.intervals.values)) == 1 and np.isfinite(high - low)
-    if same and (-low in (0.0, high) or high == 0):
-        return "δ: how far a feature can be moved", max(high, -low)
+    first = attacker.intervals.values[0]
+    if isinstance(first, tuple) and len(set(attacker.intervals.values)) == 1 and np.isfinite(first[1] - first[0]):
+        low, high = first
+        if -low in (0.0, high) or high == 0:
+            return "δ: how far a feature can be moved", max(high, -low)
     return "multiple of the attacker's reach", 1.0
 
 

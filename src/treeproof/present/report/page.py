@@ -40,7 +40,9 @@ def page(content: Content) -> str:
         script=_resource("script.js"),
         data=_as_json(_data(content)),
         summary=escape(words.summary(result)),
-        attacker=escape(attacker_in_words(content.attacker, content.threat, content.names)),
+        attacker=escape(
+            attacker_in_words(content.attacker, content.threat, content.names, content.ensemble.categories)
+        ),
         interrupted=_interrupted(result),
         missing=_assumptions(result) + _missing(result),
         measures="".join(_measures(result)),
