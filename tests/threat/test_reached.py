@@ -74,7 +74,7 @@ def test_one_hot_columns_that_stay_below_one_half_are_named() -> None:
 
 
 def test_categories_that_may_become_anything_are_not_in_vain() -> None:
-    builder = EnsembleBuilder(n_features=1, classes=(0, 1), categories={0: Category(("a", "b", "c"), True, True, None)})
+    builder = EnsembleBuilder(n_features=1, classes=(0, 1), categories={0: Category(("a", "b", "c"), unseen=True)})
     builder.add_tree(
         feature=[0, -1, -1], threshold=[0.0, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
         scores=[(0, 0), (1, 0), (0, 1)], pieces={0: Pieces.of_codes([True, False, True, False])},

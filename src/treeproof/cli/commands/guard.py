@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
 from treeproof.cli.options import (
-    AttackerChoice,
     Source,
-    attacker_options,
     chunk_rows_option,
     data_options,
     jobs_option,
@@ -23,7 +22,6 @@ from treeproof.cli.options import (
     model_options,
     raw_csv_option,
     say_assumed,
-    say_attacker,
     say_cut,
 )
 from treeproof.cli.outputs import Outputs
@@ -101,6 +99,7 @@ def guard(
     import treeproof as tp
 
     choice = AttackerChoice(**attack)
+    choice.refuse_relations("guard")
     in_parts = out.endswith("/")
     if not in_parts and (chunk_rows is not None or resume):
         raise InvalidInput("--chunk-rows and --resume need a folder as --out; end it with a slash")

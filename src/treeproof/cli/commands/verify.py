@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
 from treeproof.cli.gates import Found, Gates
 from treeproof.cli.options import (
-    AttackerChoice,
     Neighbourhood,
     Source,
-    attacked_classes,
-    attacker_options,
     chunk_rows_option,
     data_options,
     jobs_option,
     load,
     model_options,
+    named_classes,
     neighbourhoods,
     raw_csv_option,
     say_actors,
     say_assumed,
-    say_attacker,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
@@ -127,6 +125,7 @@ def verify(
     if gates.resilience and epsilon is None:
         raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
     choice = AttackerChoice(**attack)
+    choice.refuse_relations("verify")
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
     outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files}, ENDINGS)
     source = Source(data, label, drop, separator, decimal, max_bytes)
@@ -135,7 +134,13 @@ def verify(
     if out is not None:
         _refuse(written, "needs all rows at once; leave it or --out out")
         ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
-        how = {**limits, **writing, "raw": raw_csv, "resume": resume, "actors": attacked_classes(actors, ensemble)}
+        how = {
+            **limits,
+            **writing,
+            "raw": raw_csv,
+            "resume": resume,
+            "actors": named_classes(actors, "--actors", ensemble),
+        }
         gates.check_classes(ensemble)
         gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how))
         return
@@ -148,7 +153,7 @@ def verify(
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
-    attacked = attacked_classes(actors, ensemble)
+    attacked = named_classes(actors, "--actors", ensemble)
     _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, around)
     say_actors(attacked)
     checkpoints = Checkpoints(kept)
