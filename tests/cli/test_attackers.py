@@ -116,5 +116,45 @@ def test_verify_takes_a_threat_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert code == 0, err
     assert tp.Verification.from_json(tmp_path / "r.json").attacker == attacker
     assert "may move amount up by at most 1" in out
+    (tmp_path / "rules.txt").write_text("amount <= age  # of course\npurpose == 'car'\n")
+    code, out, err = run(capsys, *question, "--relations", tmp_path / "rules.txt", "--json", tmp_path / "r.json")
+    assert code == 0 and "relations  2 that neighbours and attacked rows keep\n" in out, err
+    rows = tp.Verification.from_json(tmp_path / "r.json")
+    truth = tp.verify(ensemble, rows.X, rows.y, attacker, relations=["amount <= age", "purpose == 'car'"])
+    assert rows.stability.tolist() == truth.stability.tolist()
+    write_threat(tmp_path / "related.json", attacker, ["amount <= age"])
+    code, out, _ = run(capsys, *question[:-1], tmp_path / "related.json")
+    assert code == 0 and "relations  1 that" in out
+    for more, name in ((["--out", tmp_path / "out"], "verify --out"), ([], "guard")):
+        command = [
+            name.split()[0],
+            *question[1:-1],
+            tmp_path / "related.json",
+            *(more or ["--out", tmp_path / "g.csv"]),
+        ]
+        code, _, err = run(capsys, *command)
+        assert code == 2 and f"related.json has relations, which {name} does not take; remove them there" in err
     code, _, err = run(capsys, *question, "--json", tmp_path / "threat.json")
     assert code == 2 and "threat.json" in err, "what is read is not written to"
+
+
+@pytest.mark.parametrize(
+    ("options", "attacker"),
+    [
+        (["--delta", "age=2", "--step", "age=1"], tp.Attacker({"age": (-2, 2)}, step={"age": 1})),
+        (["--blank", "income", "--any", "purpose"], tp.Attacker({"purpose": tp.ANY}, blank=["income"])),
+        (["--delta", "9", "--goal", "good"], tp.Attacker((-9, 9), goal="good")),
+    ],
+)
+def test_verify_asks_what_the_options_say(
+    options: list[str], attacker: tp.Attacker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tp.save_model(loans(), tmp_path / "model.json")
+    (tmp_path / "rows.csv").write_text("amount,age,income,purpose,label\n0.5,0,0,car,bad\n9,2,9,radio,good\n")
+    code, _, err = run(
+        capsys, "verify", tmp_path / "model.json", tmp_path / "rows.csv", *options, "--json", tmp_path / "r.json"
+    )
+    assert code == 0, err
+    found = tp.Verification.from_json(tmp_path / "r.json")
+    assert found.attacker == attacker
+    assert found.stability.tolist() == tp.verify(loans(), found.X, found.y, attacker).stability.tolist()

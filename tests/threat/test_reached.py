@@ -83,6 +83,30 @@ def test_categories_that_may_become_anything_are_not_in_vain() -> None:
     assert moved_in_vain(tp.Attacker({0: tp.ANY}).bind(ensemble), ensemble, np.array([[1.0]])) == InVain()
 
 
+@pytest.mark.parametrize(
+    ("attacker", "unreached"),
+    [
+        (tp.Attacker({0: tp.values(0.2, 0.3), 1: tp.values(0.7)}), (0,)),
+        (tp.Attacker({0: tp.steps(-0.6, 0.6, "0.25"), 1: tp.steps(-0.6, 0.6, "0.3")}), (0,)),
+        (tp.Attacker({1: (-0.1, 0.1)}, blank=[0]), (1,)),
+        (tp.Attacker({1: (-0.1, 0.1)}, fill=[0, 2]), (0, 1)),
+        (tp.Attacker({0: (-0.1, 0.1), 1: (-0.1, 0.1)}, blank={0: 3, 1: 2}, budget=2), (0,)),
+        (tp.Attacker.rules([tp.Rule(0, change="0.2"), tp.Rule(1, when=(0, 0.1), change="0.2")], budget=9), (1,)),
+        (tp.Attacker.rules([tp.Rule(0, change="0.2")], budget=2), (0,)),
+        (tp.Attacker.lp(1, 0.6, features=[0, 1], step={0: "0.25"}), (0,)),
+    ],
+    ids=repr,
+)
+def test_columns_that_are_more_than_an_interval(attacker: tp.Attacker, unreached: tuple[int, ...]) -> None:
+    ensemble = stumps(0.5, 0.5, 0.5)
+    for rows in (np.array([[0.0, 0.0, np.nan]]), np.array([[0.0, 0.0, np.nan]] * 70)):
+        found = moved_in_vain(attacker.bind(ensemble), ensemble, rows)
+        assert found == InVain(unreached)
+    # One row that starts near the threshold is enough, wherever it stands.
+    near = np.array([[0.0, 0.0, np.nan]] * 70 + [[0.45, 0.45, np.nan]])
+    assert len(moved_in_vain(attacker.bind(ensemble), ensemble, near).unreached) <= len(unreached)
+
+
 def test_sums_of_counts_say_what_is_in_vain_everywhere() -> None:
     first, second = InVain((1, 2), (5,)), InVain((2, 3), (5,))
     counts = first.counts(10)

@@ -35,6 +35,10 @@ class Model(NamedTuple):
     `value` (n_leaves, n_classes) are leaf scores in whole units and `offset` (n_classes,) what is added to them;
     of two classes whose sums differ by more than `slack` the one with the larger sum wins, and within it the exact
     scores must be asked. Leaves with the same exact scores have the same `kind`; `depth` is that of the deepest tree.
+
+    Only the first `n_scored` trees give scores. The others say which rows are valid: where one of them leads to the
+    leaf `forbidden` (-1: there are none), a row is not, and every class is behind by PENALTY there. Leaves after it
+    only tell where a row is.
     """
 
     nodes: Any
@@ -45,6 +49,8 @@ class Model(NamedTuple):
     slack: Any
     kind: Any
     depth: Any
+    n_scored: Any
+    forbidden: Any
 
     @property
     def feature(self) -> Any:
@@ -92,6 +98,8 @@ class Exact(NamedTuple):
 # further one. Most tests have one cut; those on categories, and some on numbers, have more.
 
 LAST_CELL = np.int64(2**31 - 1)
+PENALTY = np.int64(2**48)
+"""More than all trees together can give where rows may not be valid."""
 FIRST_CELL = np.int64(0)
 
 
@@ -162,12 +170,27 @@ def leaf_of_cells(model, root, cells):
     return node.leaf
 
 
+@tiny
+def lead_of_leaf(model, leaf, other, label):
+    """By how much a leaf puts one class ahead of another."""
+    return -PENALTY if leaf == model.forbidden else model.value[leaf, other] - model.value[leaf, label]
+
+
+@borrowing
+def is_valid(model, cells):
+    """Whether rows with these cells are valid."""
+    for t in range(model.n_scored, model.roots.shape[0]):
+        if leaf_of_cells(model, model.roots[t], cells) == model.forbidden:
+            return False
+    return True
+
+
 @borrowing
 def _label_of_members(model, exact, cells, scores):
     """The same where several models vote; trees are walked once for each score, which takes no more room."""
     for k in range(scores.shape[0]):
         total = part = 0.0
-        for t in range(model.roots.shape[0]):
+        for t in range(model.n_scored):
             part += exact.leaf_scores[leaf_of_cells(model, model.roots[t], cells), k]
             if exact.part_divisor[t] != 0:
                 total += part / exact.part_divisor[t] * exact.part_weight[t]
@@ -184,7 +207,7 @@ def label_of_cells(model, exact, cells, scores):
         return _label_of_members(model, exact, cells, scores)
     for k in range(n_scores):
         scores[k] = 0 if exact.base_last else exact.base[k]
-    for t in range(model.roots.shape[0]):
+    for t in range(model.n_scored):
         leaf = leaf_of_cells(model, model.roots[t], cells)
         for k in range(n_scores):
             scores[k] += exact.leaf_scores[leaf, k]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from treeproof import Attacker, Ensemble
+    from treeproof.threat.relations.expressions import Relation
 
 TOGETHER = ("--delta", "--any", "--blank", "--fill")
 """What attackers with costs and a budget may do: one of these, or several."""
@@ -165,11 +166,17 @@ class AttackerChoice:
         attacker.bind(blank).require_plain("training")
         return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
 
-    def refuse_relations(self, command: str) -> None:
-        """Refuses a threat file with relations, where nobody asks whether rows keep them."""
+    def relations(self, file: str | None = None) -> list[Relation]:
+        """The relations of the threat file and of another file."""
+        import treeproof as tp
         from treeproof.threat.threat_file import read_threat
 
-        if self.threat_file is not None and read_threat(self.threat_file).relations:
+        found = [] if self.threat_file is None else read_threat(self.threat_file).relations
+        return found if file is None else [*found, *tp.read_relations(file)]
+
+    def refuse_relations(self, command: str) -> None:
+        """Refuses a threat file with relations, where nobody asks whether rows keep them."""
+        if self.relations():
             raise InvalidInput(f"{self.threat_file} has relations, which {command} does not take; remove them there")
 
     def _way(self) -> str:

@@ -10,23 +10,38 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.grid import Grid
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 
+MOST_UNITS = 56
+"""All leaves together give at most 2 to this power, in whole units."""
+MOST_WITH_PENALTY = 45
+"""The same where leaves may be forbidden: far below what these are behind by."""
 
-def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
-    """The ensemble in the form that kernels work on, and what they need to score exactly."""
+
+def compile_ensemble(ensemble: Ensemble, grid: Grid | None = None, *, forbids: bool = False) -> tuple[Any, Any]:
+    """The ensemble in the form that kernels work on, and what they need to score exactly.
+
+    `grid` are its own cuts, and maybe others. If it `forbids`, there are two more leaves, for trees that are added:
+    one that gives nothing, and one that is forbidden.
+    """
     from treeproof._kernels.model import NODE, Exact, Model
 
+    grid = ensemble.grid if grid is None else grid
     inner = ensemble.feature >= 0
     nodes = np.zeros(ensemble.n_nodes, dtype=NODE)
     for name in ("feature", "left", "right", "leaf", "nan_left"):
         nodes[name] = getattr(ensemble, name)
     nodes["cut"] = -1
-    nodes["cut"][inner] = ensemble.grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner])
+    nodes["cut"][inner] = grid.cell_of_cut(ensemble.feature[inner], ensemble.threshold[inner])
     nodes["more"], nodes["end"] = ensemble.more_start[:-1], ensemble.more_start[1:]
-    more = ensemble.grid.cell_of_cut(ensemble.feature[ensemble.more_node], ensemble.more)
-    value, offset, slack = whole_units(ensemble)
+    more = grid.cell_of_cut(ensemble.feature[ensemble.more_node], ensemble.more)
+    value, offset, slack = whole_units(ensemble, MOST_WITH_PENALTY if forbids else MOST_UNITS)
+    kind = _kinds(ensemble.leaf_scores)
+    if forbids:
+        value = np.concatenate((value, np.zeros((2, value.shape[1]), dtype=value.dtype)))
+        kind = np.append(kind, [kind.max() + 1, kind.max() + 2]).astype(kind.dtype)
     rule = ensemble.rule
     model = Model(
         nodes,
@@ -35,8 +50,10 @@ def compile_ensemble(ensemble: Ensemble) -> tuple[Any, Any]:
         value,
         offset,
         slack,
-        _kinds(ensemble.leaf_scores),
+        kind,
         int(ensemble.depths.max()),
+        ensemble.n_trees,
+        len(value) - 1 if forbids else -1,
     )
     exact = Exact(
         ensemble.leaf_scores,
@@ -68,7 +85,7 @@ def _kinds(leaf_scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     return np.unique(leaf_scores, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
-def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+def whole_units(ensemble: Ensemble, most: int = MOST_UNITS) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Leaf scores and offsets per class in whole units, and the slack within which only the exact scores decide.
 
     Whole numbers can be added and subtracted again without rounding. If the sums of two classes differ by more than
@@ -88,11 +105,11 @@ def whole_units(ensemble: Ensemble) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     step = 2.0**-53 if rule.precision == "float64" else 2.0**-24
     plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
     whole = not rule.members and (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
-    if plain and whole and largest < 0.01 / step:
+    if plain and whole and largest < min(0.01 / step, 2.0**most):
         return leaves.astype(np.int64), np.array([int(b) for b in base], dtype=np.int64), 0
-    unit = 2.0 ** (56 - math.ceil(math.log2(max(largest, 2.0**-900))))
+    unit = 2.0 ** (most - math.ceil(math.log2(max(largest, 2.0**-900))))
     rounding = 2 * (ensemble.n_trees + 8) * step * largest + _probability_slack(ensemble, largest, step)
-    slack = min(rounding * unit * 1.01, 2.0**57)
+    slack = min(rounding * unit * 1.01, 2.0 ** (most + 1))
     value = np.rint(leaves * unit).astype(np.int64)
     offset = np.array([round(b * Fraction(unit)) for b in base], dtype=np.int64)
     return value, offset, math.ceil(slack) + ensemble.n_trees + 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,6 +44,17 @@ class Grid:
         for array in (e, offsets):
             array.flags.writeable = False
         return cls(e, offsets)
+
+    def with_cuts(self, cuts: Iterable[tuple[int, float]]) -> Grid:
+        """The same with more thresholds: (feature, threshold)."""
+        added: dict[int, list[float]] = {}
+        for f, cut in cuts:
+            added.setdefault(f, []).append(cut)
+        of = [self.cuts_of(f) for f in range(self.n_features)]
+        for f, some in added.items():
+            of[f] = np.union1d(of[f], some)
+        offsets = np.concatenate(([0], np.cumsum([len(some) for some in of]))).astype(np.int64)
+        return Grid(_frozen(np.concatenate(of)), _frozen(offsets))
 
     @property
     def n_features(self) -> int:

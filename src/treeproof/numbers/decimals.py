@@ -1,4 +1,4 @@
-"""Decimals: what doubles print as, exactly."""
+"""Decimals: what doubles print as, and the doubles that decimals are rounded to, exactly."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.numbers.doubles import FloatArray, ordinal
+
+MOST_DIGITS = 22
+"""Powers of ten up to this one are doubles."""
 
 
 def decimal_of(number: float) -> Fraction:
@@ -54,3 +59,62 @@ def plain_decimal(value: Fraction) -> int | float | str:
         digits += 1
     whole, rest = divmod(abs(value.numerator) * 10**digits // value.denominator, 10**digits)
     return f"{'-' * (value < 0)}{whole}.{rest:0{digits}}"
+
+
+def nearest_double(number: Fraction) -> float:
+    """The double that a number is rounded to; infinite beyond all of them."""
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def rounding_to(low: float, high: float) -> tuple[Fraction, bool, Fraction, bool]:
+    """The numbers whose nearest double lies in [low, high]: where they begin and end, and whether with that number.
+
+    >>> rounding_to(1.0, 2.0) == (1 - Fraction(1, 2**54), True, 2 + Fraction(1, 2**52), True)
+    True
+    """
+    # Halfway between two doubles, the even one is nearest.
+    first, last = (int(ordinal(end)) % 2 == 0 for end in (low, high))
+    return _half_way(low, -math.inf), first, _half_way(high, math.inf), last
+
+
+def _half_way(number: float, toward: float) -> Fraction:
+    """The number half way to the next double; beyond the last one, as if doubles went on."""
+    after = math.nextafter(number, toward)
+    if math.isinf(after):
+        return Fraction(number) + (Fraction(number) - Fraction(math.nextafter(number, -toward))) / 2
+    return (Fraction(number) + Fraction(after)) / 2
+
+
+def first_printed_from(number: Fraction, closed: bool) -> float:
+    """The lowest double that prints as this number (if that is `closed`) or more; infinite if there is none."""
+    near = nearest_double(number)
+    if math.isinf(near):
+        return near if near > 0 else math.nextafter(near, 0.0)
+    printed = decimal_of(near)
+    return near if printed > number or (closed and printed == number) else math.nextafter(near, math.inf)
+
+
+def decimals_of(X: FloatArray) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Each number as a whole number over a power of ten, what it prints as, and the power; NaN if it has many digits.
+
+    >>> decimals_of(np.array([0.25, 3.0, 1 / 3]))
+    (array([25.,  3., nan]), array([2, 0, 0]))
+    """
+    whole, digits = np.full(X.shape, np.nan), np.zeros(X.shape, dtype=np.int64)
+    left = np.flatnonzero(np.isfinite(X))
+    for power in range(MOST_DIGITS + 1):
+        scale = 10.0**power
+        with np.errstate(over="ignore"):
+            number = np.rint(X[left] * scale)
+        # Below 2**50 no two whole numbers over this scale are rounded to the same double, and the quotient of two
+        # exact doubles is rounded once: what comes back as X has the fewest digits, and so it is what X prints as.
+        small = np.abs(number) < 2.0**50
+        found = small & (number / scale == X[left])
+        whole[left[found]], digits[left[found]] = number[found], power
+        left = left[small & ~found]
+        if not len(left):
+            break
+    return whole, digits

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
+import numpy as np
 
-@dataclass(frozen=True)
-class BoundRule:
-    """A rewriting rule of one column. Numbers are the decimals that they print as, and ranges are closed."""
-
-    cost: int
-    low: Fraction | None = None
-    high: Fraction | None = None
-    """It applies to numbers of this range; None: no limit on that side."""
-    change: tuple[Fraction, Fraction] | None = None
-    """The range of what may be added to a number."""
-    codes: tuple[float, ...] | None = None
-    """For a category: it applies to the values that rows hold as these doubles."""
-    to: float | None = None
-    """What rows hold for the value that a category becomes."""
+from treeproof.numbers.decimals import decimal_of
+from treeproof.numbers.doubles import LARGEST, FloatArray, add_down, add_up
+from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
+from treeproof.threat.rule_chains import BoundRule, RuleChains
+from treeproof.threat.starts import GridStarts, Starts
+from treeproof.threat.step_grid import StepGrid
+from treeproof.threat.ways import ByMatrix, ByRules, ToEnds, Way, nearest_one
 
 
 @dataclass(frozen=True)
@@ -45,8 +41,8 @@ class ColumnMoves:
     fill: int | None = None
     """The cost of making a missing value a present one; None: that is not possible."""
     power: int | None = None
+    """Where it is given, a move costs (distance / unit) ** power, and may be of any distance."""
     unit: float = 1.0
-    """Where `power` is given, a move costs (distance / unit) ** power."""
     budget: int | None = None
     """What chains of rules may cost at most; None: anything."""
 
@@ -60,3 +56,138 @@ class ColumnMoves:
         if self.costs is not None:
             return "a cost matrix"
         return "values to blank or fill" if self.blank is not None or self.fill is not None else "a list of values"
+
+    def price(self, x: float, start: float, end: float) -> Fraction | None:
+        """What it costs to change `start` to `end` (NaN: missing) in a row whose own value is x; None: impossible.
+
+        >>> hours = ColumnMoves(domain=(0.0, 99.0), interval=(-5.0, 5.0), step=Fraction(1), cost=2)
+        >>> hours.price(40.0, 40.0, 43.0), hours.price(40.0, 40.0, 42.5)
+        (Fraction(2, 1), None)
+        """
+        if start == end or (math.isnan(start) and math.isnan(end)):
+            return Fraction(0)
+        if math.isnan(end):
+            return _fraction(self.blank if self._is_point(x, start) else None)
+        if not self.domain[0] <= end <= self.domain[1]:
+            return None
+        if math.isnan(start):
+            fits = self._is_point(x, end) if self.ends is None else end in self.ends
+            return _fraction(self.fill if fits else None)
+        return self._way.price(x, start, end) if self._is_point(x, start) else None
+
+    def table(
+        self,
+        X: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        lowest: FloatArray,
+        highest: FloatArray,
+        blank_cell: bool,
+    ) -> FloatArray:
+        """The least price to bring rows into cells [lowest, highest] (n_rows, n_cells), and to missing, if asked for.
+
+        X (n_rows,) are the rows' own values, `low` and `high` the ends of their neighbours, inside the domain; NaN is
+        missing. Cells that hold a neighbour cost 0. Prices are whole numbers, or rounded down; inf: there is no way.
+        """
+        missing = np.isnan(low)
+        starts = self._starts(X, low, high).take(~missing)
+        prices = np.full((len(X), len(lowest) + blank_cell), np.inf)
+        cells = prices[:, : len(lowest)]
+        cells[~missing] = self._way.table(starts, *self._inside(lowest, highest))
+        if self.fill is not None:
+            cells[missing] = np.where(np.isnan(self._filled(lowest, highest)), np.inf, float(self.fill))
+        if blank_cell:
+            prices[missing, -1] = 0.0
+            if self.blank is not None:
+                prices[~missing, -1] = np.where(starts.some, float(self.blank), np.inf)
+        return prices
+
+    def exact_prices(
+        self, x: float, box: tuple[float, float], lowest: FloatArray, highest: FloatArray
+    ) -> list[Fraction | None]:
+        """The row of `table` for one row, without missing, as exact numbers; None: there is no way."""
+        row = np.array([x]), np.array([box[0]]), np.array([box[1]])
+        if not math.isnan(box[0]):
+            return self._way.exact(self._starts(*row), *self._inside(lowest, highest))
+        prices = self.table(*row, lowest, highest, False)[0].tolist()
+        return [None if math.isinf(price) else Fraction(price) for price in prices]
+
+    def move(
+        self, X: FloatArray, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """A cheapest move of each row into its cell [first, last] (NaN: missing): where it starts, and where it ends.
+
+        It starts at the neighbour nearest to X that such a move may start at. Each row must have one.
+        """
+        missing, to_missing = np.isnan(low), np.isnan(first)
+        z, w = np.full(len(X), np.nan), np.full(len(X), np.nan)
+        filled = missing & ~to_missing
+        w[filled] = self._filled(first[filled], last[filled])
+        starts = self._starts(X, low, high)
+        blanked = np.flatnonzero(~missing & to_missing)
+        z[blanked] = starts.take(blanked).nearest(low[blanked], high[blanked])
+        rows = np.flatnonzero(~missing & ~to_missing)
+        first, last = self._inside(first[rows], last[rows])
+        z[rows] = w[rows] = starts.take(rows).nearest(first, last)
+        moved = np.isnan(z[rows])
+        rows = rows[moved]
+        z[rows], w[rows] = self._way.move(starts.take(rows), first[moved], last[moved])
+        return z, w
+
+    def neighbours(self, X: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+        """The ends of the neighbours of rows with these values, inside the domain; NaN stays NaN.
+
+        With a step, neighbours are points at most `epsilon` away, as decimals.
+        """
+        if self._grid is None or epsilon == 0:
+            low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon else (X, X)
+        elif math.isinf(epsilon):
+            low, high = (np.where(np.isnan(X), X, end) for end in (-LARGEST, LARGEST))
+        else:
+            number = math.floor(decimal_of(epsilon) / self._grid.step)
+            low, high = self._grid.points_from(X, -number), self._grid.points_from(X, number)
+        return np.maximum(low, self.domain[0]), np.minimum(high, self.domain[1])
+
+    def _is_point(self, x: float, value: float) -> bool:
+        """Whether a row may hold this value at all: with a step, only points of its grid."""
+        if self._grid is None:
+            return True
+        first, last = self._grid.numbers(x, value, value)
+        return first <= last
+
+    def _starts(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Starts:
+        return Starts(X, low, high) if self._grid is None else GridStarts(X, low, high, self._grid)
+
+    def _inside(self, lowest: FloatArray, highest: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the domain leaves of cells."""
+        return np.maximum(lowest, self.domain[0]), np.minimum(highest, self.domain[1])
+
+    def _filled(self, first: FloatArray, last: FloatArray) -> FloatArray:
+        """For each cell, what a missing value may become there: the value nearest to 0; NaN: nothing."""
+        first, last = self._inside(first, last)
+        if self.ends is not None:
+            return nearest_one(np.array(self.ends), np.zeros(len(first)), first, last)
+        return self._starts(np.zeros(len(first)), first, last).nearest(first, last)
+
+    @cached_property
+    def _grid(self) -> StepGrid | None:
+        return None if self.step is None else StepGrid(self.step)
+
+    @cached_property
+    def _way(self) -> Way:
+        """How present values change."""
+        fee = Fee(self.cost, self.power, self.unit)
+        if self.rules:
+            return ByRules(RuleChains(self.rules, self.domain, self.budget))
+        if self.interval is None:
+            return Way()
+        if self.costs is not None:
+            ends = self.ends
+            return ByMatrix({pair: cost for pair, cost in self.costs.items() if ends is None or pair[1] in ends})
+        if self.ends is not None:
+            return ToEnds(np.array(self.ends), self.cost)
+        return ByDistance(self.interval, fee) if self._grid is None else BySteps(self._grid, self.interval, fee)
+
+
+def _fraction(cost: int | None) -> Fraction | None:
+    return None if cost is None else Fraction(cost)

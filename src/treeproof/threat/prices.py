@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.grid import NAN_CELL
+from treeproof.model.grid import NAN_CELL, Grid
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, next_up
 from treeproof.numbers.moves import some_move
 from treeproof.threat.epsilon import bind_epsilon
@@ -65,9 +65,14 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
     return price_table_of_box(threat, ensemble, low[0], high[0])
 
 
-def price_table_of_box(threat: Threat, ensemble: Ensemble, low: FloatArray, high: FloatArray) -> Prices:
-    """The price table of the neighbours from `low` to `high`; NaN on both sides is a missing value."""
-    grid = ensemble.grid
+def price_table_of_box(
+    threat: Threat, ensemble: Ensemble, low: FloatArray, high: FloatArray, grid: Grid | None = None
+) -> Prices:
+    """The price table of the neighbours from `low` to `high`, in the model's own cells or others.
+
+    NaN on both sides is a missing value.
+    """
+    grid = ensemble.grid if grid is None else grid
     offsets = grid.start
     lower, upper = np.full(offsets[-1], np.inf), np.full(offsets[-1], np.inf)
     exact: dict[tuple[int, int], Fraction] = {}

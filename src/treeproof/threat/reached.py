@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.threat import Threat
 
 FIRST_ROWS, MOST_ROWS = 64, 4096
@@ -38,13 +39,35 @@ class InVain(NamedTuple):
 def moved_in_vain(threat: Threat, ensemble: Ensemble, X: FloatArray, epsilons: Iterable[FloatArray] = ()) -> InVain:
     """The columns that the attacker moves in vain from all rows of X, and from all their neighbours."""
     tested = ensemble.grid.n_cells > 1
-    unreached = threat.movable & tested
     widest = np.max([np.zeros(ensemble.n_features), *epsilons], axis=0)
+    unreached = threat.movable & tested
+    unreached[[f for f, _ in threat.columns]] = False
     _strike_out(unreached, threat, ensemble, X[:FIRST_ROWS], widest)
     rest = _distinct(X[FIRST_ROWS:], unreached)
     for start in range(0, len(rest), MOST_ROWS):
         _strike_out(unreached, threat, ensemble, rest[start : start + MOST_ROWS], widest)
+    for f, moves in threat.columns:
+        if threat.movable[f] and tested[f]:
+            lowest, highest = (
+                ends[ensemble.grid.start[f] : ensemble.grid.start[f + 1]] for ends in ensemble.grid.cell_ends
+            )
+            unreached[f] = not _crosses(moves, X[:, f], float(widest[f]), lowest, highest, float(threat.limit))
     return InVain(_places(unreached), _places(threat.movable & ~tested))
+
+
+def _crosses(
+    moves: ColumnMoves, x: FloatArray, epsilon: float, lowest: FloatArray, highest: FloatArray, limit: float
+) -> bool:
+    """Whether some row, or a neighbour, can be brought from one cell to another, or to missing, within the limit."""
+    start = 0
+    values = np.concatenate((x[:FIRST_ROWS], np.unique(x[FIRST_ROWS:])))
+    while start < len(values):
+        some = values[start : start + (MOST_ROWS if start else FIRST_ROWS)]
+        prices = moves.table(some, *moves.neighbours(some, epsilon), lowest, highest, True)
+        if ((prices <= limit).sum(axis=1) > 1).any():
+            return True
+        start += len(some)
+    return False
 
 
 def _distinct(X: FloatArray, columns: npt.NDArray[np.bool_]) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,10 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
 from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.relations import Relations
+
+if TYPE_CHECKING:
+    from treeproof.threat.attacker import Attacker
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +50,10 @@ class Threat:
     groups: tuple[tuple[int, ...], ...] = ()
     """Features that share a budget of their own, on top of the overall one; no feature is in two of them."""
     group_budgets: tuple[int, ...] = ()
+    relations: Relations = Relations()
+    """What valid rows keep; neighbours and attacked rows are valid."""
+    attacker: Attacker | None = None
+    """As the user describes it, where one-hot groups are to be bound."""
     goal: tuple[int, ...] = ()
     """The classes that the attacker wants to get, in order; none: any other than the row's own."""
 
@@ -67,8 +76,23 @@ class Threat:
 
     @cached_property
     def away(self) -> npt.NDArray[np.bool_]:
-        """Features whose interval excludes 0: they can be moved, but not by a little."""
-        return np.asarray((self.low > 0) | (self.high < 0))
+        """Features whose interval excludes 0: they can be moved, but not by a little. None of `columns` is among them."""
+        away = (self.low > 0) | (self.high < 0)
+        away[[f for f, _ in self.columns]] = False
+        return np.asarray(away)
+
+    @cached_property
+    def blanks(self) -> tuple[int, ...]:
+        """The features whose values can become missing, or whose missing values can be filled in."""
+        return tuple(f for f, moves in self.columns if moves.blank is not None or moves.fill is not None)
+
+    @cached_property
+    def is_flat(self) -> bool:
+        """Whether a feature costs the same wherever it goes."""
+        return self.power is None and all(
+            moves.costs is None and not moves.rules and {moves.blank, moves.fill} <= {None, moves.cost}
+            for _, moves in self.columns
+        )
 
     @cached_property
     def movable(self) -> npt.NDArray[np.bool_]:

@@ -17,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, next_up
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least
 from treeproof.numbers.moves import some_move
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.run.watch import watched
+from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
+from treeproof.verification.pairs import Boxes, Pairs
+from treeproof.verification.space import Space
 
 NO_CELL = -2
 """Stands in place of cells where there is no counterexample."""
@@ -73,22 +76,38 @@ class Local:
     max_looks = 2**62
     """How often a call may look at the clock; tests end searches everywhere with it."""
 
-    def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        threat: Threat,
+        limits: Limits | None = None,
+        space: Space | None = None,
+        sums: Any = None,
+    ) -> None:
         self.ensemble = ensemble
         self.threat = threat
         self.limits = limits or Limits()
         self.boxes = self.looks = 0
-        self._start = ensemble.grid.start
-        self._depth = int(ensemble.depths.max())
+        self.space = Space(ensemble, blanks=threat.blanks) if space is None else space
+        self._sums = _no_sums() if sums is None else sums
+        self.around: npt.NDArray[Any] = np.empty(0)
+        """Where valid rows keep sums, the cells (n_rows, n_features) around each counterexample that are as good."""
+        self._start = self.space.start
+        self._depth = self.space.compiled[0].depth
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
         self._blocked = self._blocked_cells()
-        self._limited = bool(too_poor or threat.away.any() or len(self._blocked))
-        self._lowest, self._highest = ensemble.grid.cell_ends
+        self._limited = bool(too_poor or threat.away.any() or len(self._blocked) or threat.columns or threat.groups)
+        self._lowest, self._highest = self.space.cell_ends
+        self._goal = np.full(ensemble.n_classes, not threat.goal)
+        self._goal[list(threat.goal)] = True
+        self._group = np.full(ensemble.n_features, -1, dtype=np.int32)
+        for g, features in enumerate(threat.groups):
+            self._group[list(features)] = g
 
     def _blocked_cells(self) -> npt.NDArray[np.bool_]:
         """Which cells no move can end in though others on both sides of them can be reached; empty if there is none."""
-        grid = self.ensemble.grid
+        grid = self.space.grid
         blocked = np.zeros(self._start[-1], dtype=np.bool_)
         for f, ends in self.threat.ends:
             cells = grid.cells_of(f, ends)
@@ -116,9 +135,41 @@ class Local:
             z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
             neighbour[broken], attacked[broken] = z, w
             same = self.ensemble.predict_index(z) == self.ensemble.predict_index(w)
-            for row in broken[same]:
-                status[row] = self._settle(X[row], low[row], high[row], neighbour[row], attacked[row])
+            if same.any():
+                mixed = broken[same]
+                pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], z[same]))
+                pairs.settle()
+                status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
+
+    def shows(self, X: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which pairs of rows within reach of X are counterexamples: the label changes, to one that is wanted."""
+        before, after = self.ensemble.predict_index(neighbour), self.ensemble.predict_index(attacked)
+        wants = self._goal
+        return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)
+
+    def can_pay(self, x: FloatArray, z: FloatArray, w: FloatArray) -> bool:
+        """Whether the attacker can pay for changing a neighbour z of the row x to w, exactly; False if he cannot do it."""
+        threat, columns = self.threat, dict(self.threat.columns)
+        spent, of_group = Fraction(0), [Fraction(0)] * len(threat.groups)
+        for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
+            start, end = float(z[f]), float(w[f])
+            if f in columns:
+                price = columns[f].price(float(x[f]), start, end)
+            elif math.isnan(start) or math.isnan(end):
+                price = None
+            elif threat.power is not None:
+                price = threat.price(f, start, end) if threat.high[f] > 0 else None
+            else:
+                moved = some_move((start, start), (end, end), (float(threat.low[f]), float(threat.high[f])))
+                price = None if moved is None else Fraction(int(threat.cost[f]))
+            if price is None:
+                return False
+            spent += price
+            if self._group[f] >= 0:
+                of_group[self._group[f]] += price
+        within = all(paid <= most for paid, most in zip(of_group, threat.group_budgets, strict=True))
+        return within and spent <= threat.limit
 
     def search_within(
         self,
@@ -133,8 +184,7 @@ class Local:
         are rounded down: the caller checks what a counterexample costs, and names those that are `unaffordable`, the
         same number (n_rows, n, n_features) for each row.
         """
-        none = np.empty((0, self._start[-1]))
-        return self._run(X, X, X, self.ensemble.predict_index(X), none, unaffordable, reach, budget)
+        return self._run(X, X, X, self.ensemble.predict_index(X), X, (), unaffordable, reach, budget)
 
     def cheapest(self, X: FloatArray, within: bool) -> tuple[npt.NDArray[np.int8], FloatArray]:
         """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
@@ -149,9 +199,8 @@ class Local:
             touchable = threat.high > 0
             reach = np.where(touchable, threat.domain_low, X), np.where(touchable, threat.domain_high, X)
             budget = MAX_BUDGET
-        none = np.empty((0, self._start[-1]))
         labels = self.ensemble.predict_index(X)
-        status, cells = self._run(X, X, X, labels, none, None, reach, budget, cheapest=True)
+        status, cells = self._run(X, X, X, labels, X, (), None, reach, budget, cheapest=True)
         if within and threat.power is not None:
             for row in np.flatnonzero(cells[:, 0] != NO_CELL):
                 one = slice(row, row + 1)
@@ -168,95 +217,31 @@ class Local:
             status[found & ~((price > SMALLEST_PRICE) & (price < LARGEST_PRICE))] = Outcome.UNKNOWN
         return status.astype(np.int8), attacked
 
-    def _settle(self, x: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray, attacked: FloatArray) -> int:
-        """Decides a box whose reach holds two labels, by splitting it where no attack leads across.
-
-        Fills `near` and `attacked` with the witness. A box is settled by a pair of neighbouring doubles with
-        different labels that the attacker can exchange; where all such pairs on the way from one label to the other
-        are walls, the parts on both sides of a wall are decided on their own.
-        """
-        todo = [(low.copy(), high.copy())]
-        unknown = False
-        while todo:
-            low, high = todo.pop()
-            reference = np.where(np.isnan(x), x, np.clip(x, low, high))
-            label = self.ensemble.predict_index(reference[None])
-            status, cells = self._search(low[None], high[None], reference[None], label)
-            if status[0] == Outcome.PROVED:
-                continue
-            if status[0] == Outcome.UNKNOWN:
-                unknown = True
-                continue
-            z, w = self._doubles(reference[None], low[None], high[None], cells)
-            near[:], attacked[:] = z[0], w[0]
-            if self.ensemble.predict_index(z)[0] != self.ensemble.predict_index(w)[0]:
-                return Outcome.REFUTED
-            wall = self._cross(reference, z[0], near, attacked)
-            if wall is None:
-                return Outcome.REFUTED
-            f, cut = wall
-            left_high, right_low = high.copy(), low.copy()
-            left_high[f], right_low[f] = cut, float(next_up(cut))
-            todo += [(low, left_high), (right_low, high)]
-        return Outcome.UNKNOWN if unknown else Outcome.PROVED
-
-    def _cross(
-        self, start: FloatArray, end: FloatArray, near: FloatArray, attacked: FloatArray
-    ) -> tuple[int, float] | None:
-        """Walks from start to end, one feature at a time, over the thresholds in between.
-
-        Where the label changes and an attack leads across, fills `near` and `attacked` with that pair and returns
-        None; otherwise returns (feature, threshold) of a change that no attack crosses.
-        """
-        grid = self.ensemble.grid
-        here = start.copy()
-        wall: tuple[int, float] | None = None
-        for f in np.flatnonzero(start != end):
-            if np.isnan(start[f]):
-                continue
-            cuts = grid.cuts_of(int(f))
-            lo, hi = sorted((float(start[f]), float(end[f])))
-            between = cuts[(cuts >= lo) & (cuts < hi)]
-            rows = np.repeat(here[None], 2 * len(between), axis=0)
-            rows[0::2, f], rows[1::2, f] = between, next_up(between)
-            labels = self.ensemble.predict_index(rows) if len(rows) else np.empty(0, dtype=np.int64)
-            for k in np.flatnonzero(labels[0::2] != labels[1::2]):
-                below, above = rows[2 * k], rows[2 * k + 1]
-                for z, w in ((below, above), (above, below)):
-                    if self._can_move(int(f), float(z[f]), float(w[f])):
-                        near[:], attacked[:] = z, w
-                        return None
-                wall = (int(f), float(between[k]))
-            here[f] = end[f]
-        assert wall is not None, "two labels, but no change of label on the way from one to the other"
-        return wall
-
-    def _can_move(self, f: int, z: float, w: float) -> bool:
-        """Whether the attacker can move feature f alone from z to w."""
-        threat = self.threat
-        if threat.power is not None:
-            return bool(threat.high[f] > 0) and threat.price(f, z, w) <= threat.limit
-        if threat.cost[f] > threat.budget:
-            return False
-        return float(add_up(z, threat.low[f])) <= w <= float(add_down(z, threat.high[f]))
-
     def _search(
-        self, low: FloatArray, high: FloatArray, own: FloatArray, labels: npt.NDArray[np.int64]
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        own: FloatArray,
+        labels: npt.NDArray[np.int64],
+        X: FloatArray | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code."""
-        none = np.empty((0, self._start[-1]))
+        """Outcomes per box [low, high] of neighbours, and the cells of counterexamples; all rows in compiled code.
+
+        `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`.
+        """
+        X = own if X is None else X
         odd = self._odd_rows(low, high)
         if not odd.any():
-            status, cells = self._run(low, high, own, labels, none)
+            status, cells = self._run(low, high, own, labels, X)
         else:
             status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
             cells = np.zeros(low.shape, dtype=np.int32)
             plain = np.flatnonzero(~odd)
-            status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], none)
+            status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
         for row in np.flatnonzero(odd):
-            table = price_table_of_box(self.threat, self.ensemble, low[row], high[row]).low[None]
             one = slice(row, row + 1)
-            status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], table)
+            away = tuple(self._away_prices(f, low[row], high[row]) for f in np.flatnonzero(self.threat.away))
+            status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], X[one], away)
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
@@ -282,24 +267,29 @@ class Local:
         high: FloatArray,
         own: FloatArray,
         labels: npt.NDArray[np.int64],
-        table: FloatArray,
+        X: FloatArray,
+        own_prices: tuple[tuple[int, FloatArray], ...] = (),
         unaffordable: npt.NDArray[np.int32] | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
         budget: float | FloatArray | None = None,
         cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Outcomes, and the cells of counterexamples. One parameter per part of the question."""
-        from treeproof._kernels.search.asked import REACH, Asked, Prices
+        """Outcomes, and the cells of counterexamples. One parameter per part of the question.
+
+        `own_prices` are those of all cells of a feature, for each row.
+        """
+        from treeproof._kernels.search.asked import Asked, Prices
 
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
-        threat, grid = self.threat, self.ensemble.grid
-        reach_low, reach_high = threat.reach(low, high) if reach is None else reach
-        some = reach_low <= reach_high
-        ends = grid.cells(np.concatenate((low, high, own, reach_low, reach_high))).reshape(5, *low.shape)
-        reachable = np.empty(low.shape, dtype=REACH)
-        reachable["near_low"], reachable["near_high"], reachable["own"] = ends[:3]
-        reachable["reach_low"], reachable["reach_high"] = np.where(some, ends[3], 1), np.where(some, ends[4], 0)
+        threat = self.threat
+        reachable = self._reachable(low, high, own, threat.reach(low, high) if reach is None else reach)
+        own_prices = (*own_prices, *((f, self._own_prices(moves, f, X, low, high)) for f, moves in threat.columns))
+        at, tables, width = np.full(low.shape[1], -1), [np.empty((len(low), 0))], 0
+        for f, table in own_prices:
+            _fit_reach(reachable[:, f], table)
+            at[f], width = width, width + table.shape[1]
+            tables.append(table)
         budgets = np.full(len(low), double_at_least(threat.limit) if budget is None else budget)
         if threat.power is not None:
             # Prices are rounded down one by one, but their sums, along paths of trees, are not.
@@ -315,18 +305,48 @@ class Local:
             high,
             self._lowest,
             self._highest,
-            table,
+            at,
+            np.concatenate(tables, axis=1),
             budgets,
+            self._group,
+            np.array(threat.group_budgets, dtype=np.float64),
             self._limited or cheapest,
+            threat.is_flat,
         )
         if unaffordable is None:
             unaffordable = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
-        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest)
+        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest, self._goal, self._sums)
         found = self._within_limits(asked)
+        self.around = found.around
         self.boxes += int(found.boxes.sum())
         # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
         some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
         return found.status, np.where(some[:, None], found.cells, np.int32(NO_CELL))
+
+    def _reachable(
+        self, low: FloatArray, high: FloatArray, own: FloatArray, reach: tuple[FloatArray, FloatArray]
+    ) -> npt.NDArray[Any]:
+        """Where each feature of each row can be."""
+        from treeproof._kernels.search.asked import REACH
+
+        some = reach[0] <= reach[1]
+        ends = self.space.cells(np.concatenate((low, high, own, *reach))).reshape(5, *low.shape)
+        reachable = np.empty(low.shape, dtype=REACH)
+        reachable["near_low"], reachable["near_high"], reachable["own"] = ends[:3]
+        reachable["reach_low"], reachable["reach_high"] = np.where(some, ends[3], 1), np.where(some, ends[4], 0)
+        return reachable
+
+    def _own_prices(self, moves: ColumnMoves, f: int, own: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """What the cells of a feature cost that has prices of its own, for each row."""
+        is_blank = f in self.space.blanks
+        lowest, highest = self.space.ends_of(f)
+        n = len(lowest) - is_blank
+        return moves.table(own[:, f], low[:, f], high[:, f], lowest[:n], highest[:n], is_blank)
+
+    def _away_prices(self, f: int, low: FloatArray, high: FloatArray) -> tuple[int, FloatArray]:
+        """A feature with an interval without 0, and what its cells cost one row."""
+        table = price_table_of_box(self.threat, self.ensemble, low, high, self.space.grid)
+        return int(f), table.of(int(f))[None]
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
@@ -334,7 +354,7 @@ class Local:
         from treeproof._kernels.search.rows import room_for
         from treeproof._kernels.search.spending import purse_for
 
-        question = question_about(*self.ensemble.compiled, asked, found, watch)
+        question = question_about(*self.space.compiled, asked, found, watch)
         room = room_for(question.model, asked.prices)
         purse = purse_for(len(question.cells) if asked.prices.limited else 0)
         found.status[:] = HARD
@@ -366,11 +386,13 @@ class Local:
 
             if asked.prices.limited:
                 # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
-                flat = asked.prices.power == 0
                 for regions, width, classes in EFFORTS:
                     # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
                     if regions:
-                        run(*((spend_rows, self.patience * regions) if flat else (divide_rows, self.patience, regions)))
+                        if asked.prices.flat:
+                            run(spend_rows, self.patience * regions)
+                        else:
+                            run(divide_rows, self.patience, regions)
                     rows = _left(found, watch, until)
                     self._hunt(question, asked, found, room, rows, width, classes)
             run(divide_rows, self.patience, 2**62)
@@ -416,14 +438,16 @@ class Local:
     def _nothing_found(self, asked: Any) -> Any:
         """Where a search writes what it finds."""
         from treeproof._kernels.search.asked import Found
+        from treeproof._kernels.search.region import CELLS
 
         n = len(asked.labels)
         return Found(
             np.full(n, Outcome.UNKNOWN, dtype=np.int64),
             np.zeros(asked.reach.shape, dtype=np.int32),
+            np.zeros(asked.reach.shape if len(asked.sums.bound) else (0, 0), dtype=CELLS),
             np.full(n, np.inf),
             np.zeros(n, dtype=np.int64),
-            np.ones((n, self.ensemble.n_classes), dtype=np.bool_),
+            np.tile(self._goal, (n, 1)),
             np.full((n, self.ensemble.n_classes), -(2**62)),
         )
 
@@ -457,19 +481,24 @@ class Local:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Searches again while the counterexample costs more than its rounded-down prices said."""
         unaffordable = np.empty((1, 0, low.shape[1]), dtype=np.int32)
-        none = np.empty((0, self._start[-1]))
         while not self._affordable(low[0], high[0], cells[0]):
             if status[0] == Outcome.UNKNOWN:
                 return status, np.full_like(cells, NO_CELL)
             unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
-            status, cells = self._run(low, high, own, labels, none, unaffordable, cheapest=cheapest)
+            status, cells = self._run(low, high, own, labels, own, (), unaffordable, cheapest=cheapest)
         return status, cells
 
     def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
         """Whether an Lp attacker can pay for the way from the box into these cells, if there are any."""
         spent = Fraction(0)
+        columns = dict(self.threat.columns)
         for f in np.flatnonzero(cells >= 0).tolist():
             at = self._start[f] + cells[f]
+            if f in columns:
+                near = (np.array([end[f]]) for end in (low, low, high))
+                z, w = columns[f].move(*near, *self._ends_of_cells(f, cells[None]))
+                spent += columns[f].price(float(z[0]), float(z[0]), float(w[0])) or 0
+                continue
             below, above = float(self._lowest[at]), float(self._highest[at])
             if below > high[f]:
                 spent += self.threat.price(f, float(high[f]), below)
@@ -505,7 +534,16 @@ class Local:
                 moved = known[:, f] & ~inside[:, f]
                 end = threat.end_between(f, first[:, f], last[:, f], first[:, f] > high[:, f])
                 w[moved, f] = end[moved]
+        for f, moves in threat.columns:
+            some = known[:, f]
+            from_to = moves.move(X[some, f], low[some, f], high[some, f], *self._ends_of_cells(f, cells[some]))
+            z[some, f], w[some, f] = from_to
         return z, w
+
+    def _ends_of_cells(self, f: int, cells: npt.NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest double of the cells of feature f in rows of cells."""
+        at = self._start[f] + cells[:, f]
+        return self._lowest[at], self._highest[at]
 
     def _exact_move(
         self, row: int, f: int, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray, z: FloatArray,
@@ -517,6 +555,24 @@ class Local:
         move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
         if move is not None:
             z[row, f], w[row, f] = move
+
+
+def _no_sums() -> Any:
+    """No sums that valid rows keep."""
+    from treeproof._kernels.search.region import CELLS
+    from treeproof._kernels.search.sums import Sums
+
+    none, no_number = np.empty(0), np.zeros(0, dtype=np.int64)
+    return Sums(np.zeros(1, dtype=np.int64), no_number, none, none, none, none, no_number, np.empty(0, CELLS))
+
+
+def _fit_reach(reachable: npt.NDArray[Any], table: FloatArray) -> None:
+    """Makes the cells of N(x) those that are free, and those in reach all that can be paid for, of one feature."""
+    known = reachable["own"] >= 0
+    for free, (first, last) in ((table == 0, ("near_low", "near_high")), (table < np.inf, ("reach_low", "reach_high"))):
+        some = known & free.any(axis=1)
+        reachable[first][some] = free.argmax(axis=1)[some]
+        reachable[last][some] = (free.shape[1] - 1 - free[:, ::-1].argmax(axis=1))[some]
 
 
 def _left(found: Any, watch: Any, until: float) -> npt.NDArray[np.int64]:

@@ -17,6 +17,7 @@ from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain, moved_in_vain
 from treeproof.threat.threat import Threat
 
@@ -40,24 +41,26 @@ class Request:
     """The labels of the rows that are attacked at all; None stands for all."""
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None, actors: Any = None) -> Request:
+    def of(
+        cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None, relations: Any = None, actors: Any = None
+    ) -> Request:
         """The request as the user makes it, or InvalidInput; the rows are a copy that outlives the caller's array.
 
         SoundnessError if the library's own model gives a row another label than the ensemble.
         """
-        asked = cls.unlabelled(model, X, attacker, voting)
+        asked = cls.unlabelled(model, X, attacker, voting, relations)
         labels = asked.ensemble.class_index(y)
         if len(labels) != len(asked.X):
             raise InvalidInput(f"X has {len(asked.X)} rows and y has {len(labels)} labels; give one label per row")
         return replace(asked, y=labels, actors=None if actors is None else as_actors(actors, asked.ensemble))
 
     @classmethod
-    def unlabelled(cls, model: Any, X: Any, attacker: Any, voting: Any = None) -> Request:
+    def unlabelled(cls, model: Any, X: Any, attacker: Any, voting: Any = None, relations: Any = None) -> Request:
         """The same where nothing but the model's own labels matters."""
         ensemble = as_ensemble(model, voting=voting).named_after(X)
         check_attacker(attacker)
         rows = ensemble.check_rows(X).copy()
-        threat = attacker.bind(ensemble)
+        threat = bind_valid(attacker, ensemble, relations)
         threat.check_domain(rows, ensemble)
         check_agreement(ensemble, rows, X)
         _warn_of_truth_values(X, ensemble, threat)

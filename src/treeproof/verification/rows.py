@@ -17,6 +17,7 @@ from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
+from treeproof.verification.valid_rows import ValidSearch, search_for
 from treeproof.verification.witnesses import shorten
 
 
@@ -42,7 +43,7 @@ def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
     table = RowTable.unknown(asked.X, asked.predicted == asked.y, len(asked.epsilons))
     if asked.limits.is_over() or asked.limits.timeout == 0:
         return table
-    local = Local(ensemble, asked.threat, asked.limits)
+    local = search_for(ensemble, asked.threat, asked.limits)
     decided = local.decide(asked.X, np.zeros(ensemble.n_features), asked.predicted)
     table.stability[:] = decided.outcome
     refuted = np.flatnonzero(decided.outcome == Outcome.REFUTED)
@@ -58,14 +59,19 @@ def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
     found = np.flatnonzero(table.has_witness)
     if len(found):
         table.neighbour[found], table.attacked[found] = shorten(
-            ensemble, asked.X[found], table.neighbour[found], table.attacked[found]
+            ensemble,
+            local.shows,
+            asked.X[found],
+            table.neighbour[found],
+            table.attacked[found],
+            [group.features for group in asked.threat.relations.groups],
         )
         _attack_rows_themselves(table, asked)
         _check_reach(ensemble, asked, table)
     return table
 
 
-def _decide_resilience(table: RowTable, local: Local, asked: Rows, k: int) -> None:
+def _decide_resilience(table: RowTable, local: Local | ValidSearch, asked: Rows, k: int) -> None:
     """Decides what is open in the k-th neighbourhood, and what follows for the others."""
     # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
     open_rows = np.flatnonzero(table.resilience[k] == Outcome.UNKNOWN)

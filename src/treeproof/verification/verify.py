@@ -21,7 +21,8 @@ from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
+from treeproof.threat.epsilon import plain_epsilon
+from treeproof.threat.one_hot import bind_valid_epsilon
 from treeproof.threat.reached import InVain
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
@@ -79,6 +80,7 @@ def verify(
     n_jobs: int | None = None,
     progress: bool = False,
     voting: Any = None,
+    relations: Any = None,
     resume: Verification | None = None,
     checkpoint: Callable[[Verification], object] | None = None,
 ) -> Verification:
@@ -104,9 +106,9 @@ def verify(
     True
     """
     began = time.monotonic()
-    asked = Request.of(model, X, y, attacker, voting, actors)
+    asked = Request.of(model, X, y, attacker, voting, relations, actors)
     given = neighbourhoods(epsilon, epsilons)
-    bound = tuple(bind_epsilon(one, asked.ensemble) for one in given)
+    bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in given)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     predicted = asked.ensemble.predict_index(asked.X)
@@ -143,7 +145,7 @@ def verify(
 def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
     """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
     began = time.monotonic()
-    bound = tuple(bind_epsilon(one, asked.ensemble) for one in epsilons)
+    bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
     left = np.flatnonzero(table.is_open)

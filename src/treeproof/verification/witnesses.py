@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +17,26 @@ from treeproof.results.verdicts import differ
 from treeproof.results.verification import Verification
 from treeproof.visible import visible
 
+Shows: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray], npt.NDArray[np.bool_]]
+"""Which rows x, neighbours z and attacked rows w within reach (n, n_features) are counterexamples."""
+
 
 def shorten(
-    ensemble: Ensemble, x: FloatArray, neighbour: FloatArray, attacked: FloatArray
+    ensemble: Ensemble,
+    shows: Shows,
+    x: FloatArray,
+    neighbour: FloatArray,
+    attacked: FloatArray,
+    together: Sequence[Sequence[int]] = (),
 ) -> tuple[FloatArray, FloatArray]:
     """Counterexamples (n, n_features) without needless moves: neighbours and attacked rows.
 
     The search returns the first counterexample that it meets, which may move features that do not matter. Here moves
-    are undone one by one as long as the label still changes; what is left needs all of its moves. Undoing a
-    move always stays within the attacker's reach.
+    are undone one by one as long as what is left is one, too, which then needs all of its moves. Undoing a move always
+    stays within the attacker's reach. Some features only change `together`.
     """
-    pairs = _Pairs(ensemble, x, neighbour.copy(), attacked.copy())
+    units = [*map(list, together), *([f] for f in range(x.shape[1]) if not any(f in some for some in together))]
+    pairs = _Pairs(ensemble, shows, x, neighbour.copy(), attacked.copy(), units)
     if len(x):
         pairs.shorten()
     return pairs.neighbour, pairs.attacked
@@ -36,38 +47,40 @@ class _Pairs:
     """Counterexamples: rows x, their neighbours, and the neighbours after an attack, all (n, n_features)."""
 
     ensemble: Ensemble
+    shows: Shows
     x: FloatArray
     neighbour: FloatArray
     attacked: FloatArray
+    units: list[list[int]]
+    """Features that change together."""
 
     def shorten(self) -> None:
         """Undoes moves until every one that is left is needed; features that few nodes test go first."""
-        tested = self.ensemble.feature[self.ensemble.feature >= 0]
-        order = np.argsort(np.bincount(tested, minlength=self.x.shape[1]), kind="stable")
+        tested = np.bincount(self.ensemble.feature[self.ensemble.feature >= 0], minlength=self.x.shape[1])
+        order = sorted(self.units, key=lambda unit: int(tested[unit].sum()))
         shorter = True
         while shorter:
             shorter = False
-            for f in order:
-                shorter |= self._undo(int(f), attack=True)
-            for f in order:
-                shorter |= self._undo(int(f), attack=False)
+            for attack in (True, False):
+                for unit in order:
+                    shorter |= self._undo(unit, attack)
 
-    def _undo(self, f: int, attack: bool) -> bool:
-        """Undoes the attack on feature f, or the step in it and any attack on it, wherever the label still changes."""
+    def _undo(self, unit: list[int], attack: bool) -> bool:
+        """Undoes the attack on some features, or the step in them and any attack on them, wherever that is enough."""
         # A step alone is not undone under an attack, which need not reach as far from x itself.
         ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
-        there = differ(ends[0][:, f], ends[1][:, f])
+        there = differ(ends[0][:, unit], ends[1][:, unit]).any(axis=1)
         if attack and there.any():
             # The only move is needed: without it nothing happens.
-            there[there] = differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > 1
+            there[there] = differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > len(unit)
         tried = np.flatnonzero(there)
         if not len(tried):
             return False
         near, far = self.neighbour[tried], self.attacked[tried]
         if not attack:
-            near[:, f] = self.x[tried, f]
-        far[:, f] = near[:, f]
-        works = self.ensemble.predict_index(near) != self.ensemble.predict_index(far)
+            near[:, unit] = self.x[np.ix_(tried, unit)]
+        far[:, unit] = near[:, unit]
+        works = self.shows(self.x[tried], near, far)
         self.neighbour[tried[works]], self.attacked[tried[works]] = near[works], far[works]
         return bool(works.any())
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.jit import borrowing
-from treeproof._kernels.search.region import INFINITE
+from treeproof._kernels.model import is_valid, label_of_cells
+from treeproof._kernels.search.region import INFINITE, copy_cells
 
 # What is known about a row. HARD: a race took too long, and costlier bounds are worth a try.
 SAFE = 0
@@ -42,9 +43,10 @@ class Prices(NamedTuple):
 
     `cost` (n_features,) is the price of any cell that is reached and not `blocked` (n_cells,; empty: none is). With
     `power` above 0 prices are distances in the feature's `unit` (n_features,) to that power instead, rounded down, from
-    `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest` (n_cells,) double of a cell. A `table`
-    (1, n_cells) replaces both.
-    `budget` (n_rows,) is what each row's attacker can spend.
+    `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest` (n_cells,) double of a cell. Features
+    with a place in `at` (n_features,; -1: none) have prices of their own instead, any, in `table` (n_rows, n) from there
+    on. `budget` (n_rows,) is what each row's attacker can spend, and `group_budget` (n_groups,) what he can spend on the
+    features of a `group` (n_features,; -1: none). Where `flat`, a feature costs the same wherever it goes.
     """
 
     start: Any
@@ -56,9 +58,13 @@ class Prices(NamedTuple):
     near_high: Any
     lowest: Any
     highest: Any
+    at: Any
     table: Any
     budget: Any
+    group: Any
+    group_budget: Any
     limited: Any
+    flat: Any
 
 
 class Asked(NamedTuple):
@@ -66,6 +72,7 @@ class Asked(NamedTuple):
 
     `unaffordable` (n_rows, n, n_features) are cells that cost more than the rounded prices say. If the `cheapest`
     counterexample is asked for, a search goes on until there is none at a lower price; a row is SAFE when it is done.
+    Only labels of the `goal` (n_classes,) are what the attacker wants. What valid rows keep are `sums`.
     """
 
     reach: Any
@@ -73,15 +80,19 @@ class Asked(NamedTuple):
     labels: Any
     unaffordable: Any
     cheapest: Any
+    goal: Any
+    sums: Any
 
 
 class Found(NamedTuple):
     """Per row its `status`, the `cells` and the `price` of a counterexample (infinite if there is none yet), the number
-    of `boxes`, which classes are `open`, and the greatest `lead` of each that a hunt came to.
+    of `boxes`, which classes are `open`, and the greatest `lead` of each that a hunt came to. Where valid rows keep
+    sums, any row of `around` (n_rows, n_features), CELLS records, that does so is a counterexample.
     """
 
     status: Any
     cells: Any
+    around: Any
     price: Any
     boxes: Any
     open: Any
@@ -103,7 +114,8 @@ class Question(NamedTuple):
 
     `cells` (n_features,) and `scores` are scratch: a point that may be a counterexample, and what it is given.
     `unaffordable` (n_rows, n, n_features) are points that are none. `kept` (n_rows, n_features) and `price` (n_rows,)
-    are what is found.
+    are what is found, and `around` what else would be. `close`: that a class is ahead of the label does not yet tell
+    which one wins.
     """
 
     model: Any
@@ -111,7 +123,11 @@ class Question(NamedTuple):
     watch: Any
     unaffordable: Any
     cheapest: Any
+    goal: Any
+    close: Any
+    sums: Any
     kept: Any
+    around: Any
     price: Any
     scores: Any
     cells: Any
@@ -120,9 +136,11 @@ class Question(NamedTuple):
 def question_about(model, exact, asked, found, watch):
     """The question with its scratch. Such things are made in Python: numba would compile for each type of array."""
     scores = np.empty(len(exact.base), exact.leaf_scores.dtype)
+    has_sums = len(asked.sums.bound) > 0
+    close = model.slack > 0 or (len(asked.goal) > 2 and not asked.goal.all())
     return Question(
-        model, exact, watch, asked.unaffordable, asked.cheapest, found.cells, found.price, scores,
-        np.empty(asked.reach.shape[1], np.int32),
+        model, exact, watch, asked.unaffordable, asked.cheapest, asked.goal, close or has_sums, asked.sums,
+        found.cells, found.around, found.price, scores, np.empty(asked.reach.shape[1], np.int32),
     )  # fmt: skip
 
 
@@ -141,7 +159,7 @@ def is_unaffordable(unaffordable, row, cells):
 @borrowing
 def _only_below(region, price):
     """From now on, only what costs less than this can be paid for: whole numbers, or all but a trace; 0 is least."""
-    whole = region.flat or price == 0.0
+    whole = region.whole or price == 0.0
     region.budget[0] = min(region.budget[0], price - 0.5 if whole else price * (1.0 - TRACE))
 
 
@@ -156,11 +174,49 @@ def price_of_cells(region, cells):
 
 
 @borrowing
+def can_pay(region, cells):
+    """Whether a point can be paid for, where prices matter."""
+    for g in range(region.groups.shape[0]):
+        if _group_price(region, cells, g) > region.groups[g].budget:
+            return False
+    return price_of_cells(region, cells) <= region.budget[0]
+
+
+@borrowing
+def _group_price(region, cells, g):
+    """What a point costs on the features of a group."""
+    price = 0.0
+    for f in range(cells.shape[0]):
+        if region.ranges[f].group == g and cells[f] >= 0:
+            price += region.price[region.ranges[f].start + cells[f]]
+    return price
+
+
+@borrowing
+def group_can_pay(region, cells, f, price):
+    """Whether the group of a feature, if any, could still pay if the feature cost this much."""
+    g = np.int64(region.ranges[f].group)
+    if g < 0:
+        return True
+    here = region.price[region.ranges[f].start + cells[f]]
+    return _group_price(region, cells, g) - here + price <= region.groups[g].budget
+
+
+@borrowing
+def is_attack(question, label):
+    """Whether the cells of the question are a valid row with another label, one that the attacker wants."""
+    now = label_of_cells(question.model, question.exact, question.cells, question.scores)
+    return now != label and question.goal[now] and is_valid(question.model, question.cells)
+
+
+@borrowing
 def take(question, region):
     """Keeps the cells of the question as a counterexample; returns whether that ends the search."""
     row = question.watch.progress[0] - 1
     for f in range(question.cells.shape[0]):
         question.kept[row, f] = question.cells[f]
+    if question.sums.bound.shape[0] > 0:
+        copy_cells(question.sums.box, question.around[row])
     if question.cheapest:
         price = price_of_cells(region, question.cells)
         question.price[row] = price
@@ -199,10 +255,9 @@ def fill_region(asked, price_found, row, region):
     region.budget[0] = prices.budget[row]
     if price_found[row] < INFINITE:
         _only_below(region, price_found[row])
-    has_table = prices.table.shape[0] > 0
     for f in range(region.ranges.shape[0]):
         cells, at = region.ranges[f], reach[row, f]
-        cells.own, cells.start = at.own, prices.start[f]
+        cells.own, cells.start, cells.group, cells.growing = at.own, prices.start[f], prices.group[f], prices.at[f] < 0
         cells.near_low, cells.near_high = cells.low, cells.high = at.near_low, at.near_high
         if at.reach_low <= at.reach_high:
             cells.low, cells.high = min(at.near_low, at.reach_low), max(at.near_high, at.reach_high)
@@ -210,10 +265,10 @@ def fill_region(asked, price_found, row, region):
             continue
         for c in range(cells.low, cells.high + 1):
             k = cells.start + c
-            if at.near_low <= c <= at.near_high:
+            if prices.at[f] >= 0:
+                price[k] = prices.table[row, prices.at[f] + c]
+            elif at.near_low <= c <= at.near_high:
                 price[k] = 0.0
-            elif has_table:
-                price[k] = prices.table[0, k]
             elif not at.reach_low <= c <= at.reach_high or (prices.blocked.shape[0] > 0 and prices.blocked[k]):
                 price[k] = INFINITE
             elif prices.power == 0:

@@ -13,11 +13,11 @@ import numpy as np
 from treeproof._kernels.arrays import doubled
 from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged, tiny
-from treeproof._kernels.model import label_of_cells
-from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_unaffordable, take
+from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_attack, is_unaffordable, take
 from treeproof._kernels.search.climb import climb
-from treeproof._kernels.search.region import cheapest_cell, least_price, price_ranges
+from treeproof._kernels.search.region import cheapest_cell, groups_can_pay, least_price, price_ranges
 from treeproof._kernels.search.stop import is_over
+from treeproof._kernels.search.sums import fit_sums
 from treeproof._kernels.search.trial import IMPOSSIBLE, best_lead, keep_trial, start_trial, try_side
 
 # More ways for a search to end.
@@ -202,6 +202,22 @@ def _choose_cut(search, watch, race, region):
 
 
 @borrowing
+def _is_too_dear_for_a_group(region, part, node):
+    """Whether a leaf costs the features of a group more than its budget."""
+    for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
+        g = region.ranges[part.costs[c].feature].group
+        if g >= 0:
+            spent = region.groups[g].spent
+            for k in range(part.nodes[node].cost, part.nodes[node + 1].cost):
+                cells = region.ranges[part.costs[k].feature]
+                if cells.group == g:
+                    spent += max(0.0, part.costs[k].price - cells.paid)
+            if spent > region.groups[g].budget:
+                return True
+    return False
+
+
+@borrowing
 def _affordable(search, race, region, part, bits, leaf):
     """Of the leaves that are bits, from `leaf` on, those that what is left of the budget can pay for."""
     unseen = bits
@@ -214,7 +230,7 @@ def _affordable(search, race, region, part, bits, leaf):
         for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
             # What the box pays for the feature anyway is in `spent` already.
             cost += max(0.0, part.costs[c].price - region.ranges[part.costs[c].feature].paid)
-        if cost > region.budget[0]:
+        if cost > region.budget[0] or (region.groups.shape[0] > 0 and _is_too_dear_for_a_group(region, part, node)):
             bits &= ~bit
     return bits
 
@@ -254,7 +270,7 @@ def _pay(search, race, region, part):
             changed = True
         search.spent += least
     search.spent += search.elsewhere
-    if search.spent > region.budget[0]:
+    if search.spent > region.budget[0] or not groups_can_pay(region):
         search.total = IMPOSSIBLE
     elif changed:
         _drop_unaffordable_leaves(search, race, region, part)
@@ -292,9 +308,9 @@ def _fill_point(region, features, point):
 
 @borrowing
 def _judge(search, question, region, features):
-    """(Whether the label differs at the features' cells, whether that is kept and ends the search)."""
+    """(Whether the label is what the attacker wants at the features' cells, whether that is kept and ends the search)."""
     _fill_point(region, features, question.cells)
-    if label_of_cells(question.model, question.exact, question.cells, question.scores) == search.label:
+    if not is_attack(question, search.label):
         return False, False
     row = question.watch.progress[0] - 1
     return True, not is_unaffordable(question.unaffordable, row, question.cells) and take(question, region)
@@ -309,10 +325,47 @@ def _can_pay_cheapest_point(search, race, region):
         cells = region.ranges[feature.feature]
         low, high = np.int64(feature.low), np.int64(feature.high)
         if region.limited:
-            spent += least_price(region, cells, low, high)
+            cells.paid = least_price(region, cells, low, high)
+            spent += cells.paid
         feature.cell = cheapest_cell(region, cells, low, high)
     search.spent = spent + search.elsewhere
-    return not region.limited or search.spent <= region.budget[0]
+    return not region.limited or (search.spent <= region.budget[0] and groups_can_pay(region))
+
+
+@borrowing
+def _leave_dear_ends(region, cells, box, spent):
+    """Draws a feature in to the cells that what is left of the budget can pay for; no test asks about the others."""
+    most = region.budget[0] - spent + cells.paid
+    while box.low < box.high and region.price[cells.start + box.high] > most:
+        box.high -= 1
+    while box.low < box.high and region.price[cells.start + box.low] > most:
+        box.low += 1
+
+
+@merged
+def _keep_sums(search, sums, race, region):
+    """Draws the box in to where rows may be valid; whether that changed it. What it costs must be known."""
+    for f in range(region.ranges.shape[0]):
+        sums.box[f].low, sums.box[f].high = region.ranges[f].low, region.ranges[f].high
+        if region.limited and region.ranges[f].own >= 0:
+            _leave_dear_ends(region, region.ranges[f], sums.box[f], search.spent)
+    for i in range(race.features.shape[0]):
+        box = sums.box[race.features[i].feature]
+        box.low, box.high = race.features[i].low, race.features[i].high
+    changed = False
+    if not fit_sums(sums, region):
+        search.total = IMPOSSIBLE
+        return changed
+    for i in range(race.features.shape[0]):
+        feature = race.features[i]
+        box = sums.box[feature.feature]
+        if box.low > feature.low and search.total != IMPOSSIBLE:
+            _shrink(search, race, feature, np.int64(box.low) - 1, True)
+            changed = True
+        if box.high < feature.high and search.total != IMPOSSIBLE:
+            _shrink(search, race, feature, np.int64(box.high), False)
+            changed = True
+    return changed
 
 
 @borrowing
@@ -325,6 +378,8 @@ def _examine(search, question, region, part, race):
         return HARD
     if region.limited and search.total >= search.needed:
         _pay(search, race, region, part)
+    if question.sums.bound.shape[0] > 0 and search.total >= search.needed:
+        _keep_sums(search, question.sums, race, region)
     if search.total < search.needed:
         return DONE
     _choose_cut(search, question.watch, race, region)
@@ -333,8 +388,14 @@ def _examine(search, question, region, part, race):
     if search.total < search.needed:
         return DONE
     if search.test < 0:
-        if not _can_pay_cheapest_point(search, race, region):
-            return DONE
+        has_sums = question.sums.bound.shape[0] > 0
+        drawn = True
+        while drawn:
+            if not _can_pay_cheapest_point(search, race, region):
+                return DONE
+            drawn = has_sums and _keep_sums(search, question.sums, race, region)
+            if search.total < search.needed:
+                return DONE
         differs, ends = _judge(search, question, region, race.features)
         search.too_close |= not differs
         return BROKEN if ends else DONE

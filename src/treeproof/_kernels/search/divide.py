@@ -55,7 +55,7 @@ def _divide_next(question, room, purse, todo, needed, patience):
         if is_too_dear(spent, needed):
             return SAFE
     # Within the slack leaves must not be merged: a region that is closed has one vector of scores.
-    race = build_race(search, watch, model, part, piece, room.draft, model.slack > 0)
+    race = build_race(search, watch, model, part, piece, room.draft, question.close)
     if is_over(watch):
         return UNDECIDED
     budget = piece.budget[0]

@@ -13,10 +13,13 @@ import numpy as np
 
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, door
-from treeproof._kernels.model import LEAF, goes_left, label_of_cells, leaf_of_cells, same_until
+from treeproof._kernels.model import LEAF, goes_left, lead_of_leaf, leaf_of_cells, same_until
 from treeproof._kernels.search.asked import (
     BROKEN,
+    can_pay,
     fill_region,
+    group_can_pay,
+    is_attack,
     is_unaffordable,
     needed_lead,
     price_of_cells,
@@ -24,6 +27,7 @@ from treeproof._kernels.search.asked import (
 )
 from treeproof._kernels.search.region import cheapest_cell
 from treeproof._kernels.search.stop import is_over
+from treeproof._kernels.search.sums import point_fits_sums
 
 SMALLEST = 2.0**-900
 """What a move counts as costing at least, when gains are weighed by prices."""
@@ -85,7 +89,7 @@ class Aim(NamedTuple):
 
 @borrowing
 def _lead(model, leaf, aim):
-    return model.value[leaf, aim.other] - model.value[leaf, aim.label]
+    return lead_of_leaf(model, leaf, aim.other, aim.label)
 
 
 @borrowing
@@ -178,7 +182,7 @@ def _note_moves_of(region, hunt, cells, state, n, f, width, by_price):
                 cell, price = c, region.price[span.start + c]
             c += 1
         spent = state.spent - here + price
-        if run > 0 and spent <= region.budget[0]:
+        if run > 0 and spent <= region.budget[0] and group_can_pay(region, cells, f, price):
             score = run / max(price - here, SMALLEST) if by_price else np.float64(state.lead + run)
             n = _keep(hunt.moves, n, width, state, state.lead + run, spent, score, f, cell)
     hunt.gain[at + span.high + 1] = 0
@@ -197,11 +201,11 @@ def _note_moves(region, hunt, cells, state, n, width, by_price):
 @borrowing
 def _is_counterexample(question, region, cells, label):
     """Whether the label is another one at these cells, and they can be paid for; they become those of the question."""
-    if price_of_cells(region, cells) > region.budget[0]:
+    if not can_pay(region, cells):
         return False
     for f in range(cells.shape[0]):
         question.cells[f] = cells[f]
-    if label_of_cells(question.model, question.exact, question.cells, question.scores) == label:
+    if not is_attack(question, label) or not point_fits_sums(question.sums, region, cells):
         return False
     return not is_unaffordable(question.unaffordable, question.watch.progress[0] - 1, question.cells)
 
@@ -370,7 +374,7 @@ def _leads_at_start(model, region, start, label, leads):
     for t in range(model.roots.shape[0]):
         leaf = leaf_of_cells(model, model.roots[t], start)
         for c in range(leads.shape[0]):
-            leads[c] += model.value[leaf, c] - model.value[leaf, label]
+            leads[c] += lead_of_leaf(model, leaf, c, label)
 
 
 @borrowing

@@ -8,7 +8,7 @@ import numpy as np
 
 from treeproof._kernels.arrays import sort_down
 from treeproof._kernels.jit import borrowing, inner
-from treeproof._kernels.model import LAST_CELL, LEAF
+from treeproof._kernels.model import LAST_CELL, LEAF, lead_of_leaf
 from treeproof._kernels.search.region import ONE_CUT
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import FULL
@@ -198,7 +198,7 @@ def _list_cuts(model, part, cells, tests, n, tree, at, leaf):
 
 
 @borrowing
-def root_lead(part, value, other, label):
+def root_lead(part, model, other, label):
     """The greatest lead of `other` over `label` that the trees could give one by one."""
     total = 0
     for t in range(part.roots.shape[0] - 1):
@@ -206,7 +206,7 @@ def root_lead(part, value, other, label):
         for i in range(part.roots[t], part.roots[t + 1]):
             node = part.nodes[i]
             if node.feature == LEAF:
-                best = max(best, value[node.row, other] - value[node.row, label])
+                best = max(best, lead_of_leaf(model, node.row, other, label))
         total += best
     return total
 
@@ -222,8 +222,9 @@ def _weigh_subtrees(part, model, region, search, close, subtrees):
     for i in range(part.roots[part.roots.shape[0] - 1] - 1, -1, -1):
         node, subtree = part.nodes[i], subtrees[i]
         if node.feature == LEAF:
-            subtree.lead = model.value[node.row, other] - model.value[node.row, label]
-            subtree.kind = model.kind[node.row] if close else 0
+            subtree.lead = lead_of_leaf(model, node.row, other, label)
+            apart = close or node.row > model.forbidden >= 0
+            subtree.kind = model.kind[node.row] if apart else 0
             subtree.size = 1
             subtree.n_leaves = 1
             subtree.n_tests = 0

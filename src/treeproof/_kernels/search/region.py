@@ -21,12 +21,17 @@ RANGE = np.dtype(
         ("near_low", "i4"),
         ("near_high", "i4"),  # those of N(x)
         ("own", "i4"),  # that of x itself, -1 for NaN
+        ("group", "i4"),  # of those with a budget of their own, -1: none
+        ("growing", "?"),  # whether N(x) is free and prices only grow away from it
         ("start", "i8"),  # where the feature's prices begin
         ("paid", "f8"),  # what the box under way costs there at least
     ],
     align=True,
 )
 """The cells of one feature."""
+
+GROUP = np.dtype([("budget", "f8"), ("spent", "f8")], align=True)
+"""What features together may cost, and what the box under way costs there at least."""
 
 CELLS = np.dtype([("low", "i4"), ("high", "i4")], align=True)
 """The cells of a feature in a region that waits to be searched."""
@@ -68,7 +73,8 @@ class Region(NamedTuple):
     """Per feature its RANGE, and in `price` (n_cells,) what a cell costs at least: of feature f from its `start` on.
 
     `budget` (1,) may fall while cheaper counterexamples are found. Where `limited` is false no price matters; where
-    `flat` is true a feature costs the same wherever it goes.
+    `flat` is true a feature costs the same wherever it goes, and where `whole` is true prices are whole numbers.
+    Features of a group have a budget of their own, too: `groups` are GROUP records.
     """
 
     ranges: Any
@@ -76,6 +82,8 @@ class Region(NamedTuple):
     budget: Any
     limited: Any
     flat: Any
+    whole: Any
+    groups: Any
 
 
 class Part(NamedTuple):
@@ -103,6 +111,11 @@ def least_price(region, cells, low, high):
     """The least price of the cells [low, high] of the feature with the RANGE `cells`; infinite if none can be had."""
     if low > high:
         return INFINITE
+    if not cells.growing:
+        least = INFINITE
+        for c in range(low, high + 1):
+            least = min(least, region.price[cells.start + c])
+        return least
     if low > cells.near_high:
         # Away from N(x) prices only grow, but cells that no move ends in may lie in between.
         for c in range(low, high + 1):
@@ -126,8 +139,35 @@ def price_ranges(region):
 
 
 @borrowing
+def groups_can_pay(region):
+    """Notes what the box under way costs each group at least; whether all can pay for that."""
+    for g in range(region.groups.shape[0]):
+        region.groups[g].spent = 0.0
+    enough = True
+    for f in range(region.ranges.shape[0] if region.groups.shape[0] > 0 else 0):
+        g = region.ranges[f].group
+        if g >= 0:
+            region.groups[g].spent += region.ranges[f].paid
+            enough &= region.groups[g].spent <= region.groups[g].budget
+    return enough
+
+
+@borrowing
+def _cheapest_of_all(region, cells, low, high):
+    """The same where prices are what they are."""
+    best = low
+    for c in range(low, high + 1):
+        price, least = region.price[cells.start + c], region.price[cells.start + best]
+        if price < least or (price == least and abs(c - cells.own) < abs(best - cells.own)):
+            best = c
+    return np.int32(best)
+
+
+@borrowing
 def cheapest_cell(region, cells, low, high):
     """A cell of [low, high] with the least price, as near to x's own cell as that allows."""
+    if not cells.growing:
+        return _cheapest_of_all(region, cells, low, high)
     if low > cells.near_high:
         if region.limited:
             for c in range(low, high + 1):

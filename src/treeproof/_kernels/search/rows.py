@@ -11,7 +11,7 @@ from treeproof._kernels.jit import borrowing, door, inner
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, fill_region, needed_lead
 from treeproof._kernels.search.branch import SEARCH, TOO_CLOSE, run_race
 from treeproof._kernels.search.race import build_race, draft_for, root_lead
-from treeproof._kernels.search.region import COST, FRAME, OPEN_NODE, RANGE, Part, Region, copy_cells, restrict
+from treeproof._kernels.search.region import COST, FRAME, GROUP, OPEN_NODE, RANGE, Part, Region, copy_cells, restrict
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import revive
 
@@ -36,8 +36,9 @@ def room_for(model, prices):
     n_nodes, n_classes, n_cells = len(model.nodes), model.value.shape[1], int(prices.start[-1])
     region = Region(
         np.empty(len(prices.cost), RANGE), np.empty(n_cells if prices.limited else 1), np.empty(1), prices.limited,
-        prices.power == 0,
+        prices.flat, prices.power == 0, np.zeros(len(prices.group_budget), GROUP),
     )  # fmt: skip
+    region.groups["budget"] = prices.group_budget
     # A leaf has at most one price per test on its path.
     max_costs = n_nodes * (model.depth + 1) if prices.limited else 1
     part = Part(
@@ -61,7 +62,7 @@ def _sort_classes(watch, model, part, label, leads, order):
             return UNDECIDED
         leads[other] = np.int64(-(2**62))
         if other != label:
-            leads[other] = model.offset[other] - model.offset[label] + root_lead(part, model.value, other, label)
+            leads[other] = model.offset[other] - model.offset[label] + root_lead(part, model, other, label)
     sort_down(leads, leads.shape[0], order)
     return SAFE
 
@@ -107,7 +108,7 @@ def race_in(region, question, room, close, max_boxes):
     search = room.search[0]
     race = build_race(search, question.watch, question.model, room.part, region, room.draft, close)
     search.max_boxes, search.boxes = max_boxes, 0
-    search.climb = not region.limited and question.model.more.shape[0] == 0
+    search.climb = not region.limited and question.model.more.shape[0] == 0 and question.model.forbidden < 0
     if is_over(question.watch):
         return UNDECIDED
     revive(race)
@@ -133,7 +134,7 @@ def race_rows(question, asked, found, room, rows, max_boxes):
         while next_class(found, room.search[0], room.leads, room.order, row):
             result, boxes = TOO_CLOSE, 0
             for close in (False, True):
-                if result == TOO_CLOSE:
+                if result == TOO_CLOSE and (close or question.sums.bound.shape[0] == 0):
                     result = race_in(room.region, question, room, close, max_boxes)
                     boxes += room.search[0].boxes
             note_class(found, room.search[0], row, np.int64(SAFE if result == TOO_CLOSE else result), boxes)

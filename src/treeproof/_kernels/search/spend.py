@@ -34,7 +34,7 @@ def _spend_next(question, room, purse, todo, max_boxes):
         search.waiting = divide_by_price(piece, spent, todo, search.waiting)
         return SAFE
     # Within the slack leaves must not be merged: a region that is closed has one vector of scores.
-    found = race_in(piece, question, room, model.slack > 0, max_boxes - search.work)
+    found = race_in(piece, question, room, question.close, max_boxes - search.work)
     search.work += search.boxes
     return found if found in (BROKEN, UNDECIDED, HARD) else SAFE
 

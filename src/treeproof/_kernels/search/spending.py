@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.jit import borrowing
-from treeproof._kernels.model import LEAF
+from treeproof._kernels.model import LEAF, lead_of_leaf
 from treeproof._kernels.search.region import copy_cells
 from treeproof._kernels.search.stop import is_over
 
@@ -118,14 +118,14 @@ def _weigh_tree(model, region, part, purse, other, label, left, t):
     for i in range(first, end):
         node = part.nodes[i]
         if node.feature == LEAF:
-            lead = model.value[node.row, other] - model.value[node.row, label]
+            lead = lead_of_leaf(model, node.row, other, label)
             if lead > free and _extra(region, part, i)[0] == 0:
                 free = lead
     n, top = np.int64(0), free
     for i in range(first, end):
         node = part.nodes[i]
         if node.feature == LEAF:
-            lead = model.value[node.row, other] - model.value[node.row, label]
+            lead = lead_of_leaf(model, node.row, other, label)
             if lead > free:
                 extra, most = _extra(region, part, i)
                 if extra <= left:
@@ -257,11 +257,19 @@ def divide_by_price(region, spent, todo, n):
     span = region.ranges[spent.feature]
     most = span.paid + spent.price * (1.0 - 2.0**-40)
     first, last = np.int64(span.low), np.int64(span.high)
-    # Away from N(x) prices only grow, once past a gap that no move ends in.
-    while last > span.near_high and last > first and region.price[span.start + last] >= most:
-        last -= 1
-    while first < span.near_low and first < last and region.price[span.start + first] >= most:
-        first += 1
+    if span.growing:
+        # Away from N(x) prices only grow, once past a gap that no move ends in.
+        while last > span.near_high and last > first and region.price[span.start + last] >= most:
+            last -= 1
+        while first < span.near_low and first < last and region.price[span.start + first] >= most:
+            first += 1
+    else:
+        # The first cells that cost less; there are some, and others.
+        while first < last and region.price[span.start + first] >= most:
+            first += 1
+        last = first
+        while last < span.high and region.price[span.start + last + 1] < most:
+            last += 1
     low, high = np.int64(span.low), np.int64(span.high)
     n = _add_part(region, todo, n, spent.feature, first, last)
     if low < first:

@@ -53,6 +53,7 @@ WITNESSES, CLASSES = 3, 20
 @data_options
 @attacker_options
 @click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=E,…")
+@click.option("--relations", "relations_file", metavar="FILE", help="Relations that valid rows keep, one per line.")
 @click.option("--actors", metavar="CLASS,…", help="Only rows of these true classes are attacked.")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
 @click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
@@ -92,6 +93,7 @@ def verify(
     decimal: str,
     max_bytes: int,
     epsilon: str | None,
+    relations_file: str | None,
     actors: str | None,
     timeout: float | None,
     max_seconds: float | None,
@@ -125,14 +127,16 @@ def verify(
     if gates.resilience and epsilon is None:
         raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
     choice = AttackerChoice(**attack)
-    choice.refuse_relations("verify")
+    relations = choice.relations(relations_file)
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
-    outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files}, ENDINGS)
+    outputs = Outputs(written, {"MODEL": model, "DATA": data, "--relations": relations_file, **choice.files}, ENDINGS)
     source = Source(data, label, drop, separator, decimal, max_bytes)
     limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
     if out is not None:
         _refuse(written, "needs all rows at once; leave it or --out out")
+        _refuse({"--relations": relations_file}, "does not go with --out yet; leave one out")
+        choice.refuse_relations("verify --out")
         ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
         how = {
             **limits,
@@ -156,6 +160,8 @@ def verify(
     attacked = named_classes(actors, "--actors", ensemble)
     _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, around)
     say_actors(attacked)
+    if relations:
+        screen.say(f"relations  {len(relations)} that neighbours and attacked rows keep")
     checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
@@ -164,6 +170,7 @@ def verify(
         attacker,
         epsilons=[one.value for one in around] or None,
         actors=attacked,
+        relations=relations or None,
         **limits,
         resume=_earlier(kept, max_bytes) if resume else None,
         checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),

@@ -19,15 +19,15 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.importers._refusals import check_methods
 from treeproof.importers.pipelines.categories import listed_columns
-from treeproof.importers.pipelines.fold import with_tests
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
-from treeproof.importers.pipelines.intake import Bools, Intake, Tests
+from treeproof.importers.pipelines.intake import Intake
 from treeproof.importers.pipelines.lines import Lines, refused_in
 from treeproof.importers.pipelines.plan import Plan, columns_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.other_tests import Bools, Tests, with_tests
 from treeproof.numbers.doubles import LARGEST
 
 COMPARED = 200

@@ -11,10 +11,11 @@ import numpy as np
 
 from treeproof.errors import UnsupportedModel
 from treeproof.importers.pipelines.given import Given, as_objects
-from treeproof.importers.pipelines.intake import Intake, Tests
-from treeproof.importers.pipelines.lines import Sides, refused_in
+from treeproof.importers.pipelines.intake import Intake
+from treeproof.importers.pipelines.lines import refused_in
 from treeproof.importers.pipelines.plan import Plan, Values
 from treeproof.model.columns import UNSEEN, Category
+from treeproof.model.other_tests import Sides, Tests
 from treeproof.numbers.doubles import FloatArray
 
 
@@ -31,13 +32,7 @@ class Listed:
 
     def sides(self, tests: Tests) -> list[Sides]:
         """The tests on its columns, as sets of what rows hold."""
-        found = []
-        for column, doubles in self.made.items():
-            own = tests.on(column)
-            left = tests.sides(own[:, None], doubles[None, :-1])
-            test, code = np.nonzero(left[:, 1:] != left[:, :-1])
-            found.append(Sides(own, left[:, 0], own[test], self.rows[code]))
-        return found
+        return [tests.on_values(column, doubles[:-1], self.rows) for column, doubles in self.made.items()]
 
 
 def listed_columns(plan: Plan, intake: Intake, columns: Mapping[int, Given], *, frame: bool) -> dict[int, Listed]:

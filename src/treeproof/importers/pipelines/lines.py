@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import UnsupportedModel
-from treeproof.importers.pipelines.intake import Bools, Indices, Intake, Tests
+from treeproof.importers.pipelines.intake import Intake
 from treeproof.importers.pipelines.plan import Leaf, Plan, Run
 from treeproof.importers.pipelines.steps import around
+from treeproof.model.other_tests import Bools, Indices, Sides, Tests
 from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_up, ordinal
 
 Ordinals = npt.NDArray[np.int64]
@@ -61,18 +62,6 @@ class Line:
         inside = cuts[(cuts >= self.low) & (cuts < self.high)]
         # -0.0 and 0.0 are one double here.
         return Line(self.low, self.high, np.unique(np.concatenate((self.cuts, inside)) + 0.0))
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Tests as sets of doubles: `cuts` are sorted by test, and the side changes at each of them."""
-
-    tests: Indices
-    starts_left: Bools
-    """Whether the lowest double goes left, for each of `tests`."""
-    owner: Indices
-    """The test of each cut."""
-    cuts: FloatArray
 
 
 class Lines:

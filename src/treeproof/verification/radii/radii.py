@@ -65,7 +65,7 @@ def robustness_radius(
     >>> robustness_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(1.0)).round(6).tolist()
     [0.5, 0.25, -inf]
     """
-    asked = Request.of(model, X, y, attacker, voting, actors)
+    asked = Request.of(model, X, y, attacker, voting, actors=actors)
     _refuse_away(asked.threat, asked.ensemble)
     levels = exact_radii(asked, _robustness, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     power, radius = asked.threat.power, Fraction(asked.threat.radius)
@@ -107,7 +107,7 @@ def resilience_radius(
     >>> resilience_radius(clf, [[0.0]], [0], tp.Attacker.linf(0.125), epsilon={0: 0.25}).round(6).tolist()
     [1.5]
     """
-    asked = Request.of(model, X, y, attacker, voting, actors)
+    asked = Request.of(model, X, y, attacker, voting, actors=actors)
     work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
     levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     return _as_doubles(levels, double_at_most)
@@ -169,7 +169,7 @@ def resilience_curve(
     >>> curve(0.1), curve(0.2), curve(0.5)
     (1.0, 0.5, 0.0)
     """
-    asked = Request.of(model, X, y, attacker, voting, actors)
+    asked = Request.of(model, X, y, attacker, voting, actors=actors)
     if not len(asked.X):
         raise InvalidInput("X has no rows; a share of no rows is undefined")
     work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))

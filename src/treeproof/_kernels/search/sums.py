@@ -1,0 +1,103 @@
+"""Sums of values that valid rows keep: which cells of a box they rule out.
+
+A condition is that a weighted sum of values is at most a bound. Of each cell the least and the greatest value are known
+that the row can have there; so the least sum over a box is known, and what is left for one value if all others are as
+favourable as they can be. All of this is in doubles: what rounding may have changed is left to the caller, who asks
+exactly whether a box holds a valid row.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from treeproof._kernels.jit import borrowing
+
+ROUNDING = 2.0**-45
+"""A share of all terms together that is more than what sums of up to a hundred of them are off by."""
+
+
+class Sums(NamedTuple):
+    """Conditions on sums. Those of number k have the terms [start[k], start[k + 1]): `weight` times the value of a
+    `feature`; the sum is at most `bound[k]`. `low` and `high` (n_cells,) are the least and the greatest value of each
+    cell; NaN in a cell without any. `missing` (n_features,) is the cell of missing values, of which a sum says nothing;
+    -1: none. `box` (n_features,) CELLS is scratch.
+    """
+
+    start: Any
+    feature: Any
+    weight: Any
+    bound: Any
+    low: Any
+    high: Any
+    missing: Any
+    box: Any
+
+
+@borrowing
+def _term(sums, region, k, least):
+    """The least or the greatest that a term can be in the box."""
+    f, weight = sums.feature[k], sums.weight[k]
+    start, cells = region.ranges[f].start, sums.box[f]
+    return weight * (sums.low[start + cells.low] if least == (weight > 0) else sums.high[start + cells.high])
+
+
+@borrowing
+def _says_nothing(sums, region, number):
+    """Whether a value of a sum may be missing in the box."""
+    for k in range(sums.start[number], sums.start[number + 1]):
+        f = sums.feature[k]
+        if region.ranges[f].own < 0 or sums.box[f].high == sums.missing[f]:
+            return True
+    return False
+
+
+@borrowing
+def _draw_in(sums, region, k, most):
+    """Takes the cells off an end of the box where a term is more than `most`; whether there were any."""
+    f, weight = sums.feature[k], sums.weight[k]
+    start, cells, drawn = region.ranges[f].start, sums.box[f], False
+    if weight > 0:
+        while cells.low <= cells.high and weight * sums.low[start + cells.high] > most:
+            cells.high -= 1
+            drawn = True
+    else:
+        while cells.low <= cells.high and weight * sums.high[start + cells.low] > most:
+            cells.low += 1
+            drawn = True
+    return drawn
+
+
+@borrowing
+def fit_sums(sums, region):
+    """Draws the box of the sums in to where it may hold valid rows; whether anything is left."""
+    drawn = True
+    while drawn:
+        drawn = False
+        for number in range(sums.bound.shape[0]):
+            if _says_nothing(sums, region, number):
+                continue
+            least, size = 0.0, abs(sums.bound[number])
+            for k in range(sums.start[number], sums.start[number + 1]):
+                term = _term(sums, region, k, True)
+                least += term
+                size += abs(term)
+            if not size < np.inf:
+                continue  # too large to tell
+            left = sums.bound[number] - least + size * ROUNDING
+            if left < 0:
+                return False
+            for k in range(sums.start[number], sums.start[number + 1]):
+                drawn |= _draw_in(sums, region, k, _term(sums, region, k, True) + left)
+                if sums.box[sums.feature[k]].low > sums.box[sums.feature[k]].high:
+                    return False
+    return True
+
+
+@borrowing
+def point_fits_sums(sums, region, cells):
+    """Whether cells may hold a valid row."""
+    for f in range(cells.shape[0] if sums.bound.shape[0] > 0 else 0):
+        sums.box[f].low = sums.box[f].high = cells[f]
+    return sums.bound.shape[0] == 0 or fit_sums(sums, region)

@@ -1,0 +1,288 @@
+"""Attackers and neighbourhoods on a model whose one-hot columns are groups.
+
+An attacker who names a group sees one category column. One who does not changes its members as they are: from p_car to
+p_radio means two columns, must be possible in both, and costs what both cost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.groups import Group, Grouped, category_of, group_columns, names_of
+from treeproof.model.per_feature import PerFeature, as_size
+from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.moves import some_move
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.moves import ANY
+from treeproof.threat.relations import Relations, bind_relations
+from treeproof.threat.threat import Threat
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a threat has for one column."""
+
+    low: float
+    high: float
+    cost: int
+    unit: float
+    domain: tuple[float, float]
+    ends: FloatArray | None
+    moves: ColumnMoves | None
+
+
+def bind_valid(attacker: Attacker, ensemble: Ensemble, given: Any) -> Threat:
+    """The attacker and relations on the columns of a model; the attacker may name one-hot groups, too."""
+    relations = bind_relations(given, ensemble)
+    if not relations.groups:
+        threat = attacker.bind(ensemble)
+    else:
+        grouped = group_columns(ensemble, groups_of(relations, ensemble))
+        bind_grouped(attacker, grouped)  # refuses what groups cannot be
+        threat = _own_columns(attacker, grouped)
+    steps = {f: moves.step for f, moves in threat.columns if moves.step is not None}
+    if steps and relations:
+        relations = bind_relations(given, ensemble, steps)
+    return dataclasses.replace(threat, relations=relations, attacker=attacker if relations.groups else None)
+
+
+def groups_of(relations: Relations, ensemble: Ensemble) -> tuple[Group, ...]:
+    """The one-hot groups among relations; one without a name is called by its columns."""
+    names = names_of(ensemble)
+    return tuple(
+        Group(one.features, one.name or ", ".join(names[f] for f in one.features), one.exactly)
+        for one in relations.groups
+    )
+
+
+def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
+    """The attacker on the user's own columns: members of a group that he names may be moved as it may."""
+    n, named = grouped.own.n_features, _named(grouped, _keys(attacker))
+    threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
+    low, high, cost = threat.low.copy(), threat.high.copy(), threat.cost.copy()
+    for number in named:
+        members = list(grouped.groups[number].features)
+        moves = bool(low[n + number] != 0 or high[n + number] != 0)
+        low[members], high[members], cost[members] = -1.0 * moves, 1.0 * moves, cost[n + number]
+    return dataclasses.replace(
+        threat,
+        low=low[:n],
+        high=high[:n],
+        cost=cost[:n],
+        unit=threat.unit[:n],
+        domain_low=threat.domain_low[:n],
+        domain_high=threat.domain_high[:n],
+        ends=tuple((f, ends) for f, ends in threat.ends if f < n),
+        columns=tuple((f, moves) for f, moves in threat.columns if f < n),
+        still=tuple(f for f in threat.still if f < n),
+    )
+
+
+def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -> FloatArray:
+    """ε for each of the user's columns: neighbours share the values of one-hot groups."""
+    bound = bind_epsilon(epsilon, ensemble)
+    for group in groups_of(relations, ensemble):
+        for f in group.features:
+            _refuse_neighbours(bound, f, group, ensemble)
+            bound[f] = 0.0
+    return bound
+
+
+def _refuse_neighbours(bound: FloatArray, f: int, group: Group, ensemble: Ensemble) -> None:
+    if bound[f] >= 1:
+        raise InvalidInput(
+            f"ε is {bound[f]:g} in column {ensemble.feature_name(f)}, but neighbours share the value of the "
+            f"group {group.name!r}; give ε below 1 there, or by column, without those of the group"
+        )
+
+
+def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
+    """The attacker on the columns of `grouped.ensemble`; described on the user's columns, or on groups by name."""
+    named = _named(grouped, _keys(attacker))
+    # Lists have an entry for each of the user's own columns.
+    threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
+    _check_domain(threat, grouped)
+    source = {place: columns[0] for place, columns in enumerate(grouped.columns)}
+    source |= {grouped.places[number]: grouped.own.n_features + number for number in named}
+    parts = [_part(threat, f) for f in source.values()]
+    for number, place in enumerate(grouped.places):
+        vectors = grouped.vectors[number]
+        if number in named:
+            parts[place] = _with_domain(parts[place], (0.0, len(vectors) - 1.0))
+        else:
+            parts[place] = _of_members(threat, grouped.groups[number], vectors)
+    unnamed = {place for number, place in enumerate(grouped.places) if number not in named}
+    place_of = {f: place for place, f in source.items() if place not in unnamed}
+    return dataclasses.replace(
+        threat,
+        low=np.array([part.low for part in parts]),
+        high=np.array([part.high for part in parts]),
+        cost=np.array([part.cost for part in parts], dtype=np.int64),
+        unit=np.array([part.unit for part in parts]),
+        domain_low=np.array([part.domain[0] for part in parts]),
+        domain_high=np.array([part.domain[1] for part in parts]),
+        ends=tuple((place, part.ends) for place, part in enumerate(parts) if part.ends is not None),
+        columns=tuple((place, part.moves) for place, part in enumerate(parts) if part.moves is not None),
+        still=tuple(sorted(place_of[f] for f in threat.still if f in place_of)),
+        groups=_budgeted(threat, grouped, place_of),
+    )
+
+
+def bind_grouped_epsilon(epsilon: Any, grouped: Grouped) -> FloatArray:
+    """ε for each column of `grouped.ensemble`: neighbours share the values of groups."""
+    spec = PerFeature.of_numbers(epsilon, "epsilon", as_size)
+    _named(grouped, spec.keys or ())
+    bound = bind_epsilon(spec, _with_groups(grouped) if spec.n_features is None else grouped.own)
+    for group in grouped.groups:
+        for f in group.features:
+            _refuse_neighbours(bound, f, group, grouped.own)
+    own = bound[[columns[0] for columns in grouped.columns]]
+    own[list(grouped.places)] = 0.0
+    return own
+
+
+def _keys(attacker: Attacker) -> set[int | str]:
+    """Every column that an attacker names."""
+    lists = (attacker.intervals, attacker.costs, attacker.domain, attacker.scale)
+    return {key for one in lists if one is not None for key in one.keys or ()}
+
+
+def _named(grouped: Grouped, given: Iterable[int | str]) -> set[int]:
+    """The numbers of the groups that are named; refuses a group that is named together with its members."""
+    own, n = _with_groups(grouped), grouped.own.n_features
+    keys = {own.feature_index(key) if isinstance(key, str) else grouped.own.feature_index(key) for key in given}
+    named = {f - n for f in keys if f >= n}
+    for number in named:
+        group = grouped.groups[number]
+        for f in keys.intersection(group.features):
+            raise InvalidInput(
+                f"column {own.feature_name(f)} belongs to the group {group.name!r}, which is named too; name one"
+            )
+    return named
+
+
+def _with_groups(grouped: Grouped) -> Ensemble:
+    """The user's model with further columns, one category for each group, for attackers to be bound to."""
+    own, groups = grouped.own, grouped.groups
+    n = own.n_features
+    categories = [category_of(group, own) for group in groups]
+    return dataclasses.replace(
+        own,
+        n_features=n + len(groups),
+        feature_names=(*names_of(own), *(own.own_spelling(group.name) for group in groups)),
+        value_low=np.append(own.value_low, np.zeros(len(groups))),
+        value_high=np.append(own.value_high, [len(category.values) - 1.0 for category in categories]),
+        categories=(*own.categories, *((n + number, category) for number, category in enumerate(categories))),
+        no_missing=(*own.no_missing, *range(n, n + len(groups))) if own.handles_missing else (),
+    )
+
+
+def _check_domain(threat: Threat, grouped: Grouped) -> None:
+    for group in grouped.groups:
+        for f in group.features:
+            low, high = float(threat.domain_low[f]), float(threat.domain_high[f])
+            if not low <= 0 < 1 <= high:
+                raise InvalidInput(
+                    f"column {grouped.own.feature_name(f)} of the group {group.name!r} is 0 or 1, and the domain "
+                    f"({low:g}, {high:g}) leaves one of them out; leave the column out of the domain"
+                )
+
+
+def _part(threat: Threat, f: int) -> _Part:
+    return _Part(
+        float(threat.low[f]),
+        float(threat.high[f]),
+        int(threat.cost[f]),
+        float(threat.unit[f]),
+        (float(threat.domain_low[f]), float(threat.domain_high[f])),
+        dict(threat.ends).get(f),
+        dict(threat.columns).get(f),
+    )
+
+
+def _with_domain(part: _Part, domain: tuple[float, float]) -> _Part:
+    """The same with room for the codes of broken rows."""
+    moves = None if part.moves is None else dataclasses.replace(part.moves, domain=domain)
+    return dataclasses.replace(part, domain=domain, moves=moves)
+
+
+def _of_members(threat: Threat, group: Group, vectors: FloatArray) -> _Part:
+    """The moves of a group from those of its members."""
+    domain = (0.0, len(vectors) - 1.0)
+    prices = _prices(threat, group, vectors)
+    if not prices:
+        return _Part(0.0, 0.0, 0, 1.0, domain, None, None)
+    least = min(prices.values())
+    part = _Part(*ANY, math.floor(least), 1.0, domain, None, None)
+    n_values = len(group.vectors)
+    any_to_any = len(prices) == (len(vectors) - 1) * n_values
+    if threat.power is None and any_to_any and set(prices.values()) == {least}:
+        return dataclasses.replace(part, ends=np.arange(n_values, dtype=np.float64))
+    ends = tuple(sorted({end for _, end in prices}))
+    return dataclasses.replace(part, moves=ColumnMoves(domain, ANY, ends=ends, costs=prices))
+
+
+def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[float, float], Any]:
+    """The price of each change of the group's code that is possible: whole numbers, or powers of distances."""
+    prices: dict[tuple[float, float], Any] = {}
+    for start, vector in enumerate(vectors.tolist()):
+        to = [
+            [_price(threat, f, value, end) for f, value in zip(group.features, vector, strict=True)]
+            for end in (0.0, 1.0)
+        ]
+        stuck = sum(price is None for price in to[0])
+        total = sum((price for price in to[0] if price is not None), Fraction(0))
+        for end in range(len(group.vectors)):
+            if end == start:
+                continue
+            price: Fraction | None
+            if end == len(group.features):  # all of them become 0
+                price = None if stuck else total
+            else:
+                down, up = to[0][end], to[1][end]
+                price = None if up is None or stuck > (down is None) else total - (down or 0) + up
+            if price is not None:
+                prices[float(start), float(end)] = price if threat.power is not None else int(price)
+    return prices
+
+
+def _price(threat: Threat, f: int, start: float, end: float) -> Fraction | None:
+    """The price of changing one member, None if that is not possible."""
+    if start == end:
+        return Fraction(0)
+    moves = dict(threat.columns).get(f)
+    if moves is not None:
+        return moves.price(start, start, end)
+    if math.isnan(start):
+        return None
+    if threat.power is not None:
+        return threat.price(f, start, end) if threat.high[f] > 0 else None
+    moved = some_move((start, start), (end, end), (float(threat.low[f]), float(threat.high[f])))
+    return None if moved is None else Fraction(int(threat.cost[f]))
+
+
+def _budgeted(threat: Threat, grouped: Grouped, place_of: Mapping[int, int]) -> tuple[tuple[int, ...], ...]:
+    """The columns that share budgets: a group of one-hot columns is in one of them, or in none."""
+    found = []
+    for features in threat.groups:
+        places = {place_of[f] for f in features if f in place_of}
+        for group, place in zip(grouped.groups, grouped.places, strict=True):
+            inside = [f in features for f in group.features]
+            if any(inside) and not all(inside):
+                raise InvalidInput(
+                    f"some columns of the group {group.name!r} share a budget that others do not; put all of them in"
+                )
+            places |= {place} if any(inside) else set()
+        found.append(tuple(sorted(places)))
+    return tuple(found)

@@ -1,0 +1,164 @@
+"""Chains of rewriting rules: what can become what, and what the cheapest chain costs."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from treeproof.errors import InvalidInput
+from treeproof.numbers.decimals import decimal_of, first_printed_from, nearest_double, rounding_to
+from treeproof.numbers.doubles import LARGEST, FloatArray
+
+MOST_PIECES = 50_000
+"""Of what chains reach; more are refused, since there may be no end of them."""
+
+
+@dataclass(frozen=True)
+class BoundRule:
+    """A rewriting rule of one column. Numbers are the decimals that they print as, and ranges are closed."""
+
+    cost: int
+    low: Fraction | None = None
+    high: Fraction | None = None
+    """It applies to numbers of this range; None: no limit on that side."""
+    change: tuple[Fraction, Fraction] | None = None
+    """The range of what may be added to a number."""
+    codes: tuple[float, ...] | None = None
+    """For a category: it applies to the values that rows hold as these doubles."""
+    to: float | None = None
+    """What rows hold for the value that a category becomes."""
+
+
+class Arrow(NamedTuple):
+    """From numbers of the range `before`, to these plus anything in `shift` that lies in `after`."""
+
+    before: tuple[Fraction, Fraction]
+    shift: tuple[Fraction, Fraction]
+    after: tuple[Fraction, Fraction]
+    cost: int
+
+    def back(self) -> Arrow:
+        """From where it leads to where it starts."""
+        return Arrow(self.after, (-self.shift[1], -self.shift[0]), self.before, self.cost)
+
+
+class Reached(NamedTuple):
+    """Ranges of doubles, each with the price of the chains between it and what was asked about, cheapest first."""
+
+    price: FloatArray
+    first: FloatArray
+    last: FloatArray
+
+
+@dataclass(frozen=True)
+class RuleChains:
+    """Chains of rules whose values stay in `domain` and whose costs add up to at most `budget` (None: no limit)."""
+
+    rules: tuple[BoundRule, ...]
+    domain: tuple[float, float]
+    budget: int | None = None
+
+    @cached_property
+    def _arrows(self) -> list[Arrow]:
+        low, high = (decimal_of(min(max(end, -LARGEST), LARGEST)) for end in self.domain)
+        arrows = []
+        for rule in self.rules:
+            if rule.change is not None:
+                when = low if rule.low is None else rule.low, high if rule.high is None else rule.high
+                arrows.append(Arrow(when, rule.change, (low, high), rule.cost))
+            elif rule.to is not None:
+                starts, end = map(decimal_of, rule.codes or ()), decimal_of(rule.to)
+                arrows += [Arrow((one, one), (end - one, end - one), (low, high), rule.cost) for one in starts]
+        return arrows
+
+    @cached_property
+    def _known(self) -> dict[tuple[float, float], Reached]:
+        return {}
+
+    def ends(self, start: float) -> Reached:
+        """What the chains from a value lead to: ranges of the doubles nearest to what they reach."""
+        origin = decimal_of(start)
+        pieces = self._spread((origin, True, origin, True), self._arrows)
+        return Reached(
+            np.array([price for price, *_ in pieces], dtype=np.float64),
+            np.array([nearest_double(first) for _, first, _, _, _ in pieces]),
+            np.array([nearest_double(last) for _, _, _, last, _ in pieces]),
+        )
+
+    def starts(self, first: float, last: float) -> Reached:
+        """Where chains start that lead into the cell [first, last]: ranges of doubles, by what these print as."""
+        if (first, last) not in self._known:
+            pieces = self._spread(rounding_to(first, last), [arrow.back() for arrow in self._arrows])
+            self._known[first, last] = Reached(
+                np.array([price for price, *_ in pieces], dtype=np.float64),
+                np.array([first_printed_from(low, closed) for _, low, closed, _, _ in pieces]),
+                np.array([-first_printed_from(-high, closed) for _, _, _, high, closed in pieces]),
+            )
+        return self._known[first, last]
+
+    def _spread(
+        self, start: tuple[Fraction, bool, Fraction, bool], arrows: list[Arrow]
+    ) -> list[tuple[int, Fraction, bool, Fraction, bool]]:
+        """The ranges (price, first, closed, last, closed) that arrows lead to from `start`, cheapest first.
+
+        All numbers are brought to one denominator, and doubled: then a range without its end `n` is one that ends
+        beside `2 n`, and whole numbers tell all ranges apart.
+        """
+        low, with_low, high, with_high = start
+        parts = [end for arrow in arrows for pair in arrow[:3] for end in pair]
+        scale = math.lcm(*(end.denominator for end in (low, high, *parts)))
+
+        def whole(end: Fraction) -> int:
+            return 2 * end.numerator * (scale // end.denominator)
+
+        ways = [(*map(whole, (*before, *shift, *after)), cost) for before, shift, after, cost in arrows]
+        reached = _Ranges()
+        found = []
+        todo = [(0, whole(low) + (not with_low), whole(high) - (not with_high))]
+        while todo:
+            price, first, last = heapq.heappop(todo)
+            if not reached.add(first, last):
+                continue
+            found.append((price, first, last))
+            if len(found) > MOST_PIECES:
+                raise InvalidInput(
+                    f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a budget or a domain"
+                )
+            for begin, end, least, most, after, before, cost in ways:
+                to_first = max(max(first, begin) + least, after)
+                to_last = min(min(last, end) + most, before)
+                affordable = self.budget is None or price + cost <= self.budget
+                if affordable and max(first, begin) <= min(last, end) and to_first <= to_last:
+                    heapq.heappush(todo, (price + cost, to_first, to_last))
+        unit = 2 * scale
+        return [
+            (price, Fraction(first - first % 2, unit), first % 2 == 0, Fraction(last + last % 2, unit), last % 2 == 0)
+            for price, first, last in found
+        ]
+
+
+class _Ranges:
+    """A set of whole numbers: ranges that do not touch, in rising order."""
+
+    def __init__(self) -> None:
+        self.first: list[int] = []
+        self.last: list[int] = []
+
+    def add(self, first: int, last: int) -> bool:
+        """Adds a range; False if all of it was there."""
+        at = bisect_right(self.first, first)
+        if at and self.last[at - 1] >= last:
+            return False
+        begin = at - (at > 0 and self.last[at - 1] >= first - 1)
+        end = bisect_right(self.first, last + 1)
+        if begin < end:
+            first, last = min(first, self.first[begin]), max(last, self.last[end - 1])
+        self.first[begin:end], self.last[begin:end] = [first], [last]
+        return True

@@ -1,0 +1,120 @@
+"""The values that rows and their neighbours may have in one column, where moves start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.step_grid import BoolArray, Lines, StepGrid
+
+S = TypeVar("S", bound="Starts")
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """All doubles from `low` to `high`, one range per row; `own` are the rows' own values."""
+
+    own: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def take(self: S, rows: Any) -> S:
+        """Those of some rows."""
+        return replace(self, own=self.own[rows], low=self.low[rows], high=self.high[rows])
+
+    @property
+    def some(self) -> BoolArray:
+        """Rows that have any."""
+        return np.asarray(self.low <= self.high)
+
+    def within(self, first: FloatArray, last: FloatArray) -> BoolArray:
+        """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""
+        low, high = self.low[:, None], self.high[:, None]
+        return np.asarray(np.maximum(low, first) <= np.minimum(high, last))
+
+    def nearest(self, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The start of each row in its range that is nearest to its own value; NaN if there is none."""
+        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
+        return np.where(low <= high, np.clip(self.own, low, high), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class GridStarts(Starts):
+    """Only the points from `low` to `high` of each row's grid."""
+
+    grid: StepGrid
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The rows' grids."""
+        return self.grid.lines(self.own)
+
+    @cached_property
+    def numbers(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """The first and the last number of a start, inf and -inf if there is none, and whether they are sure."""
+        first, last, sure = self.lines.numbers(self.lines.of_row, self.low, self.high)
+        # A range that lies far away as a whole may hold a point or not.
+        sure &= ~is_far(first, last)
+        empty = first > last
+        return np.where(empty, np.inf, first), np.where(empty, -np.inf, last), sure
+
+    @property
+    def some(self) -> BoolArray:
+        """Rows that have any."""
+        return ~np.isnan(self.nearest(self.low, self.high))
+
+    def cells(self, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """The first and the last number of a point in each of some cells, inf and -inf if there is none, and doubt."""
+        begin, end, sure = self.lines.numbers_of_cells(first, last)
+        doubt = ~sure | is_far(begin, end)
+        empty = begin > end
+        begin[empty], end[empty] = np.inf, -np.inf
+        row = self.lines.of_row
+        return begin[row], end[row], doubt[row]
+
+    def exactly(self, first: FloatArray, last: FloatArray) -> tuple[Any, Any]:
+        """The first and the last number of a point in each range, as whole numbers without limit, from `own` on."""
+        numbers: Any = np.frompyfunc(self.grid.numbers, 3, 2)
+        with np.errstate(over="ignore"):  # of the double after the largest
+            begin, end = numbers(self.own, first, last)
+        return begin, end
+
+    def points(self, number: Any) -> FloatArray:
+        """The points with such numbers."""
+        return np.asarray(np.frompyfunc(self.grid.point, 2, 1)(self.own, number), dtype=np.float64)
+
+    def within(self, first: FloatArray, last: FloatArray) -> BoolArray:
+        """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""
+        begin, end, doubt = self.cells(first, last)
+        low, high, sure = self.numbers
+        held = (begin <= high[:, None]) & (end >= low[:, None])
+        row, cell = np.nonzero(doubt | ~sure[:, None])
+        if len(row):
+            few = self.take(row)
+            begin, end = few.exactly(np.maximum(first[cell], few.low), np.minimum(last[cell], few.high))
+            held[row, cell] = begin <= end
+        return held
+
+    def nearest(self, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The start of each row in its range that is nearest to its own value; NaN if there is none."""
+        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
+        lines = self.lines
+        begin, end, sure = lines.numbers(lines.of_row, low, high)
+        point, exact = lines.points(lines.of_row, np.clip(lines.own, begin, end))
+        found = np.where(begin <= end, point, np.nan)
+        rows = np.flatnonzero(~sure | is_far(begin, end) | ((begin <= end) & ~exact))
+        if len(rows):
+            few = self.take(rows)
+            begin, end = few.exactly(low[rows], high[rows])
+            near = few.points(np.minimum(np.maximum(begin, 0), end))
+            found[rows] = np.where((begin <= end).astype(bool), near, np.nan)
+        return found
+
+
+def is_far(first: FloatArray, last: FloatArray) -> BoolArray:
+    """Whether a range of numbers has both ends on the same side far away, so that it may be empty or not."""
+    return np.asarray(np.isinf(first) & (first == last))

@@ -1,0 +1,191 @@
+"""Ways to change a present value into another one: to certain values, by a matrix of costs, by chains of rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.rule_chains import RuleChains
+from treeproof.threat.starts import Starts
+from treeproof.threat.step_grid import BoolArray
+
+
+class Way:
+    """One way to change values, and its price. This one changes nothing.
+
+    Cells are ranges of doubles inside the domain, empty if their first is above their last double, and so are the
+    starts of rows.
+    """
+
+    def price(self, x: float, start: float, end: float) -> Fraction | None:
+        """The price of changing `start` to another double, in a row whose own value is x; None: impossible."""
+        del x, start, end
+        return None
+
+    def table(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The least price from the starts of each row into each cell (n_rows, n_cells), never more; inf: impossible."""
+        return np.where(starts.within(first, last), 0.0, self.paid(starts, first, last))
+
+    def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The same where no start lies in the cell."""
+        del last
+        return np.full((len(starts.own), len(first)), np.inf)
+
+    def exact(self, starts: Starts, first: FloatArray, last: FloatArray) -> list[Fraction | None]:
+        """The same for a single row, exactly; None: impossible."""
+        prices = self.table(starts, first, last)[0].tolist()
+        return [None if price == np.inf else Fraction(price) for price in prices]
+
+    def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A cheapest move of each row into its cell, in which it has no start: where it starts, and where it ends.
+
+        It starts as near to the row's own value as can be. NaN: there is none.
+        """
+        del first, last
+        return np.full(len(starts.own), np.nan), np.full(len(starts.own), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class ToEnds(Way):
+    """To one of certain doubles, rising ones, for a cost."""
+
+    ends: FloatArray
+    cost: int
+
+    def price(self, x: float, start: float, end: float) -> Fraction | None:
+        """The cost, if `end` is one of them."""
+        del x, start
+        return Fraction(self.cost) if end in self.ends else None
+
+    def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The cost, wherever there is a start and an end."""
+        return np.where(starts.some[:, None] & holds_one(self.ends, first, last), float(self.cost), np.inf)
+
+    def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """From the start that is nearest to the row's own value to the nearest end."""
+        start = starts.nearest(starts.low, starts.high)
+        return start, nearest_one(self.ends, start, first, last)
+
+
+def holds_one(values: FloatArray, first: FloatArray, last: FloatArray) -> BoolArray:
+    """Whether each cell holds one of these rising values."""
+    return np.asarray(np.searchsorted(values, first) < np.searchsorted(values, last, side="right"))
+
+
+def nearest_one(values: FloatArray, near: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
+    """The one of these rising values in each cell that is nearest to where `near` is, NaN if there is none."""
+    begin, end = np.searchsorted(values, first), np.searchsorted(values, last, side="right") - 1
+    above = np.clip(np.searchsorted(values, near), begin, np.maximum(begin, end))
+    below = np.clip(above - 1, begin, np.maximum(begin, end))
+    padded = np.append(values, np.nan)
+    with np.errstate(over="ignore"):
+        lower = np.abs(padded[below] - near) <= np.abs(padded[above] - near)
+    return np.where(begin <= end, np.where(lower, padded[below], padded[above]), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class ByMatrix(Way):
+    """From certain doubles to others, each for its own cost."""
+
+    costs: dict[tuple[float, float], int]
+
+    @cached_property
+    def _from(self) -> list[tuple[float, FloatArray, FloatArray]]:
+        """Each double that moves start at, where they end, and their costs, cheapest first."""
+        pairs = sorted((cost, start, end) for (start, end), cost in self.costs.items())
+        return [
+            (
+                one,
+                np.array([end for _, start, end in pairs if start == one]),
+                np.array([float(cost) for cost, start, _ in pairs if start == one]),
+            )
+            for one in sorted({start for start, _ in self.costs})
+        ]
+
+    def price(self, x: float, start: float, end: float) -> Fraction | None:
+        """The entry of the matrix."""
+        del x
+        cost = self.costs.get((start, end))
+        return None if cost is None else Fraction(cost)
+
+    def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The least cost from a start that has one."""
+        paid = super().paid(starts, first, last)
+        for start, ends, costs in self._from:
+            rows = starts.within(np.array([start]), np.array([start]))[:, 0]
+            inside = (ends[:, None] >= first) & (ends[:, None] <= last)
+            least = np.where(inside, costs[:, None], np.inf).min(axis=0)
+            paid[rows] = np.minimum(paid[rows], least)
+        return paid
+
+    def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The cheapest entry, of several the one that starts nearest to the row's own value."""
+        z, w = super().move(starts, first, last)
+        best, nearest = np.full(len(first), np.inf), np.full(len(first), np.inf)
+        for start, ends, costs in self._from:
+            rows = starts.within(np.array([start]), np.array([start]))[:, 0]
+            inside = (ends[:, None] >= first) & (ends[:, None] <= last)
+            at = inside.argmax(axis=0)
+            cost = np.where(inside.any(axis=0), costs[at], np.inf)
+            away = np.abs(starts.own - start)
+            better = rows & ((cost < best) | ((cost == best) & (cost < np.inf) & (away < nearest)))
+            z[better], w[better], best[better], nearest[better] = start, ends[at][better], cost[better], away[better]
+        return z, w
+
+
+@dataclass(frozen=True, eq=False)
+class ByRules(Way):
+    """By the cheapest chain of rewriting rules."""
+
+    chains: RuleChains
+
+    def price(self, x: float, start: float, end: float) -> Fraction | None:
+        """The cost of the cheapest chain."""
+        del x
+        reached = self.chains.ends(start)
+        prices = reached.price[(reached.first <= end) & (end <= reached.last)]
+        return Fraction(int(prices[0])) if len(prices) else None
+
+    def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The least cost of chains that start where the row may."""
+        paid = super().paid(starts, first, last)
+        for cell in np.flatnonzero(first <= last):
+            reached = self.chains.starts(float(first[cell]), float(last[cell]))
+            held = starts.within(reached.first, reached.last)
+            paid[:, cell] = np.where(held, reached.price, np.inf).min(axis=1)
+        return paid
+
+    def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The cheapest chain, of several one that starts nearest to the row's own value."""
+        z, w = super().move(starts, first, last)
+        cells, at = np.unique(np.stack((first, last)), axis=1, return_inverse=True)
+        for cell in np.flatnonzero(cells[0] <= cells[1]):
+            rows = np.flatnonzero(at.reshape(-1) == cell)
+            z[rows], price = self._start(starts.take(rows), *cells[:, cell].tolist())
+            for value, cost in set(zip(z[rows].tolist(), price.tolist(), strict=True)):
+                if cost < np.inf:
+                    end = self._end(value, cost, *cells[:, cell].tolist())
+                    w[rows[z[rows] == value]] = end
+        return z, w
+
+    def _start(self, starts: Starts, first: float, last: float) -> tuple[FloatArray, FloatArray]:
+        """Where the rows' cheapest chains into one cell start, and their costs."""
+        z, nearest, best = (np.full(len(starts.own), value) for value in (np.nan, np.inf, np.inf))
+        reached = self.chains.starts(first, last)
+        for price, begin, end in zip(*reached, strict=True):
+            start = starts.nearest(np.full(len(z), begin), np.full(len(z), end))
+            away = np.abs(start - starts.own)
+            better = ~np.isnan(start) & ((price < best) | ((price == best) & (away < nearest)))
+            z[better], nearest[better], best[better] = start[better], away[better], price
+        return z, best
+
+    def _end(self, start: float, price: float, first: float, last: float) -> float:
+        """The double of a cell, nearest to `start`, that chains lead to at this price."""
+        reached = self.chains.ends(start)
+        begin, end = np.maximum(reached.first, first), np.minimum(reached.last, last)
+        found = np.clip(start, begin, end)[(reached.price <= price) & (begin <= end)]
+        return float(found[np.argmin(np.abs(found - start))])

@@ -1,0 +1,270 @@
+"""Neighbourhoods that hold several labels: is there a neighbour z, and w within reach of z, with different labels?
+
+Where the attacker can cross every threshold inside N(x), two labels are enough (docs/theory.md). A threshold that he
+cannot cross is a wall: a box of neighbours is split there, and the parts are decided on their own, those of all rows
+together.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.grid import Grid
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_most, next_down, next_up
+from treeproof.results.verdicts import Outcome
+from treeproof.threat.threat import Threat
+from treeproof.verification.turnable import Turnable
+
+if TYPE_CHECKING:
+    from treeproof.verification.local_search import Local
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+MOST_BOXES = 1024
+"""How many boxes are split at once. The newest come first, so that the list of those that wait stays short."""
+
+
+@dataclass(eq=False)
+class Boxes:
+    """Boxes [low, high] of neighbours of the rows `row`; `here` and `there` are neighbours with different labels."""
+
+    row: Ints
+    low: FloatArray
+    high: FloatArray
+    here: FloatArray
+    there: FloatArray
+
+    def at(self, which: Any) -> Boxes:
+        """Some of the boxes."""
+        return Boxes(*(one[which] for one in self._arrays()))
+
+    def __add__(self, other: Boxes) -> Boxes:
+        return Boxes(*map(np.concatenate, zip(self._arrays(), other._arrays(), strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.row, self.low, self.high, self.here, self.there
+
+
+@dataclass(eq=False)
+class Changes:
+    """Neighbouring rows `before` and `after` with different labels: they differ in `feature`, by one double."""
+
+    before: FloatArray
+    after: FloatArray
+    feature: Ints
+
+    @property
+    def values(self) -> tuple[FloatArray, FloatArray]:
+        """What the feature is before and after."""
+        one_each = np.arange(len(self.feature)), self.feature
+        return self.before[one_each], self.after[one_each]
+
+    def at(self, which: Any) -> Changes:
+        """Some of the changes."""
+        return Changes(self.before[which], self.after[which], self.feature[which])
+
+
+class Pairs:
+    """The search over pairs for boxes that hold two labels, one for each of n rows.
+
+    `settle` says what it found: outcomes, and for rows that are refuted `neighbour` and `attacked`.
+    """
+
+    def __init__(self, local: Local, boxes: Boxes) -> None:
+        self._local, self._start = local, boxes
+        self._predict = local.ensemble.predict_index
+        self._grid = local.ensemble.grid
+        self._walls_below = np.concatenate(([0], np.cumsum(find_walls(local.threat, self._grid))))
+        self._turnable: Turnable | None = None
+        n = len(boxes)
+        self.outcome = np.full(n, Outcome.PROVED, dtype=np.int64)
+        self.neighbour, self.attacked = boxes.here.copy(), boxes.here.copy()
+        self._seconds, self._split = np.zeros(n), np.zeros(n, dtype=np.int64)
+
+    def settle(self) -> None:
+        """Splits boxes until none is left, or time is up."""
+        boxes, limits = self._start, self._local.limits
+        while len(boxes):
+            if limits.is_over():
+                self._give_up(boxes.row)
+                return
+            began = time.monotonic()
+            now = self._chosen(boxes.row)
+            taken = boxes.at(now)
+            boxes = boxes.at(~now) + self._round(taken)
+            split = np.bincount(taken.row, minlength=len(self._split))
+            self._split += split
+            self._seconds += (time.monotonic() - began) * split / len(taken)
+            if limits.timeout is not None:
+                late = self._seconds[boxes.row] > limits.timeout
+                self._give_up(boxes.row[late])
+                boxes = boxes.at(~late)
+            boxes = boxes.at(self._open(boxes.row))
+
+    def _chosen(self, row: Ints) -> Bools:
+        """Which boxes are split next: the newest, equally many of each row, but no more than it has time for."""
+        n, timeout = len(self.outcome), self._local.limits.timeout
+        count = np.bincount(row, minlength=n)
+        most = np.full(n, MOST_BOXES // np.count_nonzero(count), dtype=np.float64)
+        if timeout is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                most = np.fmin(most, (timeout - self._seconds) / self._seconds * self._split)
+        from_the_end = np.empty(len(row), dtype=np.int64)
+        order = np.argsort(row, kind="stable")
+        from_the_end[order] = np.cumsum(count)[row[order]] - 1 - np.arange(len(row))
+        return np.asarray(from_the_end < np.maximum(most, 1)[row])
+
+    def _round(self, boxes: Boxes) -> Boxes:
+        """Splits these boxes, if nothing refutes their rows; returns the parts that still hold two labels."""
+        changes = self._changes(boxes.here, boxes.there)
+        ends = self._grid.cells(changes.before), self._grid.cells(changes.after)
+        wall = self._has_walls(*ends).any(axis=1)
+        self._cross(boxes.row[~wall], changes.at(~wall))
+        boxes, changes = boxes.at(wall), changes.at(wall)
+        for side in (0, 1):
+            left = self._open(boxes.row)
+            boxes, changes = boxes.at(left), changes.at(left)
+            self._probe(boxes, (changes.before, changes.after)[side])
+        left = self._open(boxes.row)
+        return self._decide(self._without_idle(_parts(boxes.at(left), changes.at(left))), needed=True)
+
+    def _probe(self, boxes: Boxes, point: FloatArray) -> None:
+        """Looks for attacks on neighbours that share with the point what has walls; there, two labels are enough."""
+        fixed = self._has_walls(self._grid.cells(boxes.low), self._grid.cells(boxes.high))
+        low, high = (np.where(fixed, point, end) for end in (boxes.low, boxes.high))
+        mixed = self._decide(Boxes(boxes.row, low, high, point, point), needed=False)
+        if len(mixed):
+            self._cross(mixed.row, self._changes(mixed.here, mixed.there))
+
+    def _decide(self, boxes: Boxes, needed: bool) -> Boxes:
+        """Which boxes hold another label than `here` has, and where; an unstable neighbour there refutes its row.
+
+        Where `needed`, no row is proved without all its boxes.
+        """
+        if not len(boxes):
+            return boxes
+        local = self._local
+        outcome, cells = local._search(boxes.low, boxes.high, boxes.here, self._predict(boxes.here))
+        if needed:
+            self._give_up(boxes.row[outcome == Outcome.UNKNOWN])
+        mixed = outcome == Outcome.REFUTED
+        boxes = boxes.at(mixed)
+        boxes.there, attacked = local._doubles(boxes.here, boxes.low, boxes.high, cells[mixed])
+        unstable = self._predict(boxes.there) != self._predict(attacked)
+        self._refute(boxes.row[unstable], boxes.there[unstable], attacked[unstable])
+        return boxes.at(~unstable)
+
+    def _without_idle(self, parts: Boxes) -> Boxes:
+        """What is left of boxes after leaving out where attacks change nothing."""
+        if not len(parts):
+            return parts
+        if self._turnable is None:
+            self._turnable = Turnable(
+                self._local, self._start.low, self._start.high, self._open(np.arange(len(self.outcome)))
+            )
+        low, high, some = self._turnable.shrink(parts.row, parts.low, parts.high)
+        here = np.where(np.isnan(parts.here), parts.here, np.clip(parts.here, low, high))
+        return Boxes(parts.row, low, high, here, here).at(some)
+
+    def _changes(self, here: FloatArray, there: FloatArray) -> Changes:
+        """A change of label between `here` and `there`; where there are no walls, if one is seen there."""
+        walled = self._has_walls(self._grid.cells(here), self._grid.cells(there))
+        # One way begins with the features that have no walls, and the other ends with them.
+        along, across = np.where(walled, here, there), np.where(walled, there, here)
+        early = (self._predict(along) != self._predict(here))[:, None]
+        late = ~early & (self._predict(across) != self._predict(there))[:, None]
+        begin = np.where(late, across, here)
+        end = np.where(early, along, np.where(late, there, across))
+        return self._bisect(begin, end)
+
+    def _bisect(self, begin: FloatArray, end: FloatArray) -> Changes:
+        """Halves the way from `begin` to `end`, feature by feature, until a step of one cell changes the label."""
+        grid = self._grid
+        first, last = grid.cells(begin).astype(np.int64), grid.cells(end).astype(np.int64)
+        steps, up = np.abs(last - first), last > first
+        earlier = np.cumsum(steps, axis=1) - steps
+        lowest, highest = grid.cell_ends
+
+        def rows_at(position: Ints) -> FloatArray:
+            """Where one is after so many steps: at the nearest double of each cell that was entered."""
+            done = np.clip(position[:, None] - earlier, 0, steps)
+            at = grid.start[:-1] + np.maximum(np.where(up, first + done, first - done), 0)
+            return np.where(done == 0, begin, np.where(up, lowest[at], highest[at]))
+
+        label = self._predict(begin)
+        same, other = np.zeros(len(begin), dtype=np.int64), steps.sum(axis=1)
+        while (other - same > 1).any():
+            middle = (same + other) // 2
+            is_same = self._predict(rows_at(middle)) == label
+            same, other = np.where(is_same, middle, same), np.where(is_same, other, middle)
+        before, after = rows_at(same), rows_at(other)
+        feature = np.argmax((earlier <= same[:, None]) & (same[:, None] < earlier + steps), axis=1)
+        k = np.arange(len(begin))
+        # The last double before the step.
+        entered = after[k, feature]
+        before[k, feature] = np.where(up[k, feature], next_down(entered), next_up(entered))
+        return Changes(before, after, feature)
+
+    def _has_walls(self, first: npt.NDArray[np.int32], last: npt.NDArray[np.int32]) -> Bools:
+        """Whether there are walls between two cells (n, n_features) of each feature."""
+        at = self._grid.offsets[:-1] + np.maximum((first, last), 0)
+        return np.asarray(self._walls_below[at[0]] != self._walls_below[at[1]])
+
+    def _cross(self, rows: Ints, changes: Changes) -> None:
+        """Refutes rows by changes of label that the attacker can cross, in one direction or the other."""
+        threat, f = self._local.threat, changes.feature
+        start, end = changes.values
+        onward = can_move(threat, f, start, end)[:, None]
+        z, w = (changes.before, changes.after), (changes.after, changes.before)
+        self._refute(rows, np.where(onward, *z), np.where(onward, *w))
+
+    def _refute(self, rows: Ints, z: FloatArray, w: FloatArray) -> None:
+        self.outcome[rows] = Outcome.REFUTED
+        self.neighbour[rows], self.attacked[rows] = z, w
+
+    def _give_up(self, rows: Ints) -> None:
+        """Nothing proves these rows any more; what is left of them may still refute them."""
+        self.outcome[rows[self._open(rows)]] = Outcome.UNKNOWN
+
+    def _open(self, rows: Ints) -> Bools:
+        return np.asarray(self.outcome[rows] != Outcome.REFUTED)
+
+
+def can_move(threat: Threat, feature: Ints, start: FloatArray, end: FloatArray) -> Bools:
+    """Whether the attacker can move a feature alone from `start` to `end`, entry by entry; the two differ."""
+    if threat.power is not None:
+        radius = Fraction(threat.radius)
+        farthest = np.array([double_at_most(radius * Fraction(unit)) for unit in threat.unit.tolist()])
+        return np.asarray((threat.high[feature] > 0) & (np.abs(end - start) <= farthest[feature]))
+    lowest, highest = add_up(start, threat.low[feature]), add_down(start, threat.high[feature])
+    return np.asarray((threat.cost[feature] <= threat.budget) & (lowest <= end) & (end <= highest))
+
+
+def find_walls(threat: Threat, grid: Grid) -> Bools:
+    """Which cuts the attacker can cross in neither direction, from one double to the next."""
+    feature = np.repeat(np.arange(grid.n_features), np.diff(grid.offsets))
+    below, above = grid.cuts, next_up(grid.cuts)
+    return ~(can_move(threat, feature, below, above) | can_move(threat, feature, above, below))
+
+
+def _parts(boxes: Boxes, changes: Changes) -> Boxes:
+    """Both sides of a wall in each box: first those with the lower values."""
+    k, f = np.arange(len(boxes)), changes.feature
+    start, end = changes.values
+    high, low = boxes.high.copy(), boxes.low.copy()
+    high[k, f], low[k, f] = np.minimum(start, end), np.maximum(start, end)
+    up = (start < end)[:, None]
+    here = np.concatenate((np.where(up, boxes.here, boxes.there), np.where(up, boxes.there, boxes.here)))
+    return Boxes(
+        np.tile(boxes.row, 2), np.concatenate((boxes.low, low)), np.concatenate((high, boxes.high)), here, here
+    )

@@ -1,0 +1,163 @@
+"""The local search where rows must be valid: relations between columns bind neighbours and attacked rows.
+
+A one-hot group is a category column here, conditions on single columns are trees that forbid cells, and relations over
+sums rule out boxes of cells as far as their ends tell. What a search then finds are cells, and whether these hold a pair
+of rows (z, w) is one exact question (`joint.py`). If they do not, the search is told why, and goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.groups import Grouped, group_columns
+from treeproof.model.pieces import Pieces
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits
+from treeproof.threat.one_hot import bind_grouped, groups_of
+from treeproof.threat.relations import ColumnLiteral, Linear, Literal, Relations
+from treeproof.threat.threat import Threat
+from treeproof.verification.local_search import Decisions, Local
+from treeproof.verification.row_search import RowSearch
+from treeproof.verification.space import Clause, Space
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns that the search works on: the user's own, with each one-hot group as one category."""
+
+    ensemble: Ensemble
+    threat: Threat
+    clauses: tuple[Clause, ...]
+    """Conditions on single columns."""
+    joint: tuple[tuple[Literal, ...], ...]
+    """Conditions with sums of columns."""
+    steps: dict[int, Any]
+    grouped: Grouped | None = None
+
+    def rows(self, X: FloatArray) -> FloatArray:
+        """Rows of the user's columns in these."""
+        return X if self.grouped is None else self.grouped.rows(X)
+
+    def own(self, rows: FloatArray) -> FloatArray:
+        """Rows of these columns in the user's."""
+        return rows if self.grouped is None else self.grouped.ungroup(rows)
+
+    @cached_property
+    def space(self) -> Space:
+        """Its cells, to which clauses can be added."""
+        return Space(self.ensemble, self.clauses, self.threat.blanks, forbids=True)
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, threat: Threat, X: FloatArray) -> Columns:
+        """The columns of a question about rows X."""
+        relations = threat.relations
+        if not relations.groups:
+            clauses, joint = _divided(relations.clauses)
+            return cls(ensemble, threat, clauses, joint, dict(relations.steps))
+        groups = groups_of(relations, ensemble)
+        grouped = group_columns(ensemble, groups, X)
+        assert threat.attacker is not None
+        inner = bind_grouped(threat.attacker, grouped)
+        clauses, joint = _divided(_translated(relations, grouped))
+        # Codes of rows that break a group are no valid values of it.
+        clauses += tuple(
+            (ColumnLiteral(place, Pieces((len(group.vectors) - 1.0,), (True, False))),)
+            for group, place in zip(groups, grouped.places, strict=True)
+        )
+        place_of = _places(grouped)
+        steps = {place_of[f]: step for f, step in relations.steps if place_of[f] not in grouped.places}
+        return cls(grouped.ensemble, inner, clauses, joint, steps, grouped)
+
+
+def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ...], tuple[tuple[Literal, ...], ...]]:
+    """Clauses about single columns, and those with sums."""
+    single, joint = [], []
+    for clause in clauses:
+        columns = tuple(one for one in clause if isinstance(one, ColumnLiteral))
+        if len(columns) == len(clause):
+            single.append(columns)
+        else:
+            joint.append(clause)
+    return tuple(single), tuple(joint)
+
+
+def _places(grouped: Grouped) -> dict[int, int]:
+    """The column of the search for each of the user's."""
+    return {f: place for place, columns in enumerate(grouped.columns) for f in columns}
+
+
+def _translated(relations: Relations, grouped: Grouped) -> tuple[tuple[Literal, ...], ...]:
+    """Clauses on the columns of the search."""
+    place_of = _places(grouped)
+    members = {
+        f: (place, vectors[:, member])
+        for group, place, vectors in zip(grouped.groups, grouped.places, grouped.vectors, strict=True)
+        for member, f in enumerate(group.features)
+    }
+
+    def translate(literal: Literal) -> Literal:
+        if isinstance(literal, Linear):
+            inside = [f for f, _ in literal.terms if f in members]
+            if inside:
+                raise InvalidInput(
+                    f"a sum with column {grouped.own.feature_name(inside[0])}, which belongs to a one-hot group; "
+                    "compare such columns with 0 or 1 on their own"
+                )
+            return Linear.of({place_of[f]: factor for f, factor in literal.terms}, literal.bound, strict=literal.strict)
+        if literal.feature not in members:
+            return replace(literal, feature=place_of[literal.feature])
+        place, values = members[literal.feature]
+        return ColumnLiteral(place, Pieces.of_codes(literal.contains(values)))
+
+    return tuple(tuple(translate(one) for one in clause) for clause in relations.clauses)
+
+
+class ValidSearch:
+    """The local search for one model, one attacker and relations that valid rows keep; as `Local`."""
+
+    def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> None:
+        self.ensemble, self.threat = ensemble, threat
+        self.limits = limits or Limits()
+        self.boxes = 0
+
+    def decide(self, X: FloatArray, epsilon: FloatArray, labels: npt.NDArray[np.int64] | None = None) -> Decisions:
+        """Per row of X: is the model stable at the row, and at every valid row of its neighbourhood?"""
+        return self.decide_boxes(X, *self.threat.neighbourhood(X, epsilon), labels)
+
+    def shows(self, X: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which pairs of rows within reach of X are counterexamples: both valid, or the neighbour X itself."""
+        itself = ((neighbour == X) | np.isnan(X)).all(axis=1)
+        broken, changes = self.threat.relations.broken, Local(self.ensemble, self.threat).shows(X, neighbour, attacked)
+        return np.asarray(changes & ~broken(attacked) & (itself | ~broken(neighbour)))
+
+    def decide_boxes(
+        self, X: FloatArray, low: FloatArray, high: FloatArray, labels: npt.NDArray[np.int64] | None = None
+    ) -> Decisions:
+        """The same at the row, and at every valid row from `low` to `high`, doubles around that row of X."""
+        labels = self.ensemble.predict_index(X) if labels is None else labels
+        columns = Columns.of(self.ensemble, self.threat, X)
+        rows, low, high = (columns.rows(one) for one in (X, low, high))
+        local = Local(columns.ensemble, columns.threat, self.limits, columns.space)
+        search = RowSearch(columns, local)
+        around = (low != high) & ~np.isnan(rows)
+        # A row that breaks the relations is no neighbour of itself, but the attacker finds it as it is.
+        itself = ~around.any(axis=1) | self.threat.relations.broken(X)
+        answers = Decisions(np.full(len(X), Outcome.PROVED, dtype=np.int8), rows.copy(), rows.copy(), 0)
+        search.answer(np.flatnonzero(itself), rows, rows, rows, labels, answers)
+        left = around.any(axis=1) & (answers.outcome != Outcome.REFUTED)
+        search.answer(np.flatnonzero(left), rows, low, high, labels, answers)
+        self.boxes += local.boxes
+        return Decisions(answers.outcome, columns.own(answers.neighbour), columns.own(answers.attacked), self.boxes)
+
+
+def search_for(ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> Local | ValidSearch:
+    """The search that answers questions about this attacker."""
+    return (ValidSearch if threat.relations else Local)(ensemble, threat, limits)
