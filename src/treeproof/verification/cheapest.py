@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks
 from treeproof.verification.request import Request
@@ -46,6 +47,8 @@ class CheapestAttacks:
     """(n,) what the model predicts for the attacked rows."""
     missing: npt.NDArray[np.int64]
     """(n,) how many values of the row are missing: no attack moves them, and the proof is about the others."""
+    in_vain: InVain
+    """The columns that no move brings to a threshold of the model, from any row."""
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
@@ -54,6 +57,8 @@ class CheapestAttacks:
             text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
         if self.missing.any():
             text += f"; missing values in {int((self.missing > 0).sum())} rows stay missing"
+        if n and self.in_vain.unreached:
+            text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
         return f"CheapestAttacks({text})"
 
 
@@ -102,7 +107,8 @@ def cheapest_attack(
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(asked.threat, asked.X[rows], within, limits) for rows in groups]
+    threat = asked.threat if within else asked.threat.without_limits()
+    tasks = [_Task(threat, asked.X[rows], within, limits) for rows in groups]
     n = len(asked.X)
     found = Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), asked.X.copy(), np.full(n, math.inf))
     with progress_bar(progress, len(asked.X)) as advance:
@@ -117,7 +123,7 @@ def cheapest_attack(
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    return _result(asked, found)
+    return _result(asked, threat, found)
 
 
 def _refuse_free(attacker: Attacker) -> None:
@@ -134,11 +140,10 @@ def _answer(ensemble: Ensemble, task: _Task) -> Attacks:
     n = len(task.X)
     if task.limits.is_over() or task.limits.timeout == 0:
         return Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), task.X, np.full(n, math.inf))
-    threat = task.threat if task.within else task.threat.without_limits()
-    return search_for(ensemble, threat, task.limits).cheapest(task.X, task.within)
+    return search_for(ensemble, task.threat, task.limits).cheapest(task.X, task.within)
 
 
-def _result(asked: Request, found: Attacks) -> CheapestAttacks:
+def _result(asked: Request, found_by: Threat, found: Attacks) -> CheapestAttacks:
     """The result, once every attack has been replayed on the source model."""
     rows = found.attacked
     moved = differ(rows, asked.X)
@@ -152,4 +157,5 @@ def _result(asked: Request, found: Attacks) -> CheapestAttacks:
     if asked.given is not None:
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
     missing = np.isnan(asked.X).sum(axis=1)
-    return CheapestAttacks(found.price, like_x, found.outcome == Outcome.PROVED, label, missing)
+    exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
+    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain)
