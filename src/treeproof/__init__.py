@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from treeproof.threat.attacker import Attacker
     from treeproof.threat.moves import ANY, Rule, steps, values
     from treeproof.threat.relations import all_of, any_of, at_most_one, implies, not_, one_of, read_relations
+    from treeproof.threat.suggest import (
+        AttackerSuggestion,
+        Suggestion,
+        Suggestions,
+        suggest_attacker,
+        suggest_relations,
+    )
     from treeproof.training import (
         RobustForestClassifier,
         RobustTreeClassifier,
@@ -42,6 +49,7 @@ _HOMES = {
     "Analysis": "symbolic",
     "ANY": "threat.moves",
     "Attacker": "threat.attacker",
+    "AttackerSuggestion": "threat.suggest",
     "Bounds": "results.verdicts",
     "CheapestAttacks": "verification.cheapest",
     "Column": "model.columns",
@@ -57,6 +65,8 @@ _HOMES = {
     "SoundnessError": "errors",
     "StabilityMap": "maps.stability_map",
     "Status": "results.verdicts",
+    "Suggestion": "threat.suggest",
+    "Suggestions": "threat.suggest",
     "SymbolicAttack": "symbolic",
     "TableSummary": "results.table_summary",
     "UnsupportedModel": "errors",
@@ -83,6 +93,8 @@ _HOMES = {
     "robustness_radius": "verification.radii",
     "save_model": "importers",
     "steps": "threat.moves",
+    "suggest_attacker": "threat.suggest",
+    "suggest_relations": "threat.suggest",
     "values": "threat.moves",
     "verify": "verification.verify",
     "verify_table": "verification.table",
@@ -94,6 +106,7 @@ __all__ = [
     "Analysis",
     "ANY",
     "Attacker",
+    "AttackerSuggestion",
     "Bounds",
     "CheapestAttacks",
     "Column",
@@ -109,6 +122,8 @@ __all__ = [
     "SoundnessError",
     "StabilityMap",
     "Status",
+    "Suggestion",
+    "Suggestions",
     "SymbolicAttack",
     "TableSummary",
     "UnsupportedModel",
@@ -137,6 +152,8 @@ __all__ = [
     "robustness_radius",
     "save_model",
     "steps",
+    "suggest_attacker",
+    "suggest_relations",
     "values",
     "verify",
     "verify_table",

@@ -101,6 +101,24 @@ ATTACKS: list[tuple[list[str], tp.Attacker]] = [
     (["--delta", "0.5", "--one-sided", "--budget", "1"], tp.Attacker((-0.5, 0.0), budget=1)),
     (["--delta", "0.5", "--only", "mean radius"], tp.Attacker({"mean radius": (-0.5, 0.5)})),
     (["--delta", "mean radius=0.5,worst area=9"], tp.Attacker({"mean radius": (-0.5, 0.5), "worst area": (-9, 9)})),
+    (
+        ["--delta", "mean radius=0:0.5,worst area=-9:9"],
+        tp.Attacker({"mean radius": (0, 0.5), "worst area": (-9, 9)}),
+    ),
+    (["--delta", "-0.5:0.25", "--domain", "0:5000"], tp.Attacker((-0.5, 0.25), domain=(0, 5000))),
+    (
+        ["--any", "mean radius", "--domain", "mean radius=5:30"],
+        tp.Attacker({"mean radius": tp.ANY}, domain={"mean radius": (5, 30)}),
+    ),
+    (
+        ["--delta", "mean texture=1", "--any", "mean radius", "--cost", "mean radius=2", "--budget", "2"],
+        tp.Attacker({"mean texture": (-1, 1), "mean radius": tp.ANY}, costs={"mean radius": 2}, budget=2),
+    ),
+    (
+        ["--delta", "0.5", "--any", "worst area", "--budget", "1"],
+        tp.Attacker({0: (-0.5, 0.5), 1: (-0.5, 0.5), 3: (-0.5, 0.5), "worst area": tp.ANY}, budget=1),
+    ),
+    (["--l0", "1", "--domain", "0:5000"], tp.Attacker.l0(1, domain=(0, 5000))),
     (["--l0", "1"], tp.Attacker.l0(1)),
     (["--norm", "2", "--radius", "0.5"], tp.Attacker.lp(2, 0.5)),
     (["--norm", "1", "--radius", "2", "--scale", "mean radius=2.5"], tp.Attacker.lp(1, 2, scale={"mean radius": 2.5})),
@@ -210,6 +228,52 @@ def test_a_gate_for_each_class(folder: Path, capsys: pytest.CaptureFixture[str])
     assert code == 1 and "no row has this label" in out
 
 
+def test_only_rows_of_actors_are_attacked(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5"]
+    code, out, _ = run(capsys, *question, "--actors", "0", "--json", tmp_path / "r.json")
+    truth = expected(folder, tp.Attacker.linf(0.5), actors=[0])
+    assert code == 0 and f"{float(truth.robustness):.3f}" in out
+    assert "actors     only rows of class 0 are attacked; the others count by accuracy alone\n" in out
+    assert tp.Verification.from_json(tmp_path / "r.json").actors == (0,)
+    code, parts, _ = run(capsys, *question, "--actors", "0", "--out", tmp_path / "out")
+    assert code == 0 and "only rows of class 0" in parts and f"{float(truth.robustness):.3f}" in parts
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_gate_is_not_silent_about_columns_out_of_reach(
+    in_parts: bool, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y"]
+    question += ["--out", tmp_path / "out", "--chunk-rows", "30"] if in_parts else []
+    said = "2 of the 4 columns that the attacker may move reach no threshold of the model from any row: "
+    said += "mean radius, worst area"
+    delta = ["--delta", "mean radius=1e-9,mean texture=9,worst area=1e-9,worst concavity=9"]
+    code, out, _ = run(capsys, *question, *delta, "--fail-under-robustness", "0")
+    assert code == 0 and f"in vain    {said}\n" in out
+    assert f"WARNING    passed, but {said}; --strict fails then\n" in out
+    question += ["--resume"] if in_parts else []
+    code, out, _ = run(capsys, *question, *delta, "--strict")
+    assert code == 1 and f"FAILED     {said} (--strict)\n" in out and "WARNING" not in out
+    code, out, _ = run(capsys, *question, *delta)
+    assert code == 0 and "in vain" in out and "WARNING" not in out, "where there is no gate, the line above is enough"
+
+
+def test_all_columns_within_reach_need_no_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "50"]
+    code, out, _ = run(capsys, *question, "--strict", "--fail-under-robustness", "0")
+    assert code == 0 and "in vain" not in out and "WARNING" not in out
+
+
+@pytest.mark.parametrize("out_name", ["g.csv", "parts/"])
+def test_guards_say_what_is_moved_in_vain(
+    out_name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["guard", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "mean radius=1e-9"]
+    code, out, _ = run(capsys, *question, "--out", f"{tmp_path}/{out_name}")
+    assert code == 0
+    assert "in vain    1 of the 1 columns that the attacker may move reaches no threshold of the model" in out
+
+
 def test_inspect_says_what_was_imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "inspect", folder / "model.json")
     assert code == 0
@@ -298,11 +362,46 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("empty", ["verify", "model.json", "empty.csv", "--label", "y", "--delta", "1"], "empty.csv has no rows"),
     ("unknown option", [*VERIFY, "--detla", "1"], "--detla"),
     ("a folder", ["verify", "model.json", ".", "--delta", "1"], "is not a data file that treeproof reads"),
-    ("no attacker", VERIFY, "--delta, --attacker, --l0, --norm to say what the attacker can do; got none"),
+    ("no attacker", VERIFY, "--attacker, --threat, --l0, --norm to say what the attacker can do; got none"),
     ("two attackers", [*VERIFY, "--delta", "1", "--l0", "1"], "got --delta and --l0"),
     ("delta", [*VERIFY, "--delta", "much"], "--delta must be a number.*'much'"),
     ("negative delta", [*VERIFY, "--delta", "-1"], "--delta must be at least 0"),
     ("feature name", [*VERIFY, "--delta", "mean radios=1"], "no feature 'mean radios'"),
+    ("an empty range", [*VERIFY, "--delta", "mean radius=5:1"], "--delta 5:1 is empty"),
+    ("half a range", [*VERIFY, "--delta", "mean radius=5:"], "--delta must be low:high, or name=low:high,…; got ''"),
+    ("a range to one side", [*VERIFY, "--delta", "-1:1", "--one-sided"], "--delta -1:1 says itself how far"),
+    (
+        "named twice",
+        [*VERIFY, "--delta", "mean radius=1", "--any", "mean radius"],
+        "--any and --delta both name mean r",
+    ),
+    ("no domain", [*VERIFY, "--delta", "1", "--domain", "5"], "--domain must be low:high, or name=low:high,…; got '5'"),
+    ("a step of words", [*VERIFY, "--delta", "1", "--step", "big"], "step"),
+    ("a cost of words", [*VERIFY, "--delta", "1", "--cost", "much"], "--cost must be a number"),
+    ("blanks", [*VERIFY, "--blank", "mean radius=x"], "--blank and --fill must be columns, as in income or .* got 'x'"),
+    ("a goal", [*VERIFY, "--delta", "1", "--goal", "bad"], "--goal: the model has no class 'bad'; it has 0, 1"),
+    (
+        "l0 and cost",
+        [*VERIFY, "--l0", "1", "--cost", "2"],
+        "--cost goes with --delta, --any, --blank, --fill, not with --l0",
+    ),
+    (
+        "a file and domain",
+        [*VERIFY, "--attacker", "a.json", "--domain", "0:1"],
+        "--domain goes with .*, not with --attac",
+    ),
+    ("blank and l0", [*VERIFY, "--l0", "1", "--blank", "mean radius"], "got --blank and --l0"),
+    ("no threat", [*VERIFY, "--threat", "test.csv"], "test.csv is not JSON"),
+    (
+        "train for a goal",
+        ["train", "test.csv", "--label", "y", "--delta", "1", "--goal", "1", "--out", "o.json"],
+        "training knows no goal",
+    ),
+    (
+        "train in steps",
+        ["train", "test.csv", "--label", "y", "--delta", "1", "--step", "1", "--out", "o.json"],
+        "training knows attackers with intervals",
+    ),
     ("scale alone", [*VERIFY, "--delta", "1", "--scale", "2"], "--scale goes with --norm, not with --delta"),
     ("norm alone", [*VERIFY, "--norm", "2"], "--norm and --radius go together"),
     ("gate without epsilon", [*VERIFY, "--delta", "1", "--fail-under-resilience", "0.9"], "needs --epsilon"),
@@ -311,6 +410,8 @@ WRONG: list[tuple[str, list[str], str]] = [
         [*VERIFY, "--delta", "1", "--fail-under-robustness", "bad=0.9"],
         "no class 'bad'; it has 0",
     ),
+    ("actors", [*VERIFY, "--delta", "1", "--actors", "bad"], "--actors: the model has no class 'bad'; it has 0, 1"),
+    ("no actors", [*VERIFY, "--delta", "1", "--actors", ","], "--actors must name classes"),
     ("two gates", [*VERIFY, "--delta", "1", "--fail-under-robustness", "1=0,1=1"], "two shares for 1; give one"),
     ("a gate of words", [*VERIFY, "--delta", "1", "--fail-under-robustness", "high"], "such as 0.9, or .* got 'high'"),
     ("gate above 1", [*VERIFY, "--delta", "1", "--fail-under-robustness", "90"], "between 0 and 1, got 90"),

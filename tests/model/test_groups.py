@@ -11,7 +11,7 @@ import pytest
 import treeproof as tp
 from treeproof.errors import InvalidInput
 from treeproof.importers import LEAF, EnsembleBuilder
-from treeproof.model.columns import Category
+from treeproof.model.columns import Category, Column
 from treeproof.model.groups import Group, group_columns
 from treeproof.model.pieces import Pieces
 
@@ -111,6 +111,44 @@ def test_a_broken_row_that_was_not_given_is_refused() -> None:
     grouped = group_columns(tp.from_model(train("forest", 0)), [PURPOSE])
     with pytest.raises(InvalidInput, match=r"row 1 breaks the group 'purpose': its members are \[1.0, 0.5, 0.0\]"):
         grouped.rows(np.array([[0, 1, 0, 0, 0, 0, 0], [0, 1, 0.5, 0, 0, 0, 0]]))
+
+
+def random_model(rng: np.random.Generator) -> tp.Ensemble:
+    """Full trees of tests with several cuts, on numbers, a category in column 0, and members of groups."""
+    words = Category(("x", "y", "z"), unseen=True)
+    builder = EnsembleBuilder(n_features=N_FEATURES, classes=["a", "b"], handles_missing=True, categories={0: words})
+    for _ in range(4):
+        feature = [*rng.integers(0, N_FEATURES, 7).tolist(), *[LEAF] * 8]
+        pieces = {}
+        for node in range(7):
+            n_cuts = int(rng.integers(1, 4))
+            cuts = np.sort(rng.choice([-0.5, 0.0, 0.3, 0.5, 0.9, 1.0, 1.5, 2.0], n_cuts, replace=False))
+            starts = bool(rng.random() < 0.5)
+            pieces[node] = Pieces(tuple(cuts.tolist()), tuple(starts != (i % 2 == 1) for i in range(n_cuts + 1)))
+        builder.add_tree(
+            feature=feature,
+            threshold=[0.0] * 15,
+            left=[2 * node + 1 if node < 7 else LEAF for node in range(15)],
+            right=[2 * node + 2 if node < 7 else LEAF for node in range(15)],
+            scores=rng.integers(0, 99, (15, 2)),
+            nan_left=rng.random(15) < 0.5,
+            pieces=pieces,
+        )
+    return builder.build()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tests_with_several_cuts_categories_and_missing_values(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng)
+    X = np.vstack((valid_rows(), rng.choice([0.0, 1.0, 0.4, np.nan], (200, N_FEATURES))))
+    X[:, 0] = rng.choice([0.0, 1.0, 2.0, 3.0, np.nan], len(X))
+    X[:, 5] = rng.choice([-1.0, 0.0, 0.3, 0.4, 1.7, np.nan], len(X))
+    grouped = group_columns(model, [PURPOSE, HOUSING], X)
+    assert np.array_equal(grouped.ensemble.scores(grouped.rows(X)), model.scores(X))
+    assert np.array_equal(grouped.ungroup(grouped.rows(X)), X, equal_nan=True)
+    assert grouped.ensemble.n_nodes == model.n_nodes
+    assert grouped.ensemble.columns[0] == Column("0", "category", ("x", "y", "z"))
 
 
 def single_test(test: Pieces | float, category: Category | None = None) -> tp.Ensemble:

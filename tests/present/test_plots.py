@@ -57,7 +57,9 @@ def test_the_resilience_curve_has_its_exact_steps() -> None:
     (line,) = ax.lines
     assert line.get_drawstyle() == "steps-post"
     assert line.get_xdata()[:3].tolist() == [0.0, 0.25, 0.5] and line.get_ydata()[:3].tolist() == [0.75, 0.5, 0.0]
-    assert "2 rows undecided" in ax.get_title()
+    assert "2 rows undecided" in ax.get_title() and ax.get_xlabel() == "ε"
+    units = tp.ResilienceCurve(curve.epsilons, curve.resilience, unit={"amount": 100.0, "age": 1.0})
+    assert tp.plots.resilience_against_epsilon(units).get_xlabel() == "multiple of ε = amount 100, age 1"
 
 
 def test_robustness_against_reach_counts_the_rows_beyond_each_level() -> None:

@@ -335,7 +335,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
-    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 3"),
+    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 4"),
     ({"extra": 1}, "unknown or missing fields: extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
@@ -393,10 +393,17 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"movable": [True]}, "movable must not contain True"),
     ({"rows_with_missing": 0}, "rows_with_missing is not what the rows add up to"),
     ({"movable": []}, "rows_with_missing is not what the rows add up to"),
+    ({"unreached": [2]}, "unreached must list columns from 0 to 1 in order"),
+    ({"untested": [1, 1]}, "untested must list columns from 0 to 1 in order"),
+    ({"actors": "good"}, "actors is not a list"),
+    ({"actors": [None]}, "actors must not contain None"),
+    ({"actors": [1]}, "rows_with_missing is not what the rows add up to"),
     ({"by_class": []}, "by_class is not what the rows add up to"),
     ({"stability": [0, 0, 0, 0]}, "by_class is not what the rows add up to"),
 ]
-MEASURES = ("by_class", "categories", "decision", "movable", "rows_with_missing")
+SINCE_4 = ("actors", "unreached", "untested")
+"""What files of versions 1 to 3 do not have."""
+MEASURES = ("by_class", "categories", "decision", "movable", "rows_with_missing", *SINCE_4)
 """What files of versions 1 and 2 do not have."""
 
 
@@ -406,6 +413,13 @@ def test_files_that_contradict_themselves_are_refused(change: dict[str, Any], me
     with pytest.raises(tp.InvalidInput, match=message) as caught:
         Verification.from_json(json.dumps(content))
     assert "\n" not in str(caught.value)
+
+
+def test_files_of_version_3_are_still_read() -> None:
+    found = result()
+    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in SINCE_4}
+    again = Verification.from_json(json.dumps(old | {"version": 3}))
+    assert repr(again) == repr(found) and again.in_vain is None and again.actors is None and not again.assumptions
 
 
 def test_files_of_version_2_are_still_read() -> None:

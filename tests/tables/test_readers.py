@@ -259,3 +259,15 @@ def test_arrays_with_python_objects_are_not_unpickled(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", X=np.array([[object()]]))
     with pytest.raises(tp.InvalidInput, match="plain arrays"):
         read_table(tmp_path / "d.npz")
+
+
+def test_columns_are_those_of_a_data_frame(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,b,c,d,e\n1,x,007, 2,True\n?,NA,010,3,False\n")
+    own = read_table(tmp_path / "d.csv").own_columns(("e",))
+    assert {name: column.tolist() for name, column in own.items() if name != "a"} == {
+        "b": ["x", None],
+        "c": ["007", "010"],
+        "d": [2.0, 3.0],
+    }
+    np.testing.assert_array_equal(own["a"], [1.0, np.nan])
+    assert read_table(tmp_path / "d.csv").own_columns()["e"].tolist() == [1.0, 0.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from fractions import Fraction
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from treeproof.check.membership import columns_of, is_affordable
 from treeproof.errors import InvalidInput
-from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.model.builder import blank_ensemble
 from treeproof.model.groups import Group, Grouped, group_columns
 from treeproof.threat.one_hot import bind_grouped, bind_grouped_epsilon
 from treeproof.threat.threat import Threat
@@ -23,9 +25,7 @@ BROKEN = np.array([[5.0, 1, 0, 1, 0, 0], [5.0, 0.5, 1, 0, 1, 0]])
 
 
 def model(names: list[str] | None = NAMES) -> tp.Ensemble:
-    builder = EnsembleBuilder(n_features=6, classes=["a"], feature_names=names)
-    builder.add_tree(feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], scores=[[1]])
-    return builder.build()
+    return blank_ensemble(len(NAMES), ["a"], names)
 
 
 def grouped(names: list[str] | None = NAMES) -> Grouped:
@@ -44,22 +44,27 @@ def rows() -> np.ndarray:
 
 def grouped_price(threat: Threat, start: np.ndarray, end: np.ndarray) -> Fraction | None:
     """What a move costs an attacker that is bound to groups, read off its arrays column by column."""
-    total = Fraction(0)
+    prices: dict[int, Fraction] = {}
     for f, (a, b) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
         if a == b:
             continue
         moves = dict(threat.columns).get(f)
         ends = dict(threat.ends).get(f)
         if moves is not None:
-            assert moves.costs is not None
-            price = moves.costs.get((a, b))
+            price = moves.price(a, a, b)
             if price is None:
                 return None
-            total += price
         elif not threat.low[f] <= b - a <= threat.high[f] or (ends is not None and b not in ends):
             return None
+        elif threat.power is None:
+            price = Fraction(int(threat.cost[f]))
         else:
-            total += int(threat.cost[f]) if threat.power is None else abs(Fraction(b) - Fraction(a)) ** threat.power
+            price = abs(Fraction(b) - Fraction(a)) ** threat.power
+        prices[f] = price
+    shared = zip(threat.groups, threat.group_budgets, strict=True)
+    if any(sum(prices.get(f, 0) for f in features) > budget for features, budget in shared):
+        return None
+    total = sum(prices.values(), Fraction(0))
     return total if total <= threat.limit else None
 
 
@@ -105,6 +110,49 @@ def test_moves_of_members_are_those_of_the_users_columns(name: str, by_position:
     assert possible > len(rows())
 
 
+MEMBERS = ("p_car", "p_radio", "p_other", "h_rent", "h_own")
+SPECIAL = {
+    "steps": tp.Attacker({"p_car": tp.steps(-1, 1, 1), "p_other": tp.steps(0, 1, "0.5"), "h_own": (-1, 1)}, budget=4),
+    "one step for all": tp.Attacker.l0(3, step="0.5"),
+    "a step that misses": tp.Attacker.l0(4, step="0.3"),
+    "some values": tp.Attacker({"p_car": tp.values(0), "p_radio": tp.values(0.5, 1), "p_other": tp.values(1, 0)}),
+    "a matrix": tp.Attacker({}, costs={"p_car": {(1, 0): 3, (1, 0.5): 1}, "p_radio": {(0, 1): 4}}, budget=9),
+    "rules": tp.Attacker.rules(
+        [
+            tp.Rule("p_car", when=(0.4, 1), change=-0.5, cost=2),
+            tp.Rule("p_radio", when=(0, 0.5), change=(0.3, 0.6), cost=1),
+            tp.Rule("h_own", change=1, cost=1),
+        ],
+        budget=9,
+    ),
+    "missing members": tp.Attacker(dict.fromkeys(MEMBERS, (-1, 1)), fill={"p_car": 2, "h_own": 3}, budget=7),
+    "shared budgets": tp.Attacker.l0(
+        9, groups={"a": MEMBERS[:3], "b": ["amount", *MEMBERS[3:]]}, budgets={"a": 1, "b": 2}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_prices_are_those_of_the_definition(name: str) -> None:
+    attacker = SPECIAL[name]
+    own = dataclasses.replace(model(), handles_missing=True)
+    blank = np.array([[5.0, np.nan, 1, 0, 0, 0], [5.0, 0, np.nan, 1, np.nan, 0], [5.0, 1, 0.5, 1, np.nan, 0]])
+    starts = np.vstack((rows()[:9], BROKEN, blank))
+    groups = group_columns(own, [PURPOSE, HOUSING], starts)
+    threat, columns = bind_grouped(attacker, groups), columns_of(own, attacker)
+    possible = 0
+    for start in starts:
+        for end in rows():
+            prices = [column.price(a, a, b) for column, a, b in zip(columns, start.tolist(), end.tolist(), strict=True)]
+            paid = [price for price in prices if price is not None]
+            expected = None
+            if len(paid) == len(prices) and is_affordable(own, attacker, columns, paid):
+                expected = sum(paid, Fraction(0))
+            assert grouped_price(threat, *groups.rows(np.array([start, end]))) == expected
+            possible += expected is not None and not np.array_equal(start, end)
+    assert possible or name == "a step that misses"
+
+
 @pytest.mark.parametrize("power", [1, 2])
 def test_distances_go_over_both_columns(power: int) -> None:
     units = {"p_car": 2.0, "amount": 3.0}
@@ -122,6 +170,25 @@ def test_distances_go_over_both_columns(power: int) -> None:
         assert grouped_price(threat, *groups.rows(np.array([start, end]))) == (distance if inside else None)
         reached += inside and bool((start != end).any())
     assert reached
+
+
+def test_distances_over_two_columns_are_never_rounded_up() -> None:
+    groups = grouped()
+    threat = bind_grouped(tp.Attacker.lp(2, 9.0, scale=dict.fromkeys(NAMES[1:], 0.3)), groups)
+    codes = np.arange(len(groups.vectors[0]), dtype=float)
+    moves = dict(threat.columns)[1]
+    exact = Fraction(1) / Fraction(0.3) ** 2
+    assert moves.price(0.0, 0.0, 1.0) == 2 * exact
+    table = moves.table(codes, codes, codes, codes[:3], codes[:3], False)
+    for start in codes.tolist():
+        prices = moves.exact_prices(start, (start, start), codes[:3], codes[:3])
+        assert prices == [moves.price(start, start, end) for end in codes[:3].tolist()]
+        assert [Fraction(price) <= paid for price, paid in zip(table[int(start)].tolist(), prices, strict=True)] == [
+            True
+        ] * 3
+    # A cell of several codes costs what the cheapest does; the broken row 0.5, 0, 0 is nearest to p_car.
+    assert moves.exact_prices(4.0, (4.0, 4.0), codes[:1], codes[2:3]) == [exact / 4]
+    assert Fraction(float(2 * exact)) > 2 * exact or Fraction(float(exact)) > exact
 
 
 def test_an_attacker_of_all_columns_pays_for_both() -> None:

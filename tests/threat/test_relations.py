@@ -327,7 +327,7 @@ def test_three_values_by_hand() -> None:
     assert truth("one_of(x, y, m)", 0, 1, 0, 0.5, 0) is False
     assert truth("one_of(x, y, m)", 0, 0, 0, 0, 0) is False
     assert truth("at_most_one(x, y, m)", 0, 0, 0, 0, 0) is True
-    assert truth("one_of(x, y, m)", 0, 1, NAN, 0, 0) is None
+    assert truth("one_of(x, y, m)", 0, 1, NAN, 0, 0) is False
     assert truth("one_of(x, y, m)", 0, 1, NAN, 1, 0) is False
 
 

@@ -8,8 +8,10 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from tests.support.elimination import Rows, add_row, has_real_solution
 from treeproof.numbers.doubles import LARGEST
 from treeproof.verification.joint import Answer, Clause, Feasibility, Linear, Variable, solve
 
@@ -116,14 +118,15 @@ def beyond_conflict(rng: random.Random, variables: tuple[Variable, ...], answer:
         end = named.get("end_low", low), named.get("end_high", high)
         near = one.near if answer.uses_row else (low, high)
         link = one.link if f in answer.links else rng.choice([None, (-math.inf, math.inf), (0.0, far)])
-        changed.append(replace(one, near=near, end=end, link=link))
+        step = one.step if one.step is None or f in answer.grids else one.step / 2
+        changed.append(replace(one, near=near, end=end, link=link, step=step))
     return tuple(changed)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 60)]])
 def test_grids_as_enumerated(seed: int) -> None:
     rng, seen = random.Random(seed), set()
-    for _ in range(100):
+    for _ in range(60):
         n = rng.randint(1, 3)
         variables = tuple(random_grid_variable(rng) for _ in range(n))
         clauses = random_clauses(rng, variables, n)
@@ -149,33 +152,32 @@ def test_grids_as_enumerated(seed: int) -> None:
     assert seen == {FEASIBLE, INFEASIBLE}
 
 
+def test_equations_that_need_splitting() -> None:
+    """Whole numbers under an equation with large factors, and a choice; all points from -15 to 15 are looked at."""
+    rng, seen = random.Random(3), {FEASIBLE: 0, INFEASIBLE: 0}
+    grid = np.stack(np.meshgrid(*[np.arange(-15, 16)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    for _ in range(120):
+        factors = rng.choices([-15, -10, -6, 6, 7, 10, 11, 15], k=3)
+        total, choice = rng.randint(-60, 60), rng.randint(-3, 3)
+        clauses = (*equal(total, *factors), (at_most(choice, 1, 1), at_most(-choice - 4, -1, -1)))
+        sums = grid[:, 0] + grid[:, 1]
+        valid = grid[(grid @ factors == total) & ((sums <= choice) | (sums >= choice + 4))]
+        lows = [rng.randint(-15, 8) for _ in range(3)]
+        ends = [(float(low), float(low + rng.randint(1, 7))) for low in lows]
+        answer = solve(tuple(Variable((-15.0, 15.0), end, None, ONE) for end in ends), clauses)
+        low, high = np.array(ends).T
+        assert (answer.outcome == FEASIBLE) == bool(((valid >= low) & (valid <= high)).all(axis=1).any())
+        seen[answer.outcome] += 1
+        if answer.outcome == INFEASIBLE:
+            kept = np.ones(len(valid), dtype=bool)
+            for bound in answer.conflict:
+                column = valid[:, bound.variable]
+                kept &= column >= bound.value if bound.side == "end_low" else column <= bound.value
+            assert not kept.any()
+    assert min(seen.values()) > 10
+
+
 # Real numbers, by elimination.
-
-Rows = dict[tuple[Fraction, ...], tuple[Fraction, bool]]
-"""factors · x <= bound, or < where the flag is False; the largest factor is 1 or -1."""
-
-
-def add_row(rows: Rows, factors: tuple[Fraction, ...], bound: Fraction, closed: bool) -> None:
-    size = max(map(abs, factors)) or ONE
-    factors, row = tuple(x / size for x in factors), (bound / size, closed)
-    rows[factors] = min(rows.get(factors, row), row)
-
-
-def has_real_solution(rows: Rows, n: int) -> bool:
-    """Fourier-Motzkin: combine every upper bound of a variable with every lower one, and forget the variable."""
-    left = set(range(n))
-    while left:
-        j = min(left, key=lambda j: sum(row[j] > 0 for row in rows) * sum(row[j] < 0 for row in rows))
-        left.remove(j)
-        others = {row: end for row, end in rows.items() if row[j] == 0}
-        above = [(row, *end) for row, end in rows.items() if row[j] > 0]
-        below = [(row, *end) for row, end in rows.items() if row[j] < 0]
-        for (a, a_bound, a_closed), (b, b_bound, b_closed) in itertools.product(above, below):
-            p, q = -b[j], a[j]
-            factors = tuple(p * x + q * y for x, y in zip(a, b, strict=True))
-            add_row(others, factors, p * a_bound + q * b_bound, a_closed and b_closed)
-        rows = others
-    return all(bound > 0 or (bound == 0 and closed) for bound, closed in rows.values())
 
 
 def is_real_feasible(
@@ -255,11 +257,11 @@ def random_mixed_fixed(rng: random.Random, variables: tuple[Variable, ...]) -> t
     return tuple(x if one.step is None else float(round(x)) for x, one in zip(numbers, variables, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(10), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 60)]])
 def test_real_numbers_as_eliminated(seed: int) -> None:
     rng = random.Random(seed)
     seen = {FEASIBLE: 0, INFEASIBLE: 0, UNKNOWN: 0}
-    for _ in range(60):
+    for _ in range(30):
         n = rng.randint(1, 3)
         variables = tuple(random_mixed_variable(rng) for _ in range(n))
         clauses = random_clauses(rng, variables, n)
@@ -280,7 +282,7 @@ def test_real_numbers_as_eliminated(seed: int) -> None:
             z, w = (tuple(map(Fraction, row)) for row in (answer.z, answer.w))
             assert holds(clauses, w) and (z_fixed is not None or holds(clauses, z))
             assert all(map(linked, variables, z, w))
-    assert min(seen[FEASIBLE], seen[INFEASIBLE]) > 10
+    assert min(seen[FEASIBLE], seen[INFEASIBLE]) > 2
     assert seen[UNKNOWN] < 2
 
 
@@ -380,6 +382,16 @@ def test_doubles_have_an_end() -> None:
     assert answer.conflict[0].value <= LARGEST / 2 * (1 + 2**-50)
     answer = solve((replace(large, end=(8e307, math.inf)), large), ((at_most(0, 2, -1),),))
     assert answer.outcome == FEASIBLE and answer.w[0] >= 8e307
+
+
+@pytest.mark.parametrize("step", [None, ONE])
+def test_ranges_without_doubles(step: Fraction | None) -> None:
+    for ends in ((-math.inf, -math.inf), (math.inf, math.inf), (2.0, 1.0)):
+        whole = Variable((-math.inf, math.inf), ends, (-1.0, 1.0), step)
+        answer = solve((whole,), ())
+        assert answer.outcome == INFEASIBLE and not answer.uses_row
+        assert {bound.value for bound in answer.conflict} <= {*ends, math.nextafter(1.0, 2.0), math.nextafter(2.0, 1.0)}
+        assert solve((replace(whole, near=ends, end=whole.near),), ()).outcome == INFEASIBLE
 
 
 def test_what_a_conflict_uses() -> None:

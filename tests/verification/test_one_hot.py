@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -121,14 +121,32 @@ def test_brute_force_over_valid_rows_agrees() -> None:
         assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
 
 
-@pytest.mark.skipif("relations" not in inspect.signature(tp.verify).parameters, reason="verify takes no relations yet")
+def test_rows_that_break_a_group_may_stay_or_become_valid() -> None:
+    given, groups, n = credit(), grouped(), 25
+    names = list(given.dummies)
+    members = [names.index(column) for column in given.members["Purpose"]]
+    X = given.dummies.to_numpy(dtype=float)[:n]
+    rng = np.random.default_rng(0)
+    X[:, members] = rng.choice([0.0, 1.0], (n, len(members)))
+    groups = group_columns(groups.own, groups.groups, X)
+    assert groups.broken(X).sum() > 20
+    result = tp.verify(groups.ensemble, groups.rows(X), given.labels[:n], tp.Attacker({"Purpose": tp.ANY}))
+    for row, label, verdict in zip(X, given.labels[:n], result.verdicts, strict=True):
+        found = np.vstack((row, np.repeat(row[None], len(members), axis=0)))
+        found[1:, members] = np.eye(len(members))
+        robust = bool((given.forest.predict(pd.DataFrame(found, columns=names)) == label).all())
+        assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
+
+
+def relations() -> list[Any]:
+    return [tp.one_of(*own, name=group) for group, own in credit().members.items()]
+
+
 @pytest.mark.parametrize("name", ATTACKERS)
 def test_declared_groups_give_the_verdicts_of_the_categories(name: str) -> None:
     given, n = credit(), 40
-    one_of = getattr(tp, "one_of")  # noqa: B009
-    relations = [one_of(*own, name=group) for group, own in given.members.items()]
-    ours: tp.Verification = tp.verify(
-        given.forest, given.dummies[:n], given.labels[:n], ATTACKERS[name], epsilon=EPSILON, relations=relations
+    ours = tp.verify(
+        given.forest, given.dummies[:n], given.labels[:n], ATTACKERS[name], epsilon=EPSILON, relations=relations()
     )
     theirs = tp.verify(given.pipeline, given.frame[:n], given.labels[:n], ATTACKERS[name], epsilon=EPSILON)
     assert outcomes(ours) == outcomes(theirs)
@@ -138,3 +156,67 @@ def test_declared_groups_give_the_verdicts_of_the_categories(name: str) -> None:
         for row in (verdict.witness.neighbour, verdict.witness.attacked):
             own = pd.Series(row, index=list(given.dummies))
             assert all(sorted(own[members]) == [0.0] * (len(members) - 1) + [1.0] for members in given.members.values())
+
+
+CHOICES = ("Purpose", "Housing")
+MEMBERS = [f"Purpose_A{code}" for code in (40, 41, 42, 43)]
+
+
+MORE: dict[str, Callable[[pd.Series], bool]] = {
+    "Purpose_A43 + Housing_A151 <= 1": lambda row: row["Purpose_A43"] + row["Housing_A151"] <= 1,
+    "Duration >= 12*Purpose_A40 + 6*Housing_A153": lambda row: (
+        row["Duration"] >= 12 * row["Purpose_A40"] + 6 * row["Housing_A153"]
+    ),
+    "Purpose_A49 <= Job_A174": lambda row: row["Purpose_A49"] <= row["Job_A174"],
+    "implies(Purpose_A41 == 1, Age >= 30)": lambda row: row["Purpose_A41"] == 0 or row["Age"] >= 30,
+}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("name", ["by name", "some members"])
+@pytest.mark.parametrize("more", [{}, MORE], ids=["groups", "sums"])
+def test_brute_force_over_valid_rows_agrees_with_declared_groups(name: str, broken: bool, more: dict[str, Any]) -> None:
+    given, n = credit(), 12
+    X = given.dummies[:n].astype(float)
+    if broken:
+        X[given.members["Purpose"]] = np.random.default_rng(0).choice([0.0, 1.0], (n, len(given.members["Purpose"])))
+    costs: dict[str, int] = {MEMBERS[0]: 3, **dict.fromkeys(MEMBERS[1:], 1)}
+    if name == "by name":
+        attacker = tp.Attacker(dict.fromkeys(CHOICES, tp.ANY), costs={"Purpose": 2}, budget=3)
+    else:
+        attacker = tp.Attacker(dict.fromkeys(MEMBERS, (-1, 1)), costs=costs, budget=4)
+
+    def price(start: pd.Series, end: pd.Series) -> float:
+        if name == "by name":
+            return sum(cost * (start[own] != end[own]).any() for cost, own in zip((2, 1), members, strict=True))
+        return sum(costs.get(column, np.inf) for column in X if start[column] != end[column])
+
+    members = [given.members[group] for group in CHOICES]
+    result = tp.verify(given.forest, X, given.labels[:n], attacker, relations=[*relations(), *more])
+    for (_, row), label, verdict in zip(X.iterrows(), given.labels[:n], result.verdicts, strict=True):
+        found = [row]
+        for purpose, housing in itertools.product(*members):
+            end = row.copy()
+            end[members[0] + members[1]] = 0.0
+            end[[purpose, housing]] = 1.0
+            valid = all(holds(end) for holds in more.values())
+            found += [end] * bool(valid and price(row, end) <= attacker.budget)
+        robust = bool((given.forest.predict(pd.DataFrame(found)) == label).all())
+        assert verdict.robustness == (Outcome.PROVED if robust else Outcome.REFUTED)
+
+
+@pytest.mark.slow
+def test_a_missing_member_breaks_its_group() -> None:
+    given, n = credit(), 20
+    model = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    rng = np.random.default_rng(0)
+    train = given.dummies[300:].astype(float)
+    model.fit(train.mask(rng.random(train.shape) < 0.2), given.labels[300:])
+    X = given.dummies[:n].astype(float)
+    purposes = given.members["Purpose"]
+    X.loc[: n // 2, purposes[:3]] = np.nan
+    attacker = tp.Attacker({"Housing": tp.ANY, "Status": tp.ANY, "CreditAmount": (-5000, 5000)})
+    result = tp.verify(model, X, given.labels[:n], attacker, relations=relations())
+    for verdict in result.verdicts[: n // 2 + 1]:
+        assert verdict.stability == Outcome.PROVED  # there is no way to make its purpose valid
+    assert Outcome.REFUTED in [verdict.stability for verdict in result.verdicts[n // 2 + 1 :]]

@@ -23,8 +23,8 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.results.verdicts import Outcome
-from treeproof.run.limits import Limits
-from treeproof.verification import pairs, turnable
+from treeproof.run.limits import LATE, Limits
+from treeproof.verification import forks, pairs
 from treeproof.verification.local_search import Local
 from treeproof.verification.pairs import Pairs, find_walls
 
@@ -60,12 +60,12 @@ class Count:
 
 @pytest.mark.parametrize(
     "limits",
-    [{}, {"MOST_BOXES": 1}, {"FEW_TESTS": 0}, {"FEW_TESTS": 1, "FEW_NODES": 1, "FEW_MEETINGS": 1}],
-    ids=["as it is", "one box at a time", "no list of tests", "one test at a time"],
+    [{}, {"MOST_BOXES": 1}, {"FEW_FORKS": 0}, {"FEW_LEAVES": 2, "FEW_NODES": 1, "FEW_MEETINGS": 1}],
+    ids=["as it is", "one box at a time", "no forks", "one fork at a time"],
 )
 def test_random_walls_agree_with_pairs_by_definition(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in limits.items():
-        monkeypatch.setattr(pairs if name == "MOST_BOXES" else turnable, name, value)
+        monkeypatch.setattr(pairs if name == "MOST_BOXES" else forks, name, value)
     met = Count(monkeypatch)
     cases = sum(check_block(walled_block(31, number), through_verify=False)["cases"] for number in range(25))
     assert cases > 900
@@ -164,6 +164,35 @@ def test_no_time_means_unknown_and_never_a_wrong_answer() -> None:
         local = Local(ensemble, threat)
         local.max_looks = looks
         assert local.decide(x, eps).outcome[0] in (Outcome.UNKNOWN, Outcome.PROVED)
+
+
+@pytest.mark.parametrize("how", ["out of time", "open"])
+def test_a_row_with_an_open_part_is_not_proved(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble = stairs(20, 0.25)
+    threat = tp.Attacker([(0, 0), (-1, 1), (0, 0)]).bind(ensemble)
+    x, eps = np.array([[10.0, 0.0, -0.5]]), np.array([5.0, 0.0, 1.0])
+    search, calls, last = Local._search, 0, 0
+
+    def ended(local: Local, *asked: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        outcome, cells = search(local, *asked)
+        if calls == last and how == "open":
+            outcome[0] = Outcome.UNKNOWN
+        elif calls == last:
+            local.limits.stop[0] = LATE
+        return outcome, cells
+
+    monkeypatch.setattr(Local, "_search", ended)
+    assert Local(ensemble, threat).decide(x, eps).outcome[0] == Outcome.PROVED
+    n, got = calls, []
+    assert n > 6
+    for number in range(1, n):
+        calls, last = 0, number
+        got.append(Local(ensemble, threat).decide(x, eps).outcome[0])
+    # Of three searches, the first two only look for attacks beside a wall.
+    needed = got if how == "out of time" else got[::3]
+    assert set(needed) == {Outcome.UNKNOWN}
 
 
 @pytest.mark.parametrize("cut", [0.5, 1.5, 2.5])

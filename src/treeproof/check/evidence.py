@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.check.membership import Column, columns_of, is_affordable
+from treeproof.check.named_groups import Seen
+from treeproof.check.relations import satisfies
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
@@ -17,17 +20,22 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Witness
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.relations import Relations
+from treeproof.threat.relations.grouping import groups_of
 
 
-def is_witness(model: Any, attacker: Attacker, epsilon: Any, witness: Witness) -> bool:
+def is_witness(
+    model: Any, attacker: Attacker, epsilon: Any, witness: Witness, relations: Relations | None = None
+) -> bool:
     """Whether the witness holds: the neighbour is in N(x), the attack is in A(neighbour), and the label changes.
 
-    If the attacker has a goal, the label must change from one outside of it to one inside.
+    With relations, both are valid rows, but for a neighbour that is the row itself. If the attacker has a goal, the
+    label must change from one outside of it to one inside.
 
     Membership is decided by the definitions, with rational numbers; labels by a plain walk of the trees.
     """
     ensemble = as_ensemble(model)
-    if not is_within_reach(ensemble, attacker, epsilon, witness):
+    if not is_within_reach(ensemble, attacker, epsilon, witness, relations):
         return False
     before, after = (predict_row(ensemble, _doubles(ensemble, row)) for row in (witness.neighbour, witness.attacked))
     return before not in attacker.goal and after in attacker.goal if attacker.goal else bool(before != after)
@@ -38,21 +46,41 @@ def _doubles(ensemble: Ensemble, row: npt.NDArray[Any]) -> FloatArray:
     return ensemble.check_rows(row[None])[0] if np.asarray(row).dtype == object else np.asarray(row, dtype=np.float64)
 
 
-def is_within_reach(ensemble: Ensemble, attacker: Attacker, epsilon: Any, witness: Witness) -> bool:
-    """Whether the neighbour is in N(x) and the attack in A(neighbour), whatever their labels."""
-    attacker.bind(ensemble)  # an attacker that does not fit the model is refused
+def is_within_reach(
+    ensemble: Ensemble, attacker: Attacker, epsilon: Any, witness: Witness, relations: Relations | None = None
+) -> bool:
+    """Whether the neighbour is in N(x) and the attack in A(neighbour), whatever their labels.
+
+    With relations, both must be valid rows, but for a neighbour that is the row itself.
+    """
     rows = [_doubles(ensemble, row) for row in (witness.x, witness.neighbour, witness.attacked)]
-    columns = columns_of(ensemble, attacker)
-    if not all(row.shape == (ensemble.n_features,) and _is_accepted(ensemble, columns, row) for row in rows):
+    if not all(row.shape == (ensemble.n_features,) for row in rows):
+        return False
+    seen = Seen.by(attacker, ensemble, () if relations is None else groups_of(relations, ensemble))
+    attacker.bind(seen.ensemble)  # an attacker that does not fit the model is refused
+    columns = columns_of(seen.ensemble, attacker)
+    if relations is not None and not _are_valid(ensemble, relations, columns, rows):
+        return False
+    sizes = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble).tolist() + [0.0] * len(seen.named)
+    rows = seen.rows(rows)
+    if not all(_is_accepted(seen.ensemble, columns, row) for row in rows):
         return False
     x, near, attacked = (row.tolist() for row in rows)
-    sizes = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble).tolist()
     each = list(zip(columns, x, near, attacked, strict=True))
     if not all(column.is_near(a, b, size) for (column, a, b, _), size in zip(each, sizes, strict=True)):
         return False
-    prices = [column.price(a, b, c) for column, a, b, c in each]
+    free = seen.members
+    prices = [Fraction(0) if f in free else column.price(a, b, c) for f, (column, a, b, c) in enumerate(each)]
     paid = [price for price in prices if price is not None]
-    return len(paid) == len(prices) and is_affordable(ensemble, attacker, columns, paid)
+    return len(paid) == len(prices) and is_affordable(seen.ensemble, attacker, columns, paid)
+
+
+def _are_valid(ensemble: Ensemble, relations: Relations, columns: list[Column], rows: list[FloatArray]) -> bool:
+    """Whether the neighbour, unless it is the row itself, and the attacked row keep all relations."""
+    x, near, attacked = rows
+    stepped = {f for f, column in enumerate(columns[: ensemble.n_features]) if column.step is not None}
+    asked = [attacked] if np.array_equal(x, near, equal_nan=True) else [near, attacked]
+    return all(satisfies(ensemble, relations.given, row, stepped) for row in asked)
 
 
 def _is_accepted(ensemble: Ensemble, columns: list[Column], row: FloatArray) -> bool:

@@ -144,11 +144,7 @@ def _all(truths: Iterable[bool | None]) -> bool | None:
     return False if False in found else None if None in found else True
 
 
-def _group(values: list[float], exactly: bool) -> bool | None:
+def _group(values: list[float], exactly: bool) -> bool:
+    """Whether columns are 0 and 1, with the right number of ones; a missing one is neither."""
     ones = values.count(1.0)
-    missing = sum(map(math.isnan, values))
-    if ones > 1 or ones + values.count(0.0) + missing < len(values):
-        return False
-    if missing:
-        return None
-    return ones == 1 or not exactly
+    return ones + values.count(0.0) == len(values) and (ones == 1 if exactly else ones <= 1)

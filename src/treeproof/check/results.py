@@ -14,6 +14,7 @@ from treeproof.importers import as_ensemble
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification
 from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.reached import moved_in_vain
 
 
 def check_verification(
@@ -36,6 +37,9 @@ def check_verification(
     prover = _Prover(ensemble, attacker, most_boxes) if provable else None
     if result.movable not in (None, tuple(np.flatnonzero(threat.movable).tolist())):
         raise SoundnessError("the result names other columns than those that its attacker can move")
+    around = [bind_epsilon(one, ensemble) for one in result.epsilons]
+    if result.in_vain not in (None, moved_in_vain(threat, ensemble, result.X[result.is_attacked], around)):
+        raise SoundnessError("the result names other columns than those that its attacker moves in vain")
     counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
     for row in rows.tolist():
         x = result.X[row]
@@ -45,6 +49,9 @@ def check_verification(
             "gets another label from the model than the result says",
         )
         counts["labels"] += 1
+        if not result.is_attacked[row]:
+            _hold(_counts_by_accuracy(result, row), row, "is not attacked, but does not count by its label alone")
+            continue
         refuted, proved = _claims(result, row)
         if result.has_witness[row] or refuted:
             witness = result.witness(row)
@@ -73,6 +80,13 @@ def drawn(n: int, sample: int, seed: int | None) -> npt.NDArray[np.int64]:
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least):
             raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}", argument=name)
     return np.sort(np.random.default_rng(seed).choice(n, size=min(n, sample), replace=False))
+
+
+def _counts_by_accuracy(result: Verification, row: int) -> bool:
+    """Whether a row that nobody attacks is called robust and resilient exactly if its label is right."""
+    outcome = Outcome.PROVED if result.correct[row] else Outcome.REFUTED
+    outcomes = [result.robustness_outcomes[row], *(one[row] for one in result.resilience_by_epsilon)]
+    return all(one == outcome for one in outcomes) and not result.has_witness[row]
 
 
 def _claims(result: Verification, row: int) -> tuple[list[Any], list[Any]]:

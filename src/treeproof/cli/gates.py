@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from treeproof.cli import screen
 from treeproof.cli.options import listed
 from treeproof.errors import InvalidInput
+from treeproof.results.attacker_words import in_vain_in_words
 from treeproof.results.measures import Measures
 from treeproof.results.table_summary import TableSummary
 from treeproof.results.verdicts import Bounds, short
+from treeproof.threat.reached import InVain
 
 if TYPE_CHECKING:
     from treeproof import Ensemble, Verification
@@ -26,13 +28,18 @@ class Found(NamedTuple):
     by_class: dict[Any, Measures]
     epsilons: list[str]
     complete: bool
+    in_vain: list[str]
+    """Statements about columns that the attacker moves in vain."""
+    is_empty: bool
+    """Whether one of them is about columns that reach no threshold: the attack is weaker than it looks."""
 
     @classmethod
     def of(cls, result: Verification | TableSummary) -> Found:
         """What a result has found, or the summary of many."""
-        if isinstance(result, TableSummary):
-            return cls(result, result.by_class, result.names_of_epsilons, result.complete)
-        return cls(result.measures, result.by_class, result.names_of_epsilons, True)
+        vain, movable = result.in_vain or InVain(), result.movable or ()
+        said = in_vain_in_words(vain, len(movable), result.feature_names) if len(result) else []
+        all_rows, complete = (result, result.complete) if isinstance(result, TableSummary) else (result.measures, True)
+        return cls(all_rows, result.by_class, result.names_of_epsilons, complete, said, bool(said and vain.unreached))
 
     def rows_of(self, name: str) -> Measures:
         """The measures of the class with this name, or of all rows if there is no name."""
@@ -46,11 +53,13 @@ class Gates:
 
     robustness: dict[str, float]
     resilience: dict[str, float]
+    strict: bool = False
+    """Whether columns that the attacker may move, but brings to no threshold, close the gate."""
 
     @classmethod
-    def of(cls, robustness: tuple[str, ...], resilience: tuple[str, ...]) -> Gates:
+    def of(cls, robustness: tuple[str, ...], resilience: tuple[str, ...], strict: bool) -> Gates:
         """The gates as users give them: `0.9`, `bad=0.7`, or several of these separated by commas."""
-        return cls(_shares(robustness, ROBUSTNESS), _shares(resilience, RESILIENCE))
+        return cls(_shares(robustness, ROBUSTNESS), _shares(resilience, RESILIENCE), strict)
 
     def check_classes(self, ensemble: Ensemble) -> None:
         """Refuses classes that the model does not have, before any work is done."""
@@ -69,6 +78,10 @@ class Gates:
             measured = zip(found.epsilons, found.rows_of(name).resilience_by_epsilon, strict=True)
             for epsilon, share in measured:
                 missed += _missed(f"resilience at {epsilon}", name, least, share, found.complete)
+        if found.is_empty and self.strict:
+            missed.append(f"{found.in_vain[0]} (--strict)")
+        elif found.is_empty and (self.robustness or self.resilience) and not missed:
+            screen.say(f"WARNING    passed, but {found.in_vain[0]}; --strict fails then")
         for line in missed:
             screen.say(f"FAILED     {line}")
         if missed:

@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "demo",
     "verify": "verify",
     "inspect": "inspect",
+    "suggest": "suggest",
     "map": "map:map_command",
     "guard": "guard",
     "train": "train",

@@ -1,10 +1,9 @@
-"""What several commands need: a model, data, an attacker and neighbourhoods, as options and as objects."""
+"""What several commands need: a model, data and neighbourhoods, as options and as objects."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -12,13 +11,12 @@ import click
 from treeproof.cli import screen
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES
-from treeproof.visible import shortened
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from treeproof import Attacker, Ensemble
+    from treeproof import Ensemble
     from treeproof.tables.chunks import RowFiles
     from treeproof.tables.csv_files import CsvStyle
     from treeproof.tables.table import Matched, Table
@@ -27,9 +25,12 @@ MAX_JOBS = 10_000
 """More workers than any machine runs."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
-def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
+def chain(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Options that are added together, in this order."""
+
     def add(command: F) -> F:
         for option in reversed(options):
             command = option(command)
@@ -40,7 +41,7 @@ def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 def model_options(command: F) -> F:
     """Adds MODEL, and how to read it."""
-    return _chain(
+    return chain(
         click.argument("model"),
         click.option(
             "--voting", type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's."
@@ -61,7 +62,7 @@ def model_options(command: F) -> F:
 
 def data_options(command: F) -> F:
     """Adds DATA, and which of its columns are what."""
-    return _chain(
+    return chain(
         click.argument("data", metavar="DATA"),
         click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
         click.option("--drop", default="", metavar="COL,…", help="Columns that are neither features nor the label."),
@@ -71,7 +72,7 @@ def data_options(command: F) -> F:
 
 def csv_options(command: F) -> F:
     """Adds how CSV files are written."""
-    return _chain(
+    return chain(
         click.option(
             "--separator",
             metavar="C",
@@ -124,25 +125,6 @@ def raw_csv_option(command: F) -> F:
     )(command)
 
 
-def attacker_options(command: F) -> F:
-    """Adds who may change the input: one of --delta, --attacker, --l0 or --norm."""
-    return _chain(
-        click.option(
-            "--delta", metavar="D", help="Moves features by up to D: one number, or name=D,name=D,… or name=any."
-        ),
-        click.option("--one-sided", is_flag=True, help="With --delta: may only lower values, as in the paper."),
-        click.option("--budget", type=int, metavar="N", help="With --delta: moves at most N features at a time."),
-        click.option("--attacker", "attacker_file", metavar="FILE", help="An attacker as JSON (Attacker.to_json)."),
-        click.option("--l0", type=int, metavar="K", help="Sets at most K features to any values."),
-        click.option("--norm", type=float, metavar="P", help="Moves within --radius in the Lp norm: 1, 2, … or inf."),
-        click.option("--radius", type=float, metavar="R", help="The radius of --norm."),
-        click.option("--scale", metavar="U", help="With --norm: divides distances by units: one, or name=U,name=U,…"),
-        click.option("--only", default="", metavar="COL,…", help="The only features that the attacker can touch."),
-        click.option("--relative", is_flag=True, help="D and ε are fractions of each feature's range in the data."),
-        click.option("--ranges", metavar="FILE", help="With --relative: the data to take ranges from, if not DATA."),
-    )(command)
-
-
 def listed(text: str) -> tuple[str, ...]:
     """The entries of a comma-separated list."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
@@ -175,112 +157,6 @@ def load(
     return ensemble
 
 
-@dataclass(frozen=True)
-class AttackerChoice:
-    """The options that describe an attacker, as given."""
-
-    delta: str | None
-    one_sided: bool
-    budget: int | None
-    attacker_file: str | None
-    l0: int | None
-    norm: float | None
-    radius: float | None
-    scale: str | None
-    only: str
-    relative: bool
-    ranges: str | None
-
-    @property
-    def files(self) -> dict[str, str | None]:
-        """The files that the options name."""
-        return {"--attacker": self.attacker_file, "--ranges": self.ranges}
-
-    @property
-    def fraction(self) -> str:
-        """What --relative applies to, as it was given."""
-        return f"--delta {self.delta}" if self.delta is not None else str(self.attacker_file)
-
-    def reference(
-        self, source: Source, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
-    ) -> npt.NDArray[np.float64] | None:
-        """The rows whose ranges --relative refers to: those of --ranges, read like the data, else X."""
-        if self.ranges is not None and not self.relative:
-            raise InvalidInput("--ranges needs --relative")
-        return X if self.ranges is None else replace(source, file=self.ranges).rows(ensemble).X
-
-    def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
-        """The attacker on this model; with --relative, scaled by the ranges of these rows."""
-        import treeproof as tp
-
-        ways = {
-            "--delta": self.delta,
-            "--attacker": self.attacker_file,
-            "--l0": self.l0,
-            "--norm": self.norm,
-        }
-        given = [name for name, value in ways.items() if value is not None]
-        if len(given) != 1:
-            said = f"got {' and '.join(given)}" if given else "got none"
-            raise InvalidInput(f"give exactly one of {', '.join(ways)} to say what the attacker can do; {said}")
-        if self.delta is None and (self.one_sided or self.budget is not None):
-            raise InvalidInput(f"--one-sided and --budget go with --delta, not with {given[0]}")
-        if (self.norm is None) != (self.radius is None):
-            raise InvalidInput("--norm and --radius go together, as in --norm 2 --radius 0.1")
-        if self.norm is None and self.scale is not None:
-            raise InvalidInput(f"--scale goes with --norm, not with {given[0]}")
-        features = tuple(place(name, ensemble) for name in listed(self.only)) or None
-        if self.attacker_file is not None:
-            if features is not None:
-                raise InvalidInput("--only goes with --delta, --l0 and --norm; an attacker file names its own features")
-            attacker = tp.Attacker.from_json(self.attacker_file)
-        elif self.l0 is not None:
-            return tp.Attacker.l0(self.l0, features=features)
-        elif self.norm is not None and self.radius is not None:
-            if self.relative:
-                raise InvalidInput("--relative needs a reach per feature: use --delta, or a radius in the data's units")
-            units = None if self.scale is None else number_or_by_name(self.scale, "--scale", ensemble)
-            return tp.Attacker.lp(self.norm, self.radius, features=features, scale=units)
-        else:
-            attacker = self._interval_attacker(features, ensemble)
-        return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
-
-    def by_position(self, names: list[str], X: npt.NDArray[np.float64]) -> Attacker:
-        """The attacker on columns with these names, before there is a model: features by position, not by name."""
-        import numpy as np
-
-        from treeproof.model.builder import blank_ensemble
-
-        blank = blank_ensemble(len(names), [0, 1], names)
-        attacker = self.attacker(blank, X)
-        return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
-
-    def _interval_attacker(self, features: tuple[int | str, ...] | None, ensemble: Ensemble) -> Attacker:
-        import treeproof as tp
-
-        assert self.delta is not None
-        reach = number_or_by_name(self.delta, "--delta", ensemble)
-        if features is not None:
-            if isinstance(reach, dict):
-                raise InvalidInput("--delta by name already says which features can be touched; leave --only out")
-            reach = dict.fromkeys(features, reach)
-
-        def interval(size: float) -> tuple[float, float]:
-            if not size >= 0:
-                raise InvalidInput(f"--delta must be at least 0, got {size}")
-            return (-size, 0.0 if self.one_sided else size)
-
-        if isinstance(reach, dict):
-            categories = dict(ensemble.categories)
-            sizes = {
-                # There is no up and down between values of a category.
-                name: tp.ANY if size == math.inf and ensemble.feature_index(name) in categories else interval(size)
-                for name, size in reach.items()
-            }
-            return tp.Attacker(sizes, budget=self.budget)
-        return tp.Attacker(interval(reach), budget=self.budget)
-
-
 def place(name: str, ensemble: Ensemble) -> int | str:
     """A feature as users write it: by its name or, unless that is a name, by its position, from 0 on."""
     return int(name) if name.isdecimal() and name not in (ensemble.feature_names or ()) else name
@@ -288,9 +164,14 @@ def place(name: str, ensemble: Ensemble) -> int | str:
 
 def number_or_by_name(text: str, option: str, ensemble: Ensemble) -> float | dict[int | str, float]:
     """`0.03`, or `age=2,income=500`, or `0=2,4=500` by position."""
+    return one_or_by_name(text, option, ensemble, lambda number: as_number(number, option))
+
+
+def one_or_by_name(text: str, option: str, ensemble: Ensemble, parse: Callable[[str], T]) -> T | dict[int | str, T]:
+    """What `parse` makes of the text or, where it has names, of what stands behind each of them."""
     if "=" not in text:
-        return _number(text, option)
-    found: dict[int | str, float] = {}
+        return parse(text)
+    found: dict[int | str, T] = {}
     for part in listed(text):
         name, is_pair, value = part.rpartition("=")
         if not is_pair:
@@ -298,17 +179,16 @@ def number_or_by_name(text: str, option: str, ensemble: Ensemble) -> float | dic
         feature = place(name.strip(), ensemble)
         if feature in found:
             raise InvalidInput(f"{option} names {name.strip()} twice; name it once")
-        found[feature] = _number(value, option)
+        found[feature] = parse(value)
     return found
 
 
-def _number(text: str, option: str) -> float:
-    if option == "--delta" and text.strip().lower() == "any":
-        return math.inf
+def as_number(text: str, option: str, form: str = "a number, or name=number,…") -> float:
+    """The number that the text is; `form` says what the option looks like."""
     try:
         return float(text)
     except ValueError:
-        raise InvalidInput(f"{option} must be a number, or name=number,…; got {text!r}") from None
+        raise InvalidInput(f"{option} must be {form}; got {text!r}") from None
 
 
 def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
@@ -325,25 +205,6 @@ def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
             "no feature varies in the data, so fractions of its ranges are 0; give more rows with --ranges"
         )
     return size
-
-
-def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64]) -> Attacker:
-    """The attacker by position, with every interval multiplied by its feature's factor."""
-    import treeproof as tp
-
-    if attacker.power is not None:
-        raise InvalidInput("--relative needs a reach per feature, but the attacker in the file has a radius")
-    threat = attacker.bind(ensemble)
-    threat.require_plain("a reach in parts of the columns' ranges")
-    ends = zip(threat.low.tolist(), threat.high.tolist(), by.tolist(), strict=True)
-    intervals = [(low * r, high * r) for low, high, r in ends]
-    domain = list(zip(threat.domain_low.tolist(), threat.domain_high.tolist(), strict=True))
-    return tp.Attacker(
-        intervals,
-        costs=threat.cost.tolist() if len(set(threat.cost.tolist())) > 1 else int(threat.cost[0]),
-        budget=attacker.budget,
-        domain=None if attacker.domain is None else domain,
-    )
 
 
 @dataclass(frozen=True)
@@ -441,15 +302,26 @@ class Source:
         return ModelRows(table, table.model_rows(matched.ensemble, matched.columns), matched)
 
 
-def say_attacker(attacker: Attacker, ensemble: Ensemble, choice: AttackerChoice | None = None) -> None:
-    """Says what the attacker may do to the columns of the model."""
-    from treeproof.results.attacker_words import attacker_in_words
+def named_classes(text: str | None, option: str, ensemble: Ensemble) -> tuple[Any, ...] | None:
+    """The classes that an option names, as the model has them."""
+    if text is None:
+        return None
+    by_name = {str(label): label for label in ensemble.classes.tolist()}
+    for name in listed(text):
+        if name not in by_name:
+            raise InvalidInput(f"{option}: the model has no class {name!r}; it has {', '.join(by_name)}")
+    if not listed(text):
+        raise InvalidInput(f"{option} must name classes, separated by commas; got {text!r}")
+    return tuple(label for name, label in by_name.items() if name in listed(text))
 
-    names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
-    said = attacker_in_words(attacker, attacker.bind(ensemble), names, ensemble.categories)
-    said = said.removeprefix("The attacker ").removesuffix(".")
-    what = "" if choice is None or not choice.relative else f" ({choice.fraction} of each feature's range)"
-    screen.say(f"attacker   {shortened(said, screen.MAX_CHARACTERS)}{what}")
+
+def say_actors(actors: tuple[Any, ...] | None) -> None:
+    """Says whose rows are attacked, if not all are."""
+    from treeproof.results.attacker_words import actors_in_words
+
+    if actors is not None:
+        said = actors_in_words(actors)
+        screen.say(f"actors     {said[0].lower()}{said[1:].removesuffix('.')}")
 
 
 def say_cut(ensemble: Ensemble) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Terms: TypeAlias = tuple[tuple[int, int], ...]
 """A sum: pairs of a variable and its factor."""
@@ -14,13 +14,13 @@ Terms: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(slots=True)
 class Bounds:
-    """The least and the greatest value of each variable and, behind them, of each row; None: no bound.
+    """The least and the greatest whole number of each variable and, behind them, of each row; None: no bound.
 
     Each bound has a reason, a set of bits; whatever follows from bounds has the union of their reasons.
     """
 
-    low: list[int | None]
-    high: list[int | None]
+    low: list[Any]
+    high: list[Any]
     low_why: list[int]
     high_why: list[int]
 

@@ -14,7 +14,7 @@ from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
 from treeproof.present.slices import cut_slice, frame_of, plane_of
 from treeproof.results.verdicts import Bounds, Outcome
-from treeproof.results.verification import Verification
+from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
 from treeproof.verification.radii.radii import ResilienceCurve
 from treeproof.verification.witnesses import moved_features as _moved_features
@@ -43,10 +43,14 @@ def measures(result: Verification, *, ax: Any = None) -> Any:
 
 
 def resilience_against_epsilon(curve: ResilienceCurve, *, ax: Any = None) -> Any:
-    """Draws certified resilience over ε, as `tp.resilience_curve` finds it: exact steps."""
+    """Draws certified resilience over ε, as `tp.resilience_curve` finds it: exact steps.
+
+    Where the curve has a unit, the axis is its multiples and says so.
+    """
     ax = _axes(ax)
     _steps(ax, curve.epsilons, curve.resilience)
-    _title(ax, "ε", "resilient share of rows", curve.undecided)
+    across = "ε" if curve.unit == 1.0 else f"multiple of {_plain(names_of((curve.unit,), None)[0])}"
+    _title(ax, across, "resilient share of rows", curve.undecided)
     return ax
 
 

@@ -10,6 +10,7 @@ from treeproof.numbers.decimals import plain_decimal
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.column_words import EITHER_WAY, how_far, how_it_moves, joined, quantity
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
 from treeproof.visible import visible
 
@@ -128,6 +129,40 @@ def columns_in_words(features: list[int], names: Sequence[str]) -> str:
     if len(features) > MOST_NAMES:
         return f"{len(features):,} of the {len(names):,} features"
     return joined([names[f] for f in features])
+
+
+def in_vain_in_words(vain: InVain, movable: int, names: Sequence[str] | None) -> list[str]:
+    """Statements about the columns, out of so many `movable` ones, that the attacker moves in vain.
+
+    >>> in_vain_in_words(InVain((1,), (0,)), 3, ["id", "car", "amount"])[0]
+    '1 of the 3 columns that the attacker may move reaches no threshold of the model from any row: car'
+    """
+    said, of = [], f"of the {movable:,} columns that the attacker may move"
+    for columns, one, many, what in (
+        (vain.unreached, "reaches", "reach", "no threshold of the model from any row"),
+        (vain.untested, "is", "are", "never tested by the model"),
+    ):
+        if columns:
+            does, shown = one if len(columns) == 1 else many, _first_names(columns, names)
+            said.append(f"{len(columns):,} {of} {does} {what}: {shown}")
+    return said
+
+
+def in_vain_in_short(vain: InVain, movable: int) -> str:
+    """How many columns reach no threshold, in a few words; nothing if all do."""
+    n = len(vain.unreached)
+    return f"{n} of {movable} movable columns reach{'es' * (n == 1)} no threshold" if n else ""
+
+
+def actors_in_words(actors: Sequence[object]) -> str:
+    """Who is attacked at all."""
+    return f"Only rows of class {joined(list(map(str, actors)))} are attacked; the others count by accuracy alone."
+
+
+def _first_names(columns: Sequence[int], names: Sequence[str] | None) -> str:
+    """The names of the first few columns, and how many more there are."""
+    shown = ", ".join(f"feature {f}" if names is None else names[f] for f in columns[:MOST_NAMES])
+    return shown + (f" and {len(columns) - MOST_NAMES:,} more" if len(columns) > MOST_NAMES else "")
 
 
 def _moves(features: list[int], ways: dict[int, str], names: Sequence[str]) -> str:

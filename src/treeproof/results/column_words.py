@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from treeproof.model.columns import Category
@@ -78,7 +78,7 @@ def _to_one_of(ends: Sequence[float], category: Category | None) -> str:
     return f"to {joined([_value(end, category) for end in ends], 'or')}"
 
 
-def _by_matrix(costs: dict[tuple[float, float], int], category: Category | None) -> str:
+def _by_matrix(costs: Mapping[tuple[float, float], int | Fraction], category: Category | None) -> str:
     if len(costs) > MOST_VALUES:
         return f"in {len(costs)} ways, at a cost of {min(costs.values())} to {max(costs.values())}"
     ways = [f"from {_value(a, category)} to {_value(b, category)} (cost {cost})" for (a, b), cost in costs.items()]

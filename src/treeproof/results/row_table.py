@@ -75,6 +75,13 @@ class RowTable:
         resilience = Outcome(int(self.resilience[0, row])) if len(self.resilience) else None
         return Verdict(stability, stability if correct else Outcome.REFUTED, resilience, witness, has_missing)
 
+    def leave_alone(self, rows: npt.NDArray[np.bool_]) -> None:
+        """Records that nobody attacks these rows: they are stable, and resilient where their label is right."""
+        self.stability[rows] = Outcome.PROVED
+        self.resilience[:, rows] = np.where(
+            self.resilience[:, rows] == Outcome.UNKNOWN, Outcome.PROVED, Outcome.REFUTED
+        )
+
     def refute_stability(self, rows: npt.NDArray[np.integer], attacked: FloatArray) -> None:
         """Records attacks on these rows themselves; what is not robust is not resilient in any neighbourhood."""
         self.stability[rows] = Outcome.REFUTED

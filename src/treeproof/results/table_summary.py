@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from treeproof.results.attacker_words import in_vain_in_short
 from treeproof.results.measures import Measures, classes_in_words, missing_in_short
 from treeproof.results.verdicts import short
 from treeproof.results.verification import Verification, names_of
+from treeproof.threat.reached import InVain
 from treeproof.visible import visible
 
 FORMATS = ("parquet", "csv")
@@ -31,6 +33,16 @@ class TableSummary(Measures):
     """Whether Ctrl-C ended the work."""
     epsilon_names: tuple[str, ...] | None = None
     """Names for the neighbourhoods, if their numbers alone say too little."""
+    feature_names: tuple[str, ...] | None = None
+    movable: tuple[int, ...] = ()
+    """The columns that the attacker can move, by position."""
+    actors: tuple[Any, ...] | None = None
+    """The classes whose rows are attacked; the others count by accuracy alone. None stands for all classes."""
+
+    @property
+    def in_vain(self) -> InVain:
+        """The columns that no move brings to a threshold of the model, from any of the rows."""
+        return InVain.of_counts(self.counts, self.rows, self.movable)
 
     @property
     def by_class(self) -> dict[Any, Measures]:
@@ -46,12 +58,15 @@ class TableSummary(Measures):
     @property
     def names_of_epsilons(self) -> list[str]:
         """Short names of the neighbourhoods, as `Verification` has them."""
-        return names_of(self.epsilons, self.epsilon_names)
+        return names_of(self.epsilons, self.epsilon_names, self.feature_names)
 
     def __repr__(self) -> str:
         parts = [f"{self.rows} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, bounds in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(bounds)} at {visible(name)}")
+        parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
+        if self.actors is not None:
+            parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted + ["not complete"] * (not self.complete)
         return f"TableSummary({', '.join(parts)}{classes_in_words(self.by_class)})"
@@ -62,6 +77,8 @@ def counts_of(result: Verification, classes: list[Any]) -> dict[str, int]:
     found = dict(result.measures.counts)
     for label, one in result.by_class.items():
         found |= {_of_class(classes.index(label), name): n for name, n in one.counts.items()}
+    if result.in_vain is not None:
+        found |= result.in_vain.counts(len(result))
     return found
 
 

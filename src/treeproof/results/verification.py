@@ -17,6 +17,7 @@ from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.model.columns import Categories, as_frame, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.attacker_words import actors_in_words, in_vain_in_short, in_vain_in_words
 from treeproof.results.column_words import quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
@@ -25,6 +26,7 @@ from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.reached import InVain
 from treeproof.visible import visible
 
 MAX_WITNESSES, MAX_CHARACTERS = 5, 120
@@ -67,6 +69,10 @@ class Verification:
     """The features that are categories; rows hold their codes."""
     movable: tuple[int, ...] | None = None
     """The columns that the attacker can move, by position; None, as in files that do not say, stands for all."""
+    in_vain: InVain | None = None
+    """Those of them that no move brings to a threshold of the model, from any row; None in files that do not say."""
+    actors: tuple[Any, ...] | None = None
+    """The classes whose rows are attacked; the others count by accuracy alone. None stands for all classes."""
     given: Any = None
     """The data frame that was verified, if it is one of pandas; files do not keep it."""
 
@@ -117,7 +123,22 @@ class Verification:
     def has_missing(self) -> npt.NDArray[np.bool_]:
         """Which rows have missing values in columns that the attacker can move; these values stay missing."""
         which = slice(None) if self.movable is None else list(self.movable)
-        return np.asarray(np.isnan(self.X[:, which]).any(axis=1))
+        return np.asarray(np.isnan(self.X[:, which]).any(axis=1)) & self.is_attacked
+
+    @cached_property
+    def is_attacked(self) -> npt.NDArray[np.bool_]:
+        """Which rows are attacked at all: those of `actors`."""
+        if self.actors is None:
+            return np.ones(len(self), dtype=bool)
+        return np.array([label in self.actors for label in self.y.tolist()], dtype=bool)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What a reader must know of the attacker to judge the measures, in sentences; often nothing."""
+        said = [] if self.actors is None else [actors_in_words(self.actors)]
+        if len(self) and self.in_vain is not None and self.movable is not None:
+            said += [f"{one}." for one in in_vain_in_words(self.in_vain, len(self.movable), self.feature_names)]
+        return said
 
     @property
     def rows_with_missing(self) -> int:
@@ -286,6 +307,10 @@ class Verification:
         still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
         if still and self.attacker is not None and self.attacker.is_for_all:
             parts.append(f"{len(still)} categories untouched")
+        if len(self) and self.in_vain is not None and self.movable is not None:
+            parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
+        if self.actors is not None:
+            parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
@@ -304,6 +329,7 @@ class Verification:
             table(["measure", "share of rows", ""], measures),
             *self._classes_in_html(),
         ]
+        parts += [f"<p>{escape(one)}</p>" for one in self.assumptions]
         if self.rows_with_missing:
             parts.append(f"<p>{escape(missing_in_words(self.rows_with_missing, len(self)))}.</p>")
         rows = np.flatnonzero(self.has_witness & self.correct)

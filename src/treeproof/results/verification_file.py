@@ -19,10 +19,12 @@ from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
+from treeproof.threat.reached import InVain
 
 FORMAT = "treeproof-verification"
-VERSION = 3
-"""Versions 1 and 2 are still read. Neither has measures; version 1 says only whether a row has a counterexample."""
+VERSION = 4
+"""Versions 1 to 3 are still read. None of them has actors or says what moves in vain; 1 and 2 have no measures either,
+and version 1 says only whether a row has a counterexample."""
 
 # What a file contains besides scalars; rows are (n, n_features) doubles.
 _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
@@ -45,10 +47,11 @@ _FIELDS = {
     *_SCALARS,
     *_LABELS,
     *_ROWS,
-    *("categories", "decision", "movable", "rows_with_missing", "by_class"),
+    *("categories", "decision", "movable", "rows_with_missing", "by_class", "unreached", "untested", "actors"),
 }
-_FIELDS_OF_2 = _FIELDS - {"categories", "decision", "movable", "rows_with_missing", "by_class"}
-_FIELDS_OF = {1: _FIELDS_OF_2 - {"refuted"} | {"has_witness"}, 2: _FIELDS_OF_2, VERSION: _FIELDS}
+_FIELDS_OF_3 = _FIELDS - {"unreached", "untested", "actors"}
+_FIELDS_OF_2 = _FIELDS_OF_3 - {"categories", "decision", "movable", "rows_with_missing", "by_class"}
+_FIELDS_OF = {1: _FIELDS_OF_2 - {"refuted"} | {"has_witness"}, 2: _FIELDS_OF_2, 3: _FIELDS_OF_3, VERSION: _FIELDS}
 
 
 def content_of(result: Any) -> dict[str, Any]:
@@ -69,6 +72,9 @@ def content_of(result: Any) -> dict[str, Any]:
         "interrupted": result.interrupted,
         "boxes": rows.boxes,
         "movable": None if result.movable is None else list(result.movable),
+        "unreached": None if result.in_vain is None else list(result.in_vain.unreached),
+        "untested": None if result.in_vain is None else list(result.in_vain.untested),
+        "actors": None if result.actors is None else [_plain_label(label) for label in result.actors],
         "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
         "label_dtype": np.result_type(*labels.values()).str,
@@ -137,19 +143,30 @@ def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
         "feature_names": None if names is None else tuple(names),
         "categories": categories_from_json(content.get("categories", []), width),
         **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
-        "movable": _movable_from_json(content.get("movable"), width),
+        "movable": _columns_from_json(content, "movable", width),
+        "in_vain": _in_vain_from_json(content, width),
+        "actors": _actors_from_json(content.get("actors")),
         "decision": content.get("decision", ""),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
 
 
-def _movable_from_json(values: Any, width: int) -> tuple[int, ...] | None:
-    if values is None:
+def _columns_from_json(content: dict[str, Any], name: str, width: int) -> tuple[int, ...] | None:
+    if content.get(name) is None:
         return None
-    found = _list(values, "movable", (int,))
+    found = _list(content[name], name, (int,))
     if found != sorted(set(found)) or not all(0 <= f < width for f in found):
-        raise InvalidInput(f"movable must list columns from 0 to {width - 1} in order, got {found[:20]}")
+        raise InvalidInput(f"{name} must list columns from 0 to {width - 1} in order, got {found[:20]}")
     return tuple(found)
+
+
+def _in_vain_from_json(content: dict[str, Any], width: int) -> InVain | None:
+    unreached, untested = (_columns_from_json(content, name, width) for name in InVain._fields)
+    return None if unreached is None or untested is None else InVain(unreached, untested)
+
+
+def _actors_from_json(values: Any) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(_list(values, "actors", _KINDS["O"]))
 
 
 def _table_from_json(content: dict[str, Any], n: int, width: int, n_epsilons: int) -> RowTable:

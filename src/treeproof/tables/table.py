@@ -26,6 +26,9 @@ NUMBERED = re.compile(r"(f|x|column_?|feature_?)?\d+", re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 """What looks like a number with a decimal comma."""
 
+LEADING_ZERO = re.compile(r"\s*0\d")
+"""How a code begins that is no number."""
+
 TRUTH = {"true": 1.0, "false": 0.0}
 """The numbers for what Python and others write for yes and no, in lower case."""
 
@@ -121,6 +124,22 @@ class Table:
                     f"{listed(list(category.values))}"
                 )
         return np.array([codes[value] for value in values])
+
+    def own_columns(self, leave_out: tuple[str, ...] = ()) -> dict[str, npt.NDArray[Any]]:
+        """All columns except those to leave out as a data frame would have them: numbers, or text and None."""
+        return {name: self._own(name) for name in self._all_but(leave_out)}
+
+    def _own(self, name: str) -> npt.NDArray[Any]:
+        values = self.columns[name]
+        # A number has no zeros in front; codes and post codes do.
+        is_code = values.dtype.kind in "OUS" and any(LEADING_ZERO.match(str(value)) for value in values.tolist())
+        if not is_code:
+            with suppress(InvalidInput):
+                return self._numbers(name)
+        blank = [value is None or str(value).strip().lower() in MISSING for value in values.tolist()]
+        own = values.astype(object)
+        own[np.array(blank)] = None
+        return own
 
     def numbers(self, columns: list[str]) -> FloatArray:
         """These columns as doubles, side by side."""

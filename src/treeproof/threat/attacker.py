@@ -306,6 +306,13 @@ class Attacker:
         """Whether distances are given for all columns, by one interval or a list, and for none by name."""
         return self.intervals.keys is None and self.intervals != NOTHING
 
+    @property
+    def named(self) -> set[int | str]:
+        """Every column that the attacker calls by its name or position."""
+        keys = {key for values in self._lists() for key in values.keys or ()}
+        keys |= {key for group in self.groups for key in group.columns}
+        return keys | {rule.column for rule in self.rewrites}
+
     def bind(self, ensemble: Ensemble) -> Threat:
         """The attacker as arrays over the features of one model."""
         return bind_attacker(self, ensemble)

@@ -87,7 +87,7 @@ def _price_range(moves: ColumnMoves) -> tuple[int, int | None]:
     """The least and the most that changing a column can cost; None: rules can be applied again and again."""
     prices = [price for price in (moves.blank, moves.fill) if price is not None]
     if moves.costs is not None:
-        prices += moves.costs.values()
+        prices += map(int, moves.costs.values())
     elif moves.interval is not None:
         prices.append(moves.cost)
     prices += [rule.cost for rule in moves.rules]

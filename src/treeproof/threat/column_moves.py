@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from treeproof.numbers.decimals import decimal_of
-from treeproof.numbers.doubles import LARGEST, FloatArray, add_down, add_up
+from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
 from treeproof.threat.rule_chains import BoundRule, RuleChains
 from treeproof.threat.starts import GridStarts, Starts
@@ -32,7 +33,7 @@ class ColumnMoves:
     step: Fraction | None = None
     ends: tuple[float, ...] | None = None
     """The only doubles that moves, and filled-in values, may be, in rising order; None: any number."""
-    costs: dict[tuple[float, float], int] | None = None
+    costs: Mapping[tuple[float, float], int | Fraction] | None = None
     """The cost of each move that is possible, by what it starts and ends at; None: every move costs `cost`."""
     cost: int = 1
     rules: tuple[BoundRule, ...] = ()
@@ -105,12 +106,13 @@ class ColumnMoves:
     def exact_prices(
         self, x: float, box: tuple[float, float], lowest: FloatArray, highest: FloatArray
     ) -> list[Fraction | None]:
-        """The row of `table` for one row, without missing, as exact numbers; None: there is no way."""
+        """The row of `table` for one row, with missing as the last entry, as exact numbers; None: there is no way."""
         row = np.array([x]), np.array([box[0]]), np.array([box[1]])
+        prices = self.table(*row, lowest, highest, True)[0].tolist()
+        exact = [None if math.isinf(price) else Fraction(price) for price in prices]
         if not math.isnan(box[0]):
-            return self._way.exact(self._starts(*row), *self._inside(lowest, highest))
-        prices = self.table(*row, lowest, highest, False)[0].tolist()
-        return [None if math.isinf(price) else Fraction(price) for price in prices]
+            exact[:-1] = self._way.exact(self._starts(*row), *self._inside(lowest, highest))
+        return exact
 
     def move(
         self, X: FloatArray, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray
@@ -135,18 +137,20 @@ class ColumnMoves:
         return z, w
 
     def neighbours(self, X: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """The ends of the neighbours of rows with these values, inside the domain; NaN stays NaN.
+        """The first and the last neighbour of rows with these values, inside the domain, in a column with a step.
 
-        With a step, neighbours are points at most `epsilon` away, as decimals.
+        Neighbours are points at most `epsilon` away, as decimals. NaN stays NaN.
         """
-        if self._grid is None or epsilon == 0:
-            low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon else (X, X)
-        elif math.isinf(epsilon):
-            low, high = (np.where(np.isnan(X), X, end) for end in (-LARGEST, LARGEST))
+        assert self._grid is not None
+        low, high, present = X.copy(), X.copy(), ~np.isnan(X)
+        own = X[present]
+        if math.isinf(epsilon):
+            limits = np.full(len(own), -LARGEST), np.full(len(own), LARGEST)
         else:
             number = math.floor(decimal_of(epsilon) / self._grid.step)
-            low, high = self._grid.points_from(X, -number), self._grid.points_from(X, number)
-        return np.maximum(low, self.domain[0]), np.minimum(high, self.domain[1])
+            limits = self._grid.points_from(own, -number), self._grid.points_from(own, number)
+        low[present], high[present] = GridStarts(own, *self._inside(*limits), self._grid).ends()
+        return low, high
 
     def _is_point(self, x: float, value: float) -> bool:
         """Whether a row may hold this value at all: with a step, only points of its grid."""
@@ -176,7 +180,8 @@ class ColumnMoves:
     @cached_property
     def _way(self) -> Way:
         """How present values change."""
-        fee = Fee(self.cost, self.power, self.unit)
+        exactly = Fraction if self.step is None else decimal_of
+        fee = Fee(self.cost, self.power, exactly(self.unit))
         if self.rules:
             return ByRules(RuleChains(self.rules, self.domain, self.budget))
         if self.interval is None:
@@ -186,7 +191,10 @@ class ColumnMoves:
             return ByMatrix({pair: cost for pair, cost in self.costs.items() if ends is None or pair[1] in ends})
         if self.ends is not None:
             return ToEnds(np.array(self.ends), self.cost)
-        return ByDistance(self.interval, fee) if self._grid is None else BySteps(self._grid, self.interval, fee)
+        if self._grid is None:
+            return ByDistance(self.interval, fee)
+        by_steps = BySteps(self._grid, self.interval, fee)
+        return by_steps if by_steps.has_some else Way()
 
 
 def _fraction(cost: int | None) -> Fraction | None:

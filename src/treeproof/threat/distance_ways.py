@@ -29,18 +29,18 @@ class Fee:
 
     cost: int
     power: int | None
-    unit: float
+    unit: Fraction
 
     def exact(self, distance: Fraction) -> Fraction:
         """The price of a distance above 0."""
-        return Fraction(self.cost) if self.power is None else (distance / Fraction(self.unit)) ** self.power
+        return Fraction(self.cost) if self.power is None else (distance / self.unit) ** self.power
 
     def rounded_down(self, distance: FloatArray) -> FloatArray:
         """Prices of distances, each of which was rounded at most twice, that are never too high."""
         assert self.power is not None
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            # With the division each factor carries at most three roundings, of at most 2**-53 of the value.
-            factor = np.minimum(distance, LARGEST) / self.unit * (1.0 - 2.0**-51)
+            # With the unit and the division, a factor carries at most four roundings, of at most 2**-53 of the value.
+            factor = np.minimum(distance, LARGEST) / float(self.unit) * (1.0 - 2.0**-50)
             price = factor
             for _ in range(self.power - 1):
                 price = price * factor * (1.0 - 2.0**-51)
@@ -140,6 +140,11 @@ class BySteps(Way):
             most if high == math.inf else math.floor(decimal_of(high) / self.grid.step),
         )
 
+    @property
+    def has_some(self) -> bool:
+        """Whether any whole number of steps lies in the interval."""
+        return self._steps[0] <= self._steps[1]
+
     @cached_property
     def _rounded_steps(self) -> tuple[float, float]:
         """The same as doubles, infinite where numbers of points are never that far apart."""
@@ -155,8 +160,8 @@ class BySteps(Way):
         """The fee for the least number of steps, counted by doubles where that is sure."""
         assert isinstance(starts, GridStarts)
         low, high = (number[:, None] for number in starts.numbers[:2])
-        begin, end, doubt = starts.cells(first, last)
         least, most = self._rounded_steps
+        begin, end, doubt = starts.cells(first, last, max(abs(least), abs(most)))
         with np.errstate(invalid="ignore"):
             if self.fee.power is None:
                 near = (begin <= high) & (end >= low)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.threat.moves import ANY
 from treeproof.threat.relations import Relations, bind_relations
+from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
 
 
@@ -57,18 +59,9 @@ def bind_valid(attacker: Attacker, ensemble: Ensemble, given: Any) -> Threat:
     return dataclasses.replace(threat, relations=relations, attacker=attacker if relations.groups else None)
 
 
-def groups_of(relations: Relations, ensemble: Ensemble) -> tuple[Group, ...]:
-    """The one-hot groups among relations; one without a name is called by its columns."""
-    names = names_of(ensemble)
-    return tuple(
-        Group(one.features, one.name or ", ".join(names[f] for f in one.features), one.exactly)
-        for one in relations.groups
-    )
-
-
 def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
     """The attacker on the user's own columns: members of a group that he names may be moved as it may."""
-    n, named = grouped.own.n_features, _named(grouped, _keys(attacker))
+    n, named = grouped.own.n_features, _named(grouped, attacker.named)
     threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
     low, high, cost = threat.low.copy(), threat.high.copy(), threat.cost.copy()
     for number in named:
@@ -86,6 +79,10 @@ def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
         ends=tuple((f, ends) for f, ends in threat.ends if f < n),
         columns=tuple((f, moves) for f, moves in threat.columns if f < n),
         still=tuple(f for f in threat.still if f < n),
+        groups=tuple(
+            tuple(sorted({own for f in features for own in ((f,) if f < n else grouped.groups[f - n].features)}))
+            for features in threat.groups
+        ),
     )
 
 
@@ -109,10 +106,10 @@ def _refuse_neighbours(bound: FloatArray, f: int, group: Group, ensemble: Ensemb
 
 def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
     """The attacker on the columns of `grouped.ensemble`; described on the user's columns, or on groups by name."""
-    named = _named(grouped, _keys(attacker))
+    named = _named(grouped, attacker.named)
     # Lists have an entry for each of the user's own columns.
     threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
-    _check_domain(threat, grouped)
+    _check_members(threat, grouped)
     source = {place: columns[0] for place, columns in enumerate(grouped.columns)}
     source |= {grouped.places[number]: grouped.own.n_features + number for number in named}
     parts = [_part(threat, f) for f in source.values()]
@@ -152,12 +149,6 @@ def bind_grouped_epsilon(epsilon: Any, grouped: Grouped) -> FloatArray:
     return own
 
 
-def _keys(attacker: Attacker) -> set[int | str]:
-    """Every column that an attacker names."""
-    lists = (attacker.intervals, attacker.costs, attacker.domain, attacker.scale)
-    return {key for one in lists if one is not None for key in one.keys or ()}
-
-
 def _named(grouped: Grouped, given: Iterable[int | str]) -> set[int]:
     """The numbers of the groups that are named; refuses a group that is named together with its members."""
     own, n = _with_groups(grouped), grouped.own.n_features
@@ -188,7 +179,9 @@ def _with_groups(grouped: Grouped) -> Ensemble:
     )
 
 
-def _check_domain(threat: Threat, grouped: Grouped) -> None:
+def _check_members(threat: Threat, grouped: Grouped) -> None:
+    """Refuses what no valid row allows: a domain without 0 or 1, and blanks."""
+    columns = dict(threat.columns)
     for group in grouped.groups:
         for f in group.features:
             low, high = float(threat.domain_low[f]), float(threat.domain_high[f])
@@ -196,6 +189,11 @@ def _check_domain(threat: Threat, grouped: Grouped) -> None:
                 raise InvalidInput(
                     f"column {grouped.own.feature_name(f)} of the group {group.name!r} is 0 or 1, and the domain "
                     f"({low:g}, {high:g}) leaves one of them out; leave the column out of the domain"
+                )
+            if f in columns and columns[f].blank is not None:
+                raise InvalidInput(
+                    f"blank names column {grouped.own.feature_name(f)} of the group {group.name!r}, which is never "
+                    "missing in a valid row; leave it out"
                 )
 
 
@@ -235,33 +233,35 @@ def _of_members(threat: Threat, group: Group, vectors: FloatArray) -> _Part:
 
 def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[float, float], Any]:
     """The price of each change of the group's code that is possible: whole numbers, or powers of distances."""
+    columns = dict(threat.columns)
+
+    @cache
+    def price_of(f: int, start: float, end: float) -> Any:
+        price = _price(threat, columns.get(f), f, start, end)
+        return price if price is None or threat.power is not None else int(price)
+
     prices: dict[tuple[float, float], Any] = {}
     for start, vector in enumerate(vectors.tolist()):
-        to = [
-            [_price(threat, f, value, end) for f, value in zip(group.features, vector, strict=True)]
-            for end in (0.0, 1.0)
-        ]
-        stuck = sum(price is None for price in to[0])
-        total = sum((price for price in to[0] if price is not None), Fraction(0))
-        for end in range(len(group.vectors)):
-            if end == start:
-                continue
-            price: Fraction | None
-            if end == len(group.features):  # all of them become 0
-                price = None if stuck else total
-            else:
-                down, up = to[0][end], to[1][end]
-                price = None if up is None or stuck > (down is None) else total - (down or 0) + up
-            if price is not None:
-                prices[float(start), float(end)] = price if threat.power is not None else int(price)
+        members = list(zip(group.features, vector, strict=True))
+        to_0 = [price_of(f, value, 0.0) for f, value in members]
+        stuck = sum(price is None for price in to_0)
+        total = sum(price for price in to_0 if price is not None)
+        found = []
+        for (f, value), down in zip(members, to_0, strict=True):
+            up = price_of(f, value, 1.0)
+            found.append(None if up is None or stuck > (down is None) else total - (down or 0) + up)
+        if not group.exactly:
+            found.append(None if stuck else total)
+        for end, price in enumerate(found):
+            if price is not None and end != start:
+                prices[float(start), float(end)] = price
     return prices
 
 
-def _price(threat: Threat, f: int, start: float, end: float) -> Fraction | None:
+def _price(threat: Threat, moves: ColumnMoves | None, f: int, start: float, end: float) -> Fraction | None:
     """The price of changing one member, None if that is not possible."""
     if start == end:
         return Fraction(0)
-    moves = dict(threat.columns).get(f)
     if moves is not None:
         return moves.price(start, start, end)
     if math.isnan(start):

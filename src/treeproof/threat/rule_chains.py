@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.numbers.decimals import decimal_of, first_printed_from, nearest_double, rounding_to
@@ -18,6 +19,8 @@ from treeproof.numbers.doubles import LARGEST, FloatArray
 
 MOST_PIECES = 50_000
 """Of what chains reach; more are refused, since there may be no end of them."""
+MOST_CELLS = 20_000
+"""Of those whose starts are kept."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,12 @@ class RuleChains:
 
     @cached_property
     def _known(self) -> dict[tuple[float, float], Reached]:
+        """The starts of cells. Rows come and go, and most cells stay the same."""
+        return {}
+
+    @cached_property
+    def _latest(self) -> dict[bytes, tuple[Reached, npt.NDArray[np.int64]]]:
+        """Those of the latest cells, one after the other."""
         return {}
 
     def ends(self, start: float) -> Reached:
@@ -94,14 +103,33 @@ class RuleChains:
 
     def starts(self, first: float, last: float) -> Reached:
         """Where chains start that lead into the cell [first, last]: ranges of doubles, by what these print as."""
-        if (first, last) not in self._known:
+        if first > last:
+            return Reached(np.array([np.inf]), np.array([np.inf]), np.array([-np.inf]))
+        found = self._known.get((first, last))
+        if found is None:
             pieces = self._spread(rounding_to(first, last), [arrow.back() for arrow in self._arrows])
-            self._known[first, last] = Reached(
+            found = Reached(
                 np.array([price for price, *_ in pieces], dtype=np.float64),
                 np.array([first_printed_from(low, closed) for _, low, closed, _, _ in pieces]),
                 np.array([-first_printed_from(-high, closed) for _, _, _, high, closed in pieces]),
             )
-        return self._known[first, last]
+            if len(self._known) >= MOST_CELLS:
+                self._known.clear()
+            self._known[first, last] = found
+        return found
+
+    def starts_of_cells(self, first: FloatArray, last: FloatArray) -> tuple[Reached, npt.NDArray[np.int64]]:
+        """The same for many cells, one after the other, and where the ranges of each begin; at least one per cell."""
+        key = first.tobytes() + last.tobytes()
+        found = self._latest.get(key)
+        if found is None:
+            each = [self.starts(begin, end) for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
+            sizes = [0] + [len(reached.price) for reached in each[:-1]]
+            parts = (np.concatenate(part) for part in zip(*each, strict=True))
+            found = Reached(*parts), np.cumsum(sizes)
+            self._latest.clear()
+            self._latest[key] = found
+        return found
 
     def _spread(
         self, start: tuple[Fraction, bool, Fraction, bool], arrows: list[Arrow]

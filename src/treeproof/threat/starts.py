@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.step_grid import BoolArray, Lines, StepGrid
+from treeproof.threat.step_grid import FAR, BoolArray, Lines, StepGrid
 
 S = TypeVar("S", bound="Starts")
 
@@ -67,14 +67,23 @@ class GridStarts(Starts):
         """Rows that have any."""
         return ~np.isnan(self.nearest(self.low, self.high))
 
-    def cells(self, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """The first and the last number of a point in each of some cells, inf and -inf if there is none, and doubt."""
+    def cells(
+        self, first: FloatArray, last: FloatArray, reach: float = 0.0
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """The first and the last number of a point in each of some cells, inf and -inf if there is none, and doubt.
+
+        A cell that lies far away as a whole may hold a point or not; there is no doubt if `reach` steps from the starts
+        do not lead there.
+        """
         begin, end, sure = self.lines.numbers_of_cells(first, last)
-        doubt = ~sure | is_far(begin, end)
-        empty = begin > end
+        far, empty = is_far(begin, end), begin > end
         begin[empty], end[empty] = np.inf, -np.inf
         row = self.lines.of_row
-        return begin[row], end[row], doubt[row]
+        doubt = ~sure[row]
+        if far.any():
+            span = np.maximum(np.abs(self.numbers[0]), np.abs(self.numbers[1]))
+            doubt |= far[row] & (span + reach >= FAR)[:, None]
+        return begin[row], end[row], doubt
 
     def exactly(self, first: FloatArray, last: FloatArray) -> tuple[Any, Any]:
         """The first and the last number of a point in each range, as whole numbers without limit, from `own` on."""
@@ -86,6 +95,21 @@ class GridStarts(Starts):
     def points(self, number: Any) -> FloatArray:
         """The points with such numbers."""
         return np.asarray(np.frompyfunc(self.grid.point, 2, 1)(self.own, number), dtype=np.float64)
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest start of each row; NaN if it has none."""
+        lines = self.lines
+        first, last, sure = self.numbers
+        (low, low_exact), (high, high_exact) = (lines.points(lines.of_row, number) for number in (first, last))
+        none = first > last
+        low[none], high[none] = np.nan, np.nan
+        rows = np.flatnonzero(~sure | ~(none | low_exact & high_exact))
+        if len(rows):
+            few = self.take(rows)
+            begin, end = few.exactly(few.low, few.high)
+            some = (begin <= end).astype(bool)
+            low[rows], high[rows] = (np.where(some, few.points(number), np.nan) for number in (begin, end))
+        return low, high
 
     def within(self, first: FloatArray, last: FloatArray) -> BoolArray:
         """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""

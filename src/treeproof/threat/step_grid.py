@@ -55,12 +55,12 @@ class StepGrid:
         return nearest_double(_origin(x) + k * self.step)
 
     def points_from(self, X: FloatArray, number: int) -> FloatArray:
-        """The point with this number in each row, but no infinite one; NaN stays NaN."""
+        """The point with this number in each row, but no infinite one."""
         lines = self.lines(X)
         points, exact = lines.points(lines.of_row, lines.own + float(max(min(number, 2**60), -(2**60))))
         rows = np.flatnonzero(~exact)
         points[rows] = [self.point(x, number) for x in X[rows].tolist()]
-        return np.where(np.isnan(X), X, np.clip(points, -LARGEST, LARGEST))
+        return np.clip(points, -LARGEST, LARGEST)
 
     @cached_property
     def decimal(self) -> tuple[int, int] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -76,7 +77,7 @@ class Threat:
 
     @cached_property
     def away(self) -> npt.NDArray[np.bool_]:
-        """Features whose interval excludes 0: they can be moved, but not by a little. None of `columns` is among them."""
+        """Features whose interval excludes 0: they can be moved, but not by a little; `columns` are left out."""
         away = (self.low > 0) | (self.high < 0)
         away[[f for f, _ in self.columns]] = False
         return np.asarray(away)
@@ -141,6 +142,51 @@ class Threat:
         assert self.power is not None
         return abs((Fraction(end) - Fraction(start)) / self._units[f]) ** self.power
 
+    def attack_prices(self, x: FloatArray, z: FloatArray, w: FloatArray) -> dict[int, Fraction] | None:
+        """What changing each feature that differs from z to w costs, z a neighbour of x; None: he cannot do it."""
+        prices = {}
+        for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
+            price = self.moves_of(f).price(float(x[f]), float(z[f]), float(w[f]))
+            if price is None:
+                return None
+            prices[f] = price
+        return prices
+
+    def can_pay(self, prices: dict[int, Fraction]) -> bool:
+        """Whether all budgets allow for prices of features."""
+        of_groups = zip(self.groups, self.group_budgets, strict=True)
+        return sum(prices.values()) <= self.limit and all(
+            sum(prices.get(f, Fraction(0)) for f in group) <= budget for group, budget in of_groups
+        )
+
+    def without_limits(self) -> Threat:
+        """The same attacker with any budget or radius."""
+        if self.power is None:
+            endless = tuple((f, replace(moves, budget=None)) for f, moves in self.columns)
+            return replace(self, budget=2**52 - 1, groups=(), group_budgets=(), columns=endless)
+        free = tuple(
+            (f, replace(moves, interval=(-math.inf, math.inf)) if moves.interval is not None else moves)
+            for f, moves in self.columns
+        )
+        far = np.where(self.high > 0, np.inf, 0.0)
+        return replace(self, low=-far, high=far, columns=free)
+
+    def moves_of(self, f: int) -> ColumnMoves:
+        """All that can be done to feature f."""
+        moves = dict(self.columns).get(f)
+        if moves is not None:
+            return moves
+        interval = float(self.low[f]), float(self.high[f])
+        ends = dict(self.ends).get(f)
+        return ColumnMoves(
+            (float(self.domain_low[f]), float(self.domain_high[f])),
+            None if interval == (0.0, 0.0) else interval,
+            ends=None if ends is None else tuple(ends.tolist()),
+            cost=int(self.cost[f]),
+            power=self.power,
+            unit=float(self.unit[f]),
+        )
+
     def equals(self, other: Threat) -> bool:
         """Whether both can do the same to every feature."""
         mine, others = dict(self.ends), dict(other.ends)
@@ -152,7 +198,11 @@ class Threat:
     def neighbourhood(self, X: FloatArray, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double of N(x) for each entry of X (n, n_features); NaN stays NaN."""
         low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon.any() else (X, X)
-        return np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
+        low, high = np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
+        for f, moves in self.columns:
+            if moves.step is not None:
+                low[:, f], high[:, f] = moves.neighbours(X[:, f], float(epsilon[f]))
+        return low, high
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double that a move from [low, high] can end at, for each entry."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.doubles import FloatArray, double_at_most
 from treeproof.threat.rule_chains import RuleChains
 from treeproof.threat.starts import Starts
 from treeproof.threat.step_grid import BoolArray
+
+MOST_AT_ONCE = 10**6
 
 
 class Way:
@@ -89,9 +92,9 @@ def nearest_one(values: FloatArray, near: FloatArray, first: FloatArray, last: F
 
 @dataclass(frozen=True, eq=False)
 class ByMatrix(Way):
-    """From certain doubles to others, each for its own cost."""
+    """From certain doubles to others, each for its own cost; those of distances over several columns are fractions."""
 
-    costs: dict[tuple[float, float], int]
+    costs: Mapping[tuple[float, float], int | Fraction]
 
     @cached_property
     def _from(self) -> list[tuple[float, FloatArray, FloatArray]]:
@@ -101,7 +104,7 @@ class ByMatrix(Way):
             (
                 one,
                 np.array([end for _, start, end in pairs if start == one]),
-                np.array([float(cost) for cost, start, _ in pairs if start == one]),
+                np.array([double_at_most(Fraction(cost)) for cost, start, _ in pairs if start == one]),
             )
             for one in sorted({start for start, _ in self.costs})
         ]
@@ -121,6 +124,17 @@ class ByMatrix(Way):
             least = np.where(inside, costs[:, None], np.inf).min(axis=0)
             paid[rows] = np.minimum(paid[rows], least)
         return paid
+
+    def exact(self, starts: Starts, first: FloatArray, last: FloatArray) -> list[Fraction | None]:
+        """The least cost, which need not be a double."""
+        held = [
+            (end, cost) for (start, end), cost in self.costs.items() if starts.within(*np.full((2, 1), start))[0, 0]
+        ]
+        found: list[Fraction | None] = []
+        for low, high, free in zip(first.tolist(), last.tolist(), starts.within(first, last)[0], strict=True):
+            paid = [Fraction(cost) for end, cost in held if low <= end <= high]
+            found.append(Fraction(0) if free else min(paid, default=None))
+        return found
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The cheapest entry, of several the one that starts nearest to the row's own value."""
@@ -152,11 +166,14 @@ class ByRules(Way):
 
     def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
         """The least cost of chains that start where the row may."""
-        paid = super().paid(starts, first, last)
-        for cell in np.flatnonzero(first <= last):
-            reached = self.chains.starts(float(first[cell]), float(last[cell]))
-            held = starts.within(reached.first, reached.last)
-            paid[:, cell] = np.where(held, reached.price, np.inf).min(axis=1)
+        reached, begin = self.chains.starts_of_cells(first, last)
+        paid = np.empty((len(starts.own), len(first)))
+        # So many rows at once that memory is no matter.
+        size = max(1, MOST_AT_ONCE // len(reached.price))
+        for row in range(0, len(paid), size):
+            some = slice(row, row + size)
+            held = starts.take(some).within(reached.first, reached.last)
+            paid[some] = np.minimum.reduceat(np.where(held, reached.price, np.inf), begin, axis=1)
         return paid
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,19 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray, root_at_most
-from treeproof.results.verdicts import Outcome
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Local
+from treeproof.verification.local_search import Attacks
 from treeproof.verification.request import Request
 from treeproof.verification.rows import keeps_label
+from treeproof.verification.valid_rows import search_for
 
 ROWS = 64
 """Rows per task: their searches are compiled code, and what Python adds is shared by all of them."""
@@ -46,6 +47,8 @@ class CheapestAttacks:
     """(n,) what the model predicts for the attacked rows."""
     missing: npt.NDArray[np.int64]
     """(n,) how many values of the row are missing: no attack moves them, and the proof is about the others."""
+    in_vain: InVain
+    """The columns that no move brings to a threshold of the model, from any row."""
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
@@ -54,6 +57,8 @@ class CheapestAttacks:
             text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
         if self.missing.any():
             text += f"; missing values in {int((self.missing > 0).sum())} rows stay missing"
+        if n and self.in_vain.unreached:
+            text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
         return f"CheapestAttacks({text})"
 
 
@@ -78,6 +83,7 @@ def cheapest_attack(
     max_seconds: float | None = None,
     progress: bool = False,
     voting: Any = None,
+    relations: Any = None,
 ) -> CheapestAttacks:
     """The cheapest way for the attacker to change each row's label, with a proof that there is no cheaper one.
 
@@ -97,24 +103,27 @@ def cheapest_attack(
     if attacker.power is not None and not within:
         # The radius only matters within it; 0 would mean that no feature can be touched.
         attacker = attacker.with_radius(1.0)
-    asked = Request.unlabelled(model, X, attacker, voting)
+    asked = Request.unlabelled(model, X, attacker, voting, relations)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(asked.threat, asked.X[rows], within, limits) for rows in groups]
-    outcome, rows = np.full(len(asked.X), Outcome.UNKNOWN, dtype=np.int8), asked.X.copy()
+    threat = asked.threat if within else asked.threat.without_limits()
+    tasks = [_Task(threat, asked.X[rows], within, limits) for rows in groups]
+    n = len(asked.X)
+    found = Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), asked.X.copy(), np.full(n, math.inf))
     with progress_bar(progress, len(asked.X)) as advance:
 
-        def take(number: int, answer: tuple[npt.NDArray[np.int8], FloatArray]) -> None:
-            outcome[groups[number]], rows[groups[number]] = answer
-            advance(len(answer[0]))
+        def take(number: int, answer: Attacks) -> None:
+            some = groups[number]
+            found.outcome[some], found.attacked[some], found.price[some] = answer.outcome, answer.attacked, answer.price
+            advance(len(some))
 
         # After Ctrl-C, what was found is kept. One task needs no workers.
         if len(tasks) == 1:
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    return _result(asked, within, outcome, rows)
+    return _result(asked, threat, found)
 
 
 def _refuse_free(attacker: Attacker) -> None:
@@ -126,23 +135,19 @@ def _refuse_free(attacker: Attacker) -> None:
         )
 
 
-def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Outcomes and attacked rows of a task."""
-    local = Local(ensemble, task.threat, task.limits)
+def _answer(ensemble: Ensemble, task: _Task) -> Attacks:
+    """The attacks on the rows of a task."""
+    n = len(task.X)
     if task.limits.is_over() or task.limits.timeout == 0:
-        return np.full(len(task.X), Outcome.UNKNOWN, dtype=np.int8), task.X
-    return local.cheapest(task.X, task.within)
+        return Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), task.X, np.full(n, math.inf))
+    return search_for(ensemble, task.threat, task.limits).cheapest(task.X, task.within)
 
 
-def _result(asked: Request, within: bool, outcome: npt.NDArray[np.int8], rows: FloatArray) -> CheapestAttacks:
-    """The result, once every attack has been priced with rational numbers and replayed on the source model."""
-    moved = (rows != asked.X) & ~np.isnan(asked.X)
+def _result(asked: Request, found_by: Threat, found: Attacks) -> CheapestAttacks:
+    """The result, once every attack has been replayed on the source model."""
+    rows = found.attacked
+    moved = differ(rows, asked.X)
     attacked = np.flatnonzero(moved.any(axis=1))
-    price = np.full(len(rows), math.inf)
-    for row in attacked.tolist():
-        features = np.flatnonzero(moved[row]).tolist()
-        start, end = (X[row, features].tolist() for X in (asked.X, rows))
-        price[row] = _price(asked.threat, within, row, list(zip(features, start, end, strict=True)))
     label = asked.ensemble.classes[asked.ensemble.predict_index(rows)]
     if len(attacked):
         same = attacked[keeps_label(asked.ensemble, asked.X[attacked], rows[attacked])]
@@ -151,23 +156,6 @@ def _result(asked: Request, within: bool, outcome: npt.NDArray[np.int8], rows: F
     like_x = in_own_values(rows, asked.ensemble.categories)
     if asked.given is not None:
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
-    return CheapestAttacks(price, like_x, outcome == Outcome.PROVED, label, np.isnan(asked.X).sum(axis=1))
-
-
-def _price(threat: Threat, within: bool, row: int, moves: list[tuple[int, float, float]]) -> float:
-    """What moving features from one double to another costs; SoundnessError if the attacker cannot do it at all."""
-    total = Fraction(0)
-    fits = True
-    for f, start, end in moves:
-        fits &= bool(threat.domain_low[f] <= end <= threat.domain_high[f])
-        if threat.power is None:
-            fits &= threat.low[f] <= Fraction(end) - Fraction(start) <= threat.high[f]
-            total += int(threat.cost[f])
-        else:
-            fits &= bool(threat.high[f] > 0)
-            total += threat.price(f, start, end)
-    if not fits or (within and total > threat.limit):
-        raise SoundnessError(
-            f"row {row}: an attack was found that the attacker cannot do: {moves!r}; please report this"
-        )
-    return float(total) if threat.power is None else root_at_most(total, threat.power)
+    missing = np.isnan(asked.X).sum(axis=1)
+    exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
+    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain)

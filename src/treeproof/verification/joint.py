@@ -7,7 +7,7 @@ numbers (with a step: all points of the grid); its conflict says which ends of t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
@@ -56,7 +56,7 @@ class Answer:
 
     If feasible, `z` and `w` are a pair. If infeasible, there is none in any box that keeps the bounds of `conflict`,
     with the same near, links and grids. Of these, `uses_row` says whether near or the fixed z was used (or a grid that
-    the row shifts), `links` names the variables whose links were, and `grids` those whose steps were. So where `uses_row`
+    the row shifts), `links` names the variables whose links were, and `grids` those whose steps were. So if `uses_row`
     is False, the conflict holds for every other row on the same grids, too. If unknown, `reason` says why.
     """
 
@@ -77,9 +77,10 @@ def solve(
 
     With `z_fixed`, z is that row, whether it keeps ranges and clauses or not.
 
-    >>> whole = Variable(near=(0.0, 9.0), end=(5.0, 9.0), link=(0.0, 2.0), step=Fraction(1))
-    >>> below = (Linear(((0, Fraction(1)), (1, Fraction(-1))), Fraction(0), strict=True),)
-    >>> answer = solve((whole, replace(whole, end=(0.0, 9.0), link=None)), (below,), (4.0, 5.0))
+    >>> moved = Variable(near=(0.0, 9.0), end=(5.0, 9.0), link=(0.0, 2.0), step=Fraction(1))
+    >>> same = Variable(near=(0.0, 9.0), end=(0.0, 9.0), step=Fraction(1))
+    >>> below = Linear(((0, Fraction(1)), (1, Fraction(-1))), Fraction(0), strict=True)
+    >>> answer = solve((moved, same), ((below,),), (4.0, 5.0))
     >>> answer.outcome.value, answer.conflict
     ('infeasible', (Bound(variable=0, side='end_low', value=4.000000000000001),))
     """
@@ -95,55 +96,63 @@ def solve(
 
 def _checked(question: Question, clauses: tuple[Clause, ...], point: list[int]) -> Answer:
     """The pair of rows at a point of the search, if it keeps everything in rational arithmetic."""
-    w, w_exact = _row_at(question, question.w_of, point)
+    rows = [_row_at(question, question.w_of, point)]
     if question.z_fixed is None:
-        z, z_exact = _row_at(question, question.z_of, point)
+        rows.append(_row_at(question, question.z_of, point))
+    for _, exact, printed in rows:
+        if not _all_hold(clauses, printed):
+            if exact == printed:
+                raise SoundnessError(f"the search found {exact!r}, which does not keep {clauses!r}")
+            reason = "doubles do not print as the numbers of a grid: its step is too fine, or the row is off it"
+            return Answer(Feasibility.UNKNOWN, reason=reason)
+    w, w_exact, _ = rows[0]
+    if question.z_fixed is None:
+        z, z_exact, _ = rows[1]
     else:
         z = question.z_fixed
-        z_exact = [Fraction(x) if grid is None else decimal(x) for x, grid in zip(z, question.grids, strict=True)]
+        z_exact = [
+            Fraction(x) if one.step is None else decimal(x) for x, one in zip(z, question.variables, strict=True)
+        ]
     for f, one in enumerate(question.variables):
-        low, high = one.link or (0.0, 0.0)
-        number = Fraction if one.step is None else decimal
-        moved = w_exact[f] - z_exact[f]
-        kept = one.end[0] <= w[f] <= one.end[1] and (question.z_fixed is not None or one.near[0] <= z[f] <= one.near[1])
-        kept = kept and (math.isinf(low) or number(low) <= moved) and (math.isinf(high) or moved <= number(high))
-        if not kept:
+        kept = one.end[0] <= w[f] <= one.end[1] and _is_linked(one, z_exact[f], w_exact[f])
+        if not kept or (question.z_fixed is None and not one.near[0] <= z[f] <= one.near[1]):
             raise SoundnessError(f"the search found {z[f]!r} and {w[f]!r} for {one!r}")
-    rows = [w_exact] if question.z_fixed is not None else [w_exact, z_exact]
-    for row in rows:
-        if not all(any(_keeps(linear, row) for linear in clause) for clause in clauses):
-            raise SoundnessError(f"the search found {z!r} and {w!r}, which do not keep {clauses!r}")
-    printed = [_as_printed(question, row, exact) for row, exact in ((z, z_exact), (w, w_exact))]
-    if printed[-len(rows) :] != [z_exact, w_exact][-len(rows) :]:
-        for row in printed[-len(rows) :]:
-            if not all(any(_keeps(linear, row) for linear in clause) for clause in clauses):
-                reason = "doubles do not print as the numbers of a grid: its step is too fine, or the row is off it"
-                return Answer(Feasibility.UNKNOWN, reason=reason)
     return Answer(Feasibility.FEASIBLE, z=z, w=w)
 
 
-def _row_at(question: Question, unknowns: list[int], point: list[int]) -> tuple[tuple[float, ...], list[Fraction]]:
-    """Doubles of a row, and the numbers that they stand for."""
-    row = [question.double(j, point[j]) for j in unknowns]
-    return tuple([math.nan if x is None else x for x in row]), [question.exact(j, point[j]) for j in unknowns]
+def _row_at(
+    question: Question, unknowns: list[int], point: list[int]
+) -> tuple[tuple[float, ...], list[Fraction], list[Fraction]]:
+    """Doubles of a row, the numbers that they stand for, and these as they are printed where there is a step."""
+    row, exact, printed = [], [], []
+    for j in unknowns:
+        x, grid = question.double(j, point[j]), question.grids[question.column[j]]
+        assert x is not None
+        row.append(x)
+        exact.append(question.exact(j, point[j]))
+        printed.append(exact[-1] if grid is None or grid.prints(point[j]) else decimal(x))
+    return tuple(row), exact, printed
 
 
-def _as_printed(question: Question, row: tuple[float, ...], exact: list[Fraction]) -> list[Fraction]:
-    """The numbers of a row, where columns with a step are the decimals that they print as."""
-    return [number if grid is None else decimal(x) for x, number, grid in zip(row, exact, question.grids, strict=True)]
+def _is_linked(variable: Variable, z: Fraction, w: Fraction) -> bool:
+    if variable.link is None:
+        return z == w
+    (low, high), number = variable.link, Fraction if variable.step is None else decimal
+    return (math.isinf(low) or number(low) <= w - z) and (math.isinf(high) or w - z <= number(high))
 
 
-def _keeps(linear: Linear, row: list[Fraction]) -> bool:
-    total = sum([factor * row[f] for f, factor in linear.terms], start=Fraction(0))
-    return total < linear.bound if linear.strict else total <= linear.bound
+def _all_hold(clauses: tuple[Clause, ...], row: list[Fraction]) -> bool:
+    parts = math.lcm(*[number.denominator for number in row])
+    whole = [number.numerator * (parts // number.denominator) for number in row]
+    return all(any(linear.holds(whole, parts) for linear in clause) for clause in clauses)
 
 
 def _explained(search: Search, why: int) -> Answer:
     """A proof's reasons as a conflict; ends are dropped or loosened as far as passing bounds on still proves it."""
     question = search.question
-    ends: dict[Entry, float] = {}
     kept = [entry for entry in question.entries if not entry.why & ~why]
-    for entry in [entry for entry in kept if _end_of(question, entry) is not None]:
+    end_of = {entry: end for entry in kept if (end := _end_of(question, entry)) is not None}
+    for entry in list(end_of):
         if entry not in kept:
             continue
         rest = [other for other in kept if other is not entry]
@@ -154,17 +163,17 @@ def _explained(search: Search, why: int) -> Answer:
             continue
         last = bounds.high[entry.unknown] if entry.is_low else bounds.low[entry.unknown]
         assert last is not None
-        if last < entry.value if entry.is_low else last > entry.value:
+        if math.isfinite(end_of[entry]) and (last < entry.value if entry.is_low else last > entry.value):
             loose, end = _beyond(question, entry, last)
-            ends[loose] = end
+            end_of[loose] = end
             kept = [*rest, loose]
     proof = search.propagate(question.bounds(kept))
     why = why if proof is None else proof
     conflict = []
     for entry in kept:
-        value = ends.get(entry, _end_of(question, entry))
-        if value is not None and not entry.why & ~why:
-            conflict.append(Bound(question.column[entry.unknown], "end_low" if entry.is_low else "end_high", value))
+        if entry in end_of and not entry.why & ~why:
+            side = "end_low" if entry.is_low else "end_high"
+            conflict.append(Bound(question.column[entry.unknown], side, end_of[entry]))
     columns = range(len(question.variables))
     grids = [f for f in columns if why & bit(f, GRID)]
     shifted = [f for f in grids if (grid := question.grids[f]) is not None and grid.first]
@@ -189,8 +198,8 @@ def _beyond(question: Question, entry: Entry, last: int) -> tuple[Entry, float]:
     """The end of the box next to the last value that is allowed by everything else, and its entry."""
     grid, away = question.grids[question.column[entry.unknown]], math.inf if entry.is_low else -math.inf
     if grid is not None:
-        return replace(entry, value=last + (1 if entry.is_low else -1)), math.nextafter(grid.double(last), away)
+        return entry._replace(value=last + (1 if entry.is_low else -1)), math.nextafter(grid.double(last), away)
     end = question.nearest(last)
     if question.units(end) <= last if entry.is_low else question.units(end) >= last:
         end = math.nextafter(end, away)
-    return replace(entry, value=question.units(end)), end
+    return entry._replace(value=question.units(end)), end

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
 
 from treeproof.numbers.doubles import LARGEST
 from treeproof.numbers.simplex import Bounds, Terms
@@ -43,6 +44,26 @@ class Linear:
     bound: Fraction
     strict: bool = False
 
+    def __hash__(self) -> int:
+        # What is known about a relation is looked up in every question; Python does not keep hashes of fractions.
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.terms, self.bound, self.strict))
+
+    @cached_property
+    def _whole(self) -> tuple[Terms, int]:
+        """Terms and bound, times a number that makes them whole."""
+        parts = math.lcm(self.bound.denominator, *[factor.denominator for _, factor in self.terms])
+        return tuple([(f, int(factor * parts)) for f, factor in self.terms]), int(self.bound * parts)
+
+    def holds(self, row: list[int], parts: int) -> bool:
+        """Whether a row keeps it whose numbers are `row[f] / parts`."""
+        terms, bound = self._whole
+        total = sum([factor * row[f] for f, factor in terms])
+        return total < bound * parts if self.strict else total <= bound * parts
+
 
 Clause: TypeAlias = tuple[Linear, ...]
 """At least one of these holds."""
@@ -56,8 +77,7 @@ def bit(variable: int, kind: int) -> int:
     return 1 << (KINDS * variable + kind)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A bound that the question itself puts on an unknown."""
 
     unknown: int
@@ -66,8 +86,7 @@ class Entry:
     why: int
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(NamedTuple):
     """A bound on a row."""
 
     row: int
@@ -76,20 +95,19 @@ class Literal:
     why: int
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """The numbers `(first + k * step) / parts`, k whole."""
 
     first: int
     step: int
     parts: int
 
-    @classmethod
-    def of(cls, origin: Fraction, step: Fraction) -> Grid:
+    @staticmethod
+    def of(origin: Fraction, step: Fraction) -> Grid:
         """The grid through `origin`."""
         parts = math.lcm(origin.denominator, step.denominator)
         width = step.numerator * (parts // step.denominator)
-        return cls(origin.numerator * (parts // origin.denominator) % width, width, parts)
+        return Grid(origin.numerator * (parts // origin.denominator) % width, width, parts)
 
     def exact(self, k: int) -> Fraction:
         """The k-th number."""
@@ -107,18 +125,22 @@ class Grid:
         except OverflowError:
             return math.inf if number > 0 else -math.inf
 
-    def index_at_least(self, number: Fraction) -> int:
-        """The least k whose number is at least this one."""
-        up, down = number.numerator, number.denominator
+    def prints(self, k: int) -> bool:
+        """Whether it is clear that the double of the k-th number prints as that number: 15 digits are enough for it."""
+        return 10**18 % self.parts == 0 and abs(self.first + k * self.step) * self.parts**3 < 10**15
+
+    def index_at_least(self, up: int, down: int) -> int:
+        """The least k whose number is at least up / down."""
         return -((self.first * down - up * self.parts) // (down * self.step))
 
+    @lru_cache(1 << 14)  # noqa: B019 - grids are few and small
     def index_from(self, end: float) -> int:
         """The least k whose double is at least `end`.
 
         >>> Grid.of(Fraction(0), Fraction(1, 10)).index_from(0.1)
         1
         """
-        k = self.index_at_least(Fraction(*end.as_integer_ratio()))
+        k = self.index_at_least(*end.as_integer_ratio())
         if self.double(k - 1) < end:
             return k
         if self.double(k - 2) < end:
@@ -126,32 +148,63 @@ class Grid:
         # A step finer than doubles are: what is above the middle between two of them is rounded up.
         below = math.nextafter(end, -math.inf)
         middle = (Fraction(below) + Fraction(end)) / 2 if math.isfinite(below) else Fraction(-(2**1024) + 2**970)
-        k = self.index_at_least(middle)
+        k = self.index_at_least(*middle.as_integer_ratio())
         return k if self.double(k) >= end else k + 1
 
+    @lru_cache(1 << 14)  # noqa: B019
     def index_to(self, end: float) -> int:
         """The greatest k whose double is at most `end`."""
         return -Grid(-self.first, self.step, self.parts).index_from(-end)
 
-    def index_at_most(self, number: Fraction) -> int:
-        """The greatest k whose number is at most this one."""
-        up, down = number.numerator, number.denominator
+    @lru_cache(1 << 12)  # noqa: B019
+    def index_moved(self, start: float, by: float, is_low: bool) -> int | None:
+        """The least k whose number is at least `start + by` in decimals, or the greatest below; None: no end."""
+        if math.isinf(by):
+            return None
+        up, down = (decimal(start) + decimal(by)).as_integer_ratio()
+        if is_low:
+            return self.index_at_least(up, down)
         return (up * self.parts - self.first * down) // (down * self.step)
 
 
-@dataclass(frozen=True)
-class Scaled:
+class Scaled(NamedTuple):
     """A sum of columns, in units of these, is at most (or below) a bound; rounded: because it is a whole number."""
 
-    factors: dict[int, int]
+    terms: Terms
     bound: int
     is_rounded: bool
     is_strict: bool
 
 
+@lru_cache(1 << 12)
 def decimal(x: float) -> Fraction:
     """The decimal that a double prints as."""
-    return Fraction(int(x)) if x.is_integer() and abs(x) < 1e15 else Fraction(repr(x))
+    return Fraction(repr(x))
+
+
+@lru_cache(1 << 10)
+def scale(linear: Linear, grids: tuple[Grid | None, ...]) -> Scaled:
+    """A bound on a sum of columns, with the grid of each term, in whole numbers as small as can be."""
+    factors: dict[int, Fraction] = {}
+    bound = linear.bound
+    for (f, factor), grid in zip(linear.terms, grids, strict=True):
+        if grid is not None:
+            bound -= factor * Fraction(grid.first, grid.parts)
+            factor *= Fraction(grid.step, grid.parts)
+        factors[f] = factors.get(f, Fraction(0)) + factor
+    parts = math.lcm(bound.denominator, *[factor.denominator for factor in factors.values()])
+    whole = {f: factor.numerator * (parts // factor.denominator) for f, factor in factors.items() if factor}
+    limit = bound.numerator * (parts // bound.denominator)
+    if None in grids:
+        common = math.gcd(limit, *whole.values()) or 1
+        return Scaled(
+            tuple([(f, factor // common) for f, factor in whole.items()]), limit // common, False, linear.strict
+        )
+    common = math.gcd(*whole.values()) or 1
+    terms = tuple([(f, factor // common) for f, factor in whole.items()])
+    if linear.strict:
+        return Scaled(terms, -(-limit // common) - 1, True, False)
+    return Scaled(terms, limit // common, limit % common != 0, False)
 
 
 def union(reasons: Iterable[int]) -> int:
@@ -164,7 +217,7 @@ def union(reasons: Iterable[int]) -> int:
 
 def _middle(ends: tuple[float, float]) -> float:
     """The middle of a range; the number nearest to 0 in a range without an end."""
-    low, high = max(ends[0], -LARGEST), min(ends[1], LARGEST)
+    low, high = [min(max(end, -LARGEST), LARGEST) for end in ends]
     return low / 2 + high / 2 if -LARGEST < low and high < LARGEST else min(max(0.0, low), high)
 
 
@@ -194,6 +247,11 @@ class Question:
         for clause in clauses:
             self._add_clause(clause)
         self.n = len(self.column)
+        far = [
+            1 << (1024 + self.shift) if grid is None else (grid.parts << 1025) // grid.step + 1 for grid in self.grids
+        ]
+        self._far = [far[f] for f in self.column]
+        """A number for each unknown that is beyond all doubles."""
         self.is_whole = [f >= 0 and self.grids[f] is not None for f in self.column]
         self.is_strict = [terms[-1][0] == self.slack for terms in self.rows]
         self.plain = [terms[:-1] if strict else terms for terms, strict in zip(self.rows, self.is_strict, strict=True)]
@@ -205,11 +263,7 @@ class Question:
     def bounds(self, entries: Iterable[Entry]) -> Bounds:
         """Bounds on unknowns and rows: these entries, and every clause that is a single bound."""
         bounds = Bounds.none(self.n + len(self.rows))
-        for j, f in enumerate(self.column):
-            # Beyond all doubles.
-            grid = self.grids[f]
-            bounds.high[j] = far = 1 << (1024 + self.shift) if grid is None else (grid.parts << 1025) // grid.step + 1
-            bounds.low[j] = -far
+        bounds.low[: self.n], bounds.high[: self.n] = [-far for far in self._far], self._far
         if self.slack is not None:
             bounds.low[self.slack], bounds.high[self.slack] = 0, 1 << self.shift
         for entry in entries:
@@ -286,12 +340,18 @@ class Question:
         f = self.column[j]
         grid = self.grids[f]
         on_grid = 0 if grid is None else bit(f, GRID)
-        for end, is_low, reason in zip(ends, (True, False), why, strict=True):
-            end = min(max(end, -LARGEST), LARGEST)
-            value = self.units(end) if grid is None else grid.index_from(end) if is_low else grid.index_to(end)
-            self.entries.append(
-                Entry(j, is_low, value, on_grid | (0 if end == (-LARGEST if is_low else LARGEST) else reason))
-            )
+        for given, is_low, reason in zip(ends, (True, False), why, strict=True):
+            end = min(max(given, -LARGEST), LARGEST)
+            no_double = given == (math.inf if is_low else -math.inf)
+            if grid is None:
+                value = self.units(end)
+            else:
+                value = grid.index_from(end) if is_low != no_double else grid.index_to(end)
+            if no_double:
+                value += 1 if is_low else -1
+            elif end == (-LARGEST if is_low else LARGEST):
+                reason = 0
+            self.entries.append(Entry(j, is_low, value, on_grid | reason))
 
     def _add_column(self, f: int) -> None:
         """Add the unknowns of a column, with all that is known about them."""
@@ -317,17 +377,13 @@ class Question:
         grid, (low, high) = self.grids[f], self.variables[f].link or (0.0, 0.0)
         z, w = self.z_of[f], self.w_of[f]
         why = bit(f, LINK) | (0 if grid is None else bit(f, GRID))
-        ends: list[int | None] = [None, None]
+        start = 0.0 if self.z_fixed is None else self.z_fixed[f]
         if grid is None:
-            start = 0 if self.z_fixed is None else self.units(self.z_fixed[f])
-            ends = [None if math.isinf(end) else start + self.units(end) for end in (low, high)]
+            base = self.units(start)
+            ends = [None if math.isinf(end) else base + self.units(end) for end in (low, high)]
         else:
-            base = Fraction(0) if self.z_fixed is None else decimal(self.z_fixed[f])
             grid = Grid(0, grid.step, grid.parts) if self.z_fixed is None else grid
-            if not math.isinf(low):
-                ends[0] = grid.index_at_least(base + decimal(low))
-            if not math.isinf(high):
-                ends[1] = grid.index_at_most(base + decimal(high))
+            ends = [grid.index_moved(start, low, True), grid.index_moved(start, high, False)]
         row = self._row(((w, 1), (z, -1))) if self.z_fixed is None else -1
         for end, is_low in zip(ends, (True, False), strict=True):
             if end is not None and row >= 0:
@@ -343,43 +399,19 @@ class Question:
 
     def _add_clause(self, clause: Clause) -> None:
         """Demand a clause of w and, where that is something else, of z."""
-        scaled = [self._scaled(linear) for linear in clause]
-        if any(not one.factors and one.bound >= one.is_strict for one in scaled):
+        scaled = [scale(linear, tuple([self.grids[f] for f, _ in linear.terms])) for linear in clause]
+        if any(not one.terms and one.bound >= one.is_strict for one in scaled):
             return
-        scaled = [one for one in scaled if one.factors]
+        scaled = [one for one in scaled if one.terms]
         self.clauses.append([self._literal(one, self.w_of, OF_W) for one in scaled])
-        if any(self.w_of[f] != self.z_of[f] for one in scaled for f in one.factors):
+        if any(self.w_of[f] != self.z_of[f] for one in scaled for f, _ in one.terms):
             self.clauses.append([self._literal(one, self.z_of, OF_Z) for one in scaled])
-
-    def _scaled(self, linear: Linear) -> Scaled:
-        """A bound on a sum of columns as one on unknowns, with whole numbers as small as can be."""
-        factors: dict[int, Fraction] = {}
-        bound = linear.bound
-        for f, factor in linear.terms:
-            grid = self.grids[f]
-            if grid is not None:
-                bound -= factor * Fraction(grid.first, grid.parts)
-                factor *= Fraction(grid.step, grid.parts)
-            factors[f] = factors[f] + factor if f in factors else factor
-        parts = math.lcm(bound.denominator, *[factor.denominator for factor in factors.values()])
-        whole = {f: factor.numerator * (parts // factor.denominator) for f, factor in factors.items() if factor}
-        limit = bound.numerator * (parts // bound.denominator)
-        on_grid = all(self.grids[f] is not None for f in whole)
-        common = math.gcd(*whole.values()) if on_grid else math.gcd(limit, *whole.values())
-        if not whole:
-            return Scaled(whole, limit, False, linear.strict)
-        whole = {f: factor // common for f, factor in whole.items()}
-        if not on_grid:
-            return Scaled(whole, limit // common, False, linear.strict)
-        if linear.strict:
-            return Scaled(whole, -(-limit // common) - 1, True, False)
-        return Scaled(whole, limit // common, limit % common != 0, False)
 
     def _literal(self, scaled: Scaled, unknown_of: list[int], side: int) -> Literal:
         """The bound on the unknowns of z or of w."""
-        mixed = not all(self.grids[f] is not None for f in scaled.factors)
+        mixed = not all(self.grids[f] is not None for f, _ in scaled.terms)
         terms, bound, why = [], scaled.bound, 0
-        for f, factor in scaled.factors.items():
+        for f, factor in scaled.terms:
             grid = self.grids[f]
             terms.append((unknown_of[f], factor << self.shift if mixed and grid is not None else factor))
             if scaled.is_rounded:

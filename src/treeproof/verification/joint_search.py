@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import cast
 
 from treeproof.numbers.simplex import Bounds, Simplex
 from treeproof.verification.joint_question import GRID, KINDS, Literal, Question, bit
 
-MAX_NODES = 2000
+MAX_NODES = 1000
 """Parts that are looked at before the search gives up."""
 MAX_DEPTH = 150
 """How often a part is split again."""
-MAX_TRIES = 60
+MAX_TRIES = 40
 """Doubles that are tried in one part, where columns without a step must meet an equation."""
+MAX_UNROUNDED = 40
+"""Parts with real numbers that keep all relations, but no doubles that were found, before the search gives up."""
 PASSES = 4
 """How often bounds are passed on along each row, on average; the simplex method does the rest at once."""
 
@@ -32,7 +33,7 @@ class Search:
         self.gave_up = ""
         self.choices = [clause for clause in question.clauses if len(clause) != 1]
         self._simplex: Simplex | None = None
-        self._nodes = 0
+        self._nodes = self._unrounded = 0
 
     def run(self, bounds: Bounds, depth: int = 0) -> int | None:
         """Reasons why no point keeps the bounds; None: there is a point, or nobody knows."""
@@ -71,7 +72,7 @@ class Search:
         question, low, high = self.question, bounds.low, bounds.high
         if rows is None:
             for j in range(question.n):
-                if cast("int", low[j]) > cast("int", high[j]):
+                if low[j] > high[j]:
                     return bounds.low_why[j] | bounds.high_why[j]
             rows = range(len(question.rows))
         waiting = dict.fromkeys(rows)
@@ -94,14 +95,14 @@ class Search:
     def _tighten(self, bounds: Bounds, row: int, waiting: dict[int, None]) -> int | None:
         """Pass on the bounds of a row to its unknowns, and note the rows of those that changed."""
         question, index = self.question, self.question.n + row
-        low, high = cast("list[int]", bounds.low), cast("list[int]", bounds.high)
+        low, high = bounds.low, bounds.high
         terms = question.plain[row]
-        if None not in (bounds.low[index], bounds.high[index]) and low[index] > high[index]:
+        if None not in (low[index], high[index]) and low[index] > high[index]:
             return bounds.low_why[index] | bounds.high_why[index]
         # A lower bound is an upper bound on the negative sum.
         for sign, limit, limit_why in (
-            (1, bounds.high[index], bounds.high_why[index]),
-            (-1, bounds.low[index], bounds.low_why[index]),
+            (1, high[index], bounds.high_why[index]),
+            (-1, low[index], bounds.low_why[index]),
         ):
             if limit is None:
                 continue
@@ -132,10 +133,13 @@ class Search:
 
     def _least(self, bounds: Bounds, row: int, sign: int) -> int:
         """The least value of the sum of a row (sign 1), or of its negative."""
-        low, high = cast("list[int]", bounds.low), cast("list[int]", bounds.high)
+        low, high = bounds.low, bounds.high
+        total: int
         if sign > 0:
-            return sum([a * (low[j] if a > 0 else high[j]) for j, a in self.question.plain[row]])
-        return -sum([a * (high[j] if a > 0 else low[j]) for j, a in self.question.plain[row]])
+            total = sum([a * (low[j] if a > 0 else high[j]) for j, a in self.question.plain[row]])
+        else:
+            total = -sum([a * (high[j] if a > 0 else low[j]) for j, a in self.question.plain[row]])
+        return total
 
     def _why_least(self, bounds: Bounds, row: int, sign: int, without: int = -1) -> int:
         """Why the sum of a row (sign 1), or its negative, is not less."""
@@ -181,13 +185,23 @@ class Search:
         return low if j != z and low is not None and low == high else self.question.wish[j]
 
     def _dive(self, bounds: Bounds, wish: Callable[[int, Bounds], int | Fraction]) -> bool:
-        """Put one unknown after the other as near as can be to where it is wished; whether that gives a point."""
-        bounds = bounds.copy()
-        low, high = cast("list[int]", bounds.low), cast("list[int]", bounds.high)
+        """Look for a point near to where each unknown is wished; sums of doubles are doubles if these are short."""
+        return self._dive_to(bounds.copy(), wish, self._put) or (
+            not all(self.question.is_whole) and self._dive_to(bounds.copy(), wish, self._put_short)
+        )
+
+    def _dive_to(
+        self,
+        bounds: Bounds,
+        wish: Callable[[int, Bounds], int | Fraction],
+        put: Callable[[int, int | Fraction, int, int], int],
+    ) -> bool:
+        """Put one unknown after the other and pass on what follows; whether that gives a point."""
+        low, high = bounds.low, bounds.high
         for j in range(self.question.n):
             if j == self.question.slack or low[j] == high[j]:
                 continue
-            low[j] = high[j] = self._put(j, wish(j, bounds), low[j], high[j])
+            low[j] = high[j] = put(j, wish(j, bounds), low[j], high[j])
             if self.propagate(bounds, self.question.rows_of[j]) is not None:
                 return False
         point = low[: self.question.n]
@@ -204,6 +218,14 @@ class Search:
         if low < value < high and not self.question.is_whole[j]:
             return min(max(self.question.units(self.question.nearest(value)), low), high)
         return value
+
+    def _put_short(self, j: int, wish: int | Fraction, low: int, high: int) -> int:
+        """A value near to a wish, with few digits in binary if that is possible."""
+        value = min(max(round(wish), low), high)
+        unit = 1 if self.question.is_whole[j] else 1 << max((high - low).bit_length() - 12, 0)
+        near = round(Fraction(value, unit)) * unit
+        near += unit if near < low else -unit if near > high else 0
+        return near if low <= near <= high else value
 
     # Parts.
 
@@ -225,11 +247,14 @@ class Search:
                 inner.low[j] = inner.high[j] = int(values[j])
         if self._round(inner, [MAX_TRIES]):
             return None
-        for j in range(question.n):
-            if question.is_whole[j] and bounds.low[j] != bounds.high[j]:
-                at = int(values[j])
-                return self._cut(bounds, j, at if at != bounds.high[j] else at - 1, depth)
+        self._unrounded += 1
         self.gave_up = "no doubles were found that keep the relations, though there are real numbers that do"
+        if self._unrounded < MAX_UNROUNDED:
+            # Other points of the grids may leave doubles to the other columns.
+            for j in range(question.n):
+                if question.is_whole[j] and bounds.low[j] != bounds.high[j]:
+                    at = int(values[j])
+                    return self._cut(bounds, j, at if at != bounds.high[j] else at - 1, depth)
         return None
 
     def _holds(self, literal: Literal, values: list[Fraction]) -> bool:
@@ -270,7 +295,7 @@ class Search:
         open_parts = False
         for part in parts:
             reasons = self.run(part, depth + 1)
-            if self.point is not None or self._nodes > MAX_NODES:
+            if self.point is not None or self._nodes > MAX_NODES or self._unrounded >= MAX_UNROUNDED:
                 return None
             if reasons is None:
                 open_parts = True
@@ -293,7 +318,7 @@ class Search:
             key=lambda j: -max([abs(dict(question.rows[r])[j]) for r in question.rows_of[j]], default=0),
         )
         for j in order:
-            if j == question.slack or question.is_whole[j]:
+            if j == question.slack or bounds.low[j] == bounds.high[j]:
                 continue
             least, _ = simplex.extreme(j, False, bounds)
             greatest, _ = simplex.extreme(j, True, bounds)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.errors import SoundnessError
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, root_at_most
 from treeproof.numbers.moves import some_move
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
@@ -58,6 +59,15 @@ class Decisions:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Attacks:
+    """Per row whether an attack is proved to be the cheapest, the row after it, and its price: inf if there is none."""
+
+    outcome: npt.NDArray[np.int8]
+    attacked: FloatArray
+    price: FloatArray
 
 
 class Local:
@@ -148,29 +158,6 @@ class Local:
         wants = self._goal
         return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)
 
-    def can_pay(self, x: FloatArray, z: FloatArray, w: FloatArray) -> bool:
-        """Whether the attacker can pay for changing a neighbour z of the row x to w, exactly; False if he cannot do it."""
-        threat, columns = self.threat, dict(self.threat.columns)
-        spent, of_group = Fraction(0), [Fraction(0)] * len(threat.groups)
-        for f in np.flatnonzero((z != w) & ~(np.isnan(z) & np.isnan(w))).tolist():
-            start, end = float(z[f]), float(w[f])
-            if f in columns:
-                price = columns[f].price(float(x[f]), start, end)
-            elif math.isnan(start) or math.isnan(end):
-                price = None
-            elif threat.power is not None:
-                price = threat.price(f, start, end) if threat.high[f] > 0 else None
-            else:
-                moved = some_move((start, start), (end, end), (float(threat.low[f]), float(threat.high[f])))
-                price = None if moved is None else Fraction(int(threat.cost[f]))
-            if price is None:
-                return False
-            spent += price
-            if self._group[f] >= 0:
-                of_group[self._group[f]] += price
-        within = all(paid <= most for paid, most in zip(of_group, threat.group_budgets, strict=True))
-        return within and spent <= threat.limit
-
     def search_within(
         self,
         X: FloatArray,
@@ -186,36 +173,36 @@ class Local:
         """
         return self._run(X, X, X, self.ensemble.predict_index(X), X, (), unaffordable, reach, budget)
 
-    def cheapest(self, X: FloatArray, within: bool) -> tuple[npt.NDArray[np.int8], FloatArray]:
+    def cheapest(self, X: FloatArray, within: bool, labels: npt.NDArray[np.int64] | None = None) -> Attacks:
         """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
 
         PROVED: there is none that is cheaper, or none at all, and the row is unchanged. Otherwise time was up. Where
         prices are not whole numbers, the next ones may be cheaper by less than a share of `TRACE`.
         """
-        threat, reach, budget = self.threat, None, None
-        if not within and threat.power is None:
-            budget = float(threat.cost.sum())
-        elif not within:
-            touchable = threat.high > 0
-            reach = np.where(touchable, threat.domain_low, X), np.where(touchable, threat.domain_high, X)
-            budget = MAX_BUDGET
-        labels = self.ensemble.predict_index(X)
-        status, cells = self._run(X, X, X, labels, X, (), None, reach, budget, cheapest=True)
+        labels = self.ensemble.predict_index(X) if labels is None else labels
+        threat = self.threat
+        budget = MAX_BUDGET if not within and threat.power is not None else None
+        status, cells = self._run(X, X, X, labels, X, (), None, None, budget, cheapest=True)
+        # Nobody attacks a row that has a label he wants.
+        content = np.isin(labels, threat.goal)
+        status[content], cells[content] = Outcome.PROVED, NO_CELL
         if within and threat.power is not None:
             for row in np.flatnonzero(cells[:, 0] != NO_CELL):
                 one = slice(row, row + 1)
                 status[one], cells[one] = self._really_affordable(
-                    X[one], X[one], X[one], labels[one], status[one], cells[one], cheapest=True
+                    X[one], X[one], X[one], labels[one], X[one], status[one], cells[one], cheapest=True
                 )
         found = cells[:, 0] != NO_CELL
-        attacked = X.copy()
+        attacked, price = X.copy(), np.full(len(X), np.inf)
         attacked[found] = self._doubles(X[found], X[found], X[found], cells[found])[1]
+        for row in np.flatnonzero(found).tolist():
+            price[row] = price_of_attack(threat, X[row], attacked[row], within)
         if threat.power is not None:
-            with np.errstate(over="ignore", under="ignore"):
-                price = np.nansum(np.abs((attacked - X) / threat.unit) ** threat.power, axis=1)
             # Powers of such distances are not normal doubles, and cannot be compared.
-            status[found & ~((price > SMALLEST_PRICE) & (price < LARGEST_PRICE))] = Outcome.UNKNOWN
-        return status.astype(np.int8), attacked
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                power = price**threat.power
+            status[found & ~((power > SMALLEST_PRICE) & (power < LARGEST_PRICE))] = Outcome.UNKNOWN
+        return Attacks(status.astype(np.int8), attacked, price)
 
     def _search(
         self,
@@ -240,13 +227,13 @@ class Local:
             status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
         for row in np.flatnonzero(odd):
             one = slice(row, row + 1)
-            away = tuple(self._away_prices(f, low[row], high[row]) for f in np.flatnonzero(self.threat.away))
+            away = tuple(self._away_prices(int(f), low[row], high[row]) for f in np.flatnonzero(self.threat.away))
             status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], X[one], away)
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
                 status[one], cells[one] = self._really_affordable(
-                    low[one], high[one], own[one], labels[one], status[one], cells[one]
+                    low[one], high[one], own[one], labels[one], X[one], status[one], cells[one]
                 )
         return status, cells
 
@@ -346,7 +333,7 @@ class Local:
     def _away_prices(self, f: int, low: FloatArray, high: FloatArray) -> tuple[int, FloatArray]:
         """A feature with an interval without 0, and what its cells cost one row."""
         table = price_table_of_box(self.threat, self.ensemble, low, high, self.space.grid)
-        return int(f), table.of(int(f))[None]
+        return f, table.of(f)[None]
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
@@ -475,36 +462,27 @@ class Local:
         high: FloatArray,
         own: FloatArray,
         labels: npt.NDArray[np.int64],
+        X: FloatArray,
         status: npt.NDArray[np.int64],
         cells: npt.NDArray[np.int32],
         cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Searches again while the counterexample costs more than its rounded-down prices said."""
         unaffordable = np.empty((1, 0, low.shape[1]), dtype=np.int32)
-        while not self._affordable(low[0], high[0], cells[0]):
+        while not self._affordable(X, low, high, cells):
             if status[0] == Outcome.UNKNOWN:
                 return status, np.full_like(cells, NO_CELL)
             unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
-            status, cells = self._run(low, high, own, labels, own, (), unaffordable, cheapest=cheapest)
+            status, cells = self._run(low, high, own, labels, X, (), unaffordable, cheapest=cheapest)
         return status, cells
 
-    def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
-        """Whether an Lp attacker can pay for the way from the box into these cells, if there are any."""
-        spent = Fraction(0)
-        columns = dict(self.threat.columns)
-        for f in np.flatnonzero(cells >= 0).tolist():
-            at = self._start[f] + cells[f]
-            if f in columns:
-                near = (np.array([end[f]]) for end in (low, low, high))
-                z, w = columns[f].move(*near, *self._ends_of_cells(f, cells[None]))
-                spent += columns[f].price(float(z[0]), float(z[0]), float(w[0])) or 0
-                continue
-            below, above = float(self._lowest[at]), float(self._highest[at])
-            if below > high[f]:
-                spent += self.threat.price(f, float(high[f]), below)
-            elif above < low[f]:
-                spent += self.threat.price(f, float(low[f]), above)
-        return spent <= self.threat.limit
+    def _affordable(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
+        """Whether an Lp attacker can pay for the way from the box of a row into these cells, if there are any."""
+        if cells[0, 0] == NO_CELL:
+            return True
+        z, w = self._doubles(X, low, high, cells)
+        prices = self.threat.attack_prices(X[0], z[0], w[0])
+        return prices is not None and self.threat.can_pay(prices)
 
     def _doubles(
         self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]
@@ -555,6 +533,17 @@ class Local:
         move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
         if move is not None:
             z[row, f], w[row, f] = move
+
+
+def price_of_attack(threat: Threat, x: FloatArray, attacked: FloatArray, within: bool) -> float:
+    """The Lp norm or the sum of costs of an attack on a row; SoundnessError if the attacker cannot do it at all."""
+    prices = threat.attack_prices(x, x, attacked)
+    if prices is None or (within and not threat.can_pay(prices)):
+        raise SoundnessError(
+            f"an attack was found that the attacker cannot do: {x!r} to {attacked!r}; please report this"
+        )
+    total = sum(prices.values(), Fraction(0))
+    return float(total) if threat.power is None else root_at_most(total, threat.power)
 
 
 def _no_sums() -> Any:

@@ -19,7 +19,7 @@ from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_most, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.threat import Threat
-from treeproof.verification.turnable import Turnable
+from treeproof.verification.forks import Forks
 
 if TYPE_CHECKING:
     from treeproof.verification.local_search import Local
@@ -85,7 +85,7 @@ class Pairs:
         self._predict = local.ensemble.predict_index
         self._grid = local.ensemble.grid
         self._walls_below = np.concatenate(([0], np.cumsum(find_walls(local.threat, self._grid))))
-        self._turnable: Turnable | None = None
+        self._forks: Forks | None = None
         n = len(boxes)
         self.outcome = np.full(n, Outcome.PROVED, dtype=np.int64)
         self.neighbour, self.attacked = boxes.here.copy(), boxes.here.copy()
@@ -168,11 +168,11 @@ class Pairs:
         """What is left of boxes after leaving out where attacks change nothing."""
         if not len(parts):
             return parts
-        if self._turnable is None:
-            self._turnable = Turnable(
+        if self._forks is None:
+            self._forks = Forks(
                 self._local, self._start.low, self._start.high, self._open(np.arange(len(self.outcome)))
             )
-        low, high, some = self._turnable.shrink(parts.row, parts.low, parts.high)
+        low, high, some = self._forks.shrink(parts.row, parts.low, parts.high)
         here = np.where(np.isnan(parts.here), parts.here, np.clip(parts.here, low, high))
         return Boxes(parts.row, low, high, here, here).at(some)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.one_hot import bind_valid
+from treeproof.threat.reached import InVain, moved_in_vain
 from treeproof.threat.threat import Threat
 
 MOST_NAMES = 4
@@ -34,9 +37,13 @@ class Request:
     """The index of each row's label in `ensemble.classes`."""
     given: Any = None
     """X, if it is a data frame of pandas."""
+    actors: tuple[Any, ...] | None = None
+    """The labels of the rows that are attacked at all; None stands for all."""
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None, relations: Any = None) -> Request:
+    def of(
+        cls, model: Any, X: Any, y: Any, attacker: Any, voting: Any = None, relations: Any = None, actors: Any = None
+    ) -> Request:
         """The request as the user makes it, or InvalidInput; the rows are a copy that outlives the caller's array.
 
         SoundnessError if the library's own model gives a row another label than the ensemble.
@@ -45,7 +52,7 @@ class Request:
         labels = asked.ensemble.class_index(y)
         if len(labels) != len(asked.X):
             raise InvalidInput(f"X has {len(asked.X)} rows and y has {len(labels)} labels; give one label per row")
-        return replace(asked, y=labels)
+        return replace(asked, y=labels, actors=None if actors is None else as_actors(actors, asked.ensemble))
 
     @classmethod
     def unlabelled(cls, model: Any, X: Any, attacker: Any, voting: Any = None, relations: Any = None) -> Request:
@@ -59,6 +66,31 @@ class Request:
         _warn_of_truth_values(X, ensemble, threat)
         given = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
         return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)
+
+    @cached_property
+    def is_attacked(self) -> npt.NDArray[np.bool_]:
+        """Which rows belong to a class whose rows are attacked."""
+        if self.actors is None:
+            return np.ones(len(self.X), dtype=bool)
+        known = self.ensemble.classes.tolist()
+        return np.isin(self.y, [known.index(label) for label in self.actors])
+
+    def moved_in_vain(self, epsilons: Iterable[FloatArray] = ()) -> InVain:
+        """The columns that the attacker moves in vain from all rows that it attacks."""
+        return moved_in_vain(self.threat, self.ensemble, self.X[self.is_attacked], epsilons)
+
+
+def as_actors(given: Any, ensemble: Ensemble) -> tuple[Any, ...]:
+    """One or more classes of the model, in its order; InvalidInput for anything else."""
+    known = ensemble.classes.tolist()
+    wanted = [given] if isinstance(given, str) or np.ndim(given) == 0 else list(given)
+    wanted = [one.item() if isinstance(one, np.generic) else one for one in wanted]
+    unknown = [one for one in wanted if one not in known]
+    if unknown:
+        raise InvalidInput(f"actors: the model has no class {unknown[0]!r}; it has {', '.join(map(repr, known))}")
+    if not wanted:
+        raise InvalidInput("actors is empty: nobody would attack; leave it out, or name a class of the model")
+    return tuple(label for label in known if label in wanted)
 
 
 def _warn_of_truth_values(X: Any, ensemble: Ensemble, threat: Threat) -> None:

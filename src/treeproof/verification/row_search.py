@@ -1,7 +1,7 @@
 """One row after another where rows must be valid: cells that a search finds, and the pairs of rows that they hold.
 
-With relations prices of cells are lower bounds only, unless a cell tells whether its values are paid for: so the cells of
-columns in relations are cut at the ends of N(x). Boxes of neighbours with several labels are split between them.
+With relations prices of cells are lower bounds only, unless a cell tells whether its values are paid for: so the cells
+of columns in relations are cut at the ends of N(x). Boxes of neighbours with several labels are split between them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from treeproof.threat.relations import ColumnLiteral, Linear
 from treeproof.threat.relations.bound import linear_holds
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
-from treeproof.verification.local_search import Decisions, Local
+from treeproof.verification.local_search import Decisions, Local, price_of_attack
 from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
     from treeproof.verification.valid_rows import Columns
 
 Bools = npt.NDArray[np.bool_]
+
+TRACE = 2.0**-41
+"""The share of a distance up to which the cheapest row is looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,8 @@ class _Pair:
     z: FloatArray | None = None
     w: FloatArray | None = None
     conflict: Clause | None = None
+    is_cheapest: bool = True
+    """Whether no pair in these cells is cheaper, if that was asked for."""
 
 
 class RowSearch:
@@ -100,7 +105,8 @@ class RowSearch:
     def _is_shown(self, x: FloatArray, z: FloatArray, w: FloatArray) -> Bools:
         """Which pairs are counterexamples."""
         itself = ((z == x) | np.isnan(x)).all(axis=1)
-        return self._local.shows(x, z, w) & self.valid(w) & (itself | self.valid(z))
+        shown = self._local.shows(x, z, w)
+        return np.asarray(shown & self.valid(w) & (itself | self.valid(z)))
 
     def valid(self, rows: FloatArray) -> Bools:
         """Which rows keep all relations."""
@@ -108,10 +114,10 @@ class RowSearch:
         for clause in (*self._columns.clauses, *self._columns.joint):
             some = np.zeros(len(rows), dtype=bool)
             for one in clause:
-                is_single = isinstance(one, ColumnLiteral)
-                some |= (
-                    one.contains(rows[:, one.feature]) if is_single else linear_holds(one, rows, self._columns.steps)
-                )
+                if isinstance(one, Linear):
+                    some |= linear_holds(one, rows, self._columns.steps)
+                else:
+                    some |= one.contains(rows[:, one.feature])
             kept &= some
         return kept
 
@@ -144,6 +150,36 @@ class RowSearch:
             unknown |= not parts
             todo += parts
         return Outcome.UNKNOWN if unknown else Outcome.PROVED, x, x
+
+    def cheapest(self, x: FloatArray, within: bool) -> tuple[int, FloatArray, float]:
+        """Whether the cheapest attack on a row is known, the row after it, and its price; inf if there is none.
+
+        What cells cost at least is known before it is asked what a valid row in them costs. So the cheapest cells are
+        asked about and then left out, until all others cost more than the best row so far.
+        """
+        box, began, best, price, exact = _Box(x, x, x), time.monotonic(), x, math.inf, True
+        while (limits := self._rest(began)) is not None:
+            question = _Question(self._columns, x, box)
+            local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
+            found = local.cheapest(x[None], within)
+            self._local.boxes += local.boxes
+            if found.outcome[0] != Outcome.PROVED or not found.price[0] < price:
+                return int(found.outcome[0]) if exact else Outcome.UNKNOWN, best, price
+            cells = local.space.cells(found.attacked)
+            pair = question.cheapest(local, cells, float(found.price[0]))
+            conflict = None if pair is None else pair.conflict
+            if pair is not None and pair.w is not None:
+                its_price = price_of_attack(self._threat, x, pair.w, within)
+                if its_price < price:
+                    best, price = pair.w, its_price
+                exact &= pair.is_cheapest
+            exact &= pair is not None
+            if conflict is None:
+                conflict = question.around(local, cells)
+            if not len(conflict):
+                return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
+            box = replace(box, conflicts=(*box.conflicts, conflict))
+        return Outcome.UNKNOWN, best, price
 
     def _rest(self, began: float) -> Limits | None:
         """The limits with what is left of the time for a row; None if nothing is."""
@@ -188,7 +224,7 @@ class RowSearch:
     def _split(self, box: _Box, here: FloatArray, there: FloatArray) -> list[_Box]:
         """Both sides of a test between two rows of the box with different labels."""
         grid = self._local.ensemble.grid
-        features = np.flatnonzero((here != there) & ~np.isnan(here) & ~np.isnan(there))
+        features = np.flatnonzero((here != there) & ~np.isnan(here) & ~np.isnan(there)).tolist()
         way = np.repeat(here[None], len(features) + 1, axis=0)
         for k, f in enumerate(features):
             way[k + 1 :, f] = there[f]
@@ -196,7 +232,7 @@ class RowSearch:
         changes = np.flatnonzero(labels[1:] != labels[:-1])
         if not len(changes):
             return []
-        f = int(features[changes[0]])
+        f = features[int(changes[0])]
         cuts = grid.cuts_of(f)
         low, high = sorted((float(here[f]), float(there[f])))
         between = cuts[(cuts >= low) & (cuts < high)]
@@ -208,6 +244,35 @@ class RowSearch:
         below[f], above[f] = cut, float(next_up(cut))
         first, second = (here, there) if here[f] <= cut else (there, here)
         return [replace(box, high=below, here=first), replace(box, low=above, here=second)]
+
+
+@dataclass(frozen=True, eq=False)
+class _CellPair:
+    """Pairs of rows in cells: `variables` at `places`, those columns that relations are about."""
+
+    variables: list[joint.Variable]
+    places: list[int]
+    clauses: tuple[joint.Clause, ...]
+    fixed: tuple[float, ...] | None
+    """What z is, if there is no choice."""
+    z: FloatArray
+    w: FloatArray
+    """Rows in the cells, but for what relations say."""
+    numbers: list[int]
+    """The variables that are not categories, whose cells say enough."""
+
+    def solve(self, variables: list[joint.Variable] | None = None, nearer: joint.Linear | None = None) -> joint.Answer:
+        """Whether there is a pair; of other variables, or `nearer` than some bound says."""
+        clauses = self.clauses if nearer is None else (*self.clauses, (nearer,))
+        return joint.solve(tuple(self.variables if variables is None else variables), clauses, self.fixed)
+
+    def rows(self, answer: joint.Answer) -> tuple[FloatArray, FloatArray]:
+        """The pair of an answer."""
+        z, w = self.z.copy(), self.w.copy()
+        at = [self.places[k] for k in self.numbers]
+        w[at] = [answer.w[k] for k in self.numbers]
+        z[at] = [answer.z[k] for k in self.numbers] if self.fixed is None else [self.fixed[k] for k in self.numbers]
+        return z, w
 
 
 class _Question:
@@ -251,7 +316,7 @@ class _Question:
         from treeproof._kernels.search.region import CELLS
         from treeproof._kernels.search.sums import Sums
 
-        certain = [clause[0] for clause in self._columns.joint if len(clause) == 1]
+        certain = [clause[0] for clause in self._columns.joint if len(clause) == 1 and isinstance(clause[0], Linear)]
         terms = [(), *(one.terms for one in certain)]
         lowest, highest = self.space.cell_ends
         low, high = lowest.copy(), highest.copy()
@@ -285,6 +350,75 @@ class _Question:
 
     def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _Pair | None:
         """A pair of rows in the cells that a search found; None if nobody knows whether there is one."""
+        cell_pair = self._cell_pair(local, cells)
+        # Values of N(x) may be paid for as well: w need not be z there.
+        tight = cell_pair.variables
+        loose = [self._loosened(f, one) for f, one in zip(cell_pair.places, tight, strict=True)]
+        optional = [k for k, one in enumerate(loose) if one is not tight[k]]
+        answer = cell_pair.solve(loose)
+        if answer.outcome == Feasibility.INFEASIBLE:
+            return _Pair(conflict=self._conflict(answer, cell_pair))
+        is_known = True
+        for paid in [optional, *_subsets(optional)] if optional else [[]]:
+            if paid is not optional:
+                answer = cell_pair.solve([loose[k] if k in paid else one for k, one in enumerate(tight)])
+            is_known &= answer.outcome != Feasibility.UNKNOWN
+            if answer.outcome == Feasibility.FEASIBLE:
+                z, w = cell_pair.rows(answer)
+                prices = self._threat.attack_prices(self._x, z, w)
+                if prices is not None and self._threat.can_pay(prices):
+                    return _Pair(z, w)
+        if not is_known or not self._knows_prices(cell_pair):
+            return None
+        return _Pair(conflict=self.around(local, cells))
+
+    def _knows_prices(self, cell_pair: _CellPair) -> bool:
+        """Whether what a pair costs depends only on which columns are paid for."""
+        moves = dict(self._threat.columns)
+        numbers = [cell_pair.places[k] for k in cell_pair.numbers]
+        return self._threat.power is None and not any(f in moves and moves[f].rules for f in numbers)
+
+    def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float) -> _Pair | None:
+        """The cheapest row in the cells that a search found, which cost `least` at least; None if nobody knows."""
+        cell_pair = self._cell_pair(local, cells)
+        answer = cell_pair.solve()
+        if answer.outcome == Feasibility.INFEASIBLE:
+            return _Pair(conflict=self._conflict(answer, cell_pair))
+        if answer.outcome == Feasibility.UNKNOWN:
+            return None
+        _, w = cell_pair.rows(answer)
+        price = price_of_attack(self._threat, self._x, w, within=False)
+        if self._threat.power == 1 and price > least * (1 + TRACE):
+            w = self._shortest(cell_pair, w)
+            return _Pair(self._x, w)
+        return _Pair(self._x, w, is_cheapest=price <= least * (1 + TRACE))
+
+    def _shortest(self, cell_pair: _CellPair, w: FloatArray) -> FloatArray:
+        """The row in the cells that is nearest to x in L1, up to a trace: by halving what its distance may be."""
+        threat = self._threat
+        signs = [0 if one.link is None else (1 if one.end[0] > one.near[1] else -1) for one in cell_pair.variables]
+        units = [Fraction(float(threat.unit[f])) for f in cell_pair.places]
+        terms = tuple((k, sign / units[k]) for k, sign in enumerate(signs) if sign)
+
+        def sum_at(row: FloatArray) -> Fraction:
+            values = row[cell_pair.places].tolist()
+            exact = [Fraction(repr(v) if one.step else v) for v, one in zip(values, cell_pair.variables, strict=True)]
+            return sum((factor * exact[k] for k, factor in terms), Fraction(0))
+
+        start = sum_at(self._x)
+        low, high = Fraction(0), sum_at(w) - start
+        while high - low > high * Fraction(TRACE):
+            middle = (low + high) / 2
+            answer = cell_pair.solve(nearer=joint.Linear(terms, middle + start))
+            if answer.outcome == Feasibility.FEASIBLE:
+                w = cell_pair.rows(answer)[1]
+                high = sum_at(w) - start
+            else:
+                low = middle
+        return w
+
+    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _CellPair:
+        """The question about pairs of rows in cells."""
         box, x = self._box, self._x
         around = local.around[0]
         z, w = (one[0] for one in local._doubles(x[None], box.low[None], box.high[None], cells))
@@ -299,31 +433,10 @@ class _Question:
             else:
                 variables.append(variable)
                 places.append(f)
-        clauses = self._linear(places, gone)
         fixed = tuple(x[places].tolist()) if self._is_itself else None
-        # Values of N(x) may be paid for as well: w need not be z there.
-        loose = [self._loosened(f, one) for f, one in zip(places, variables, strict=True)]
-        optional = [k for k, one in enumerate(loose) if one is not variables[k]]
-        answer = joint.solve(tuple(loose), clauses, fixed)
-        if answer.outcome == Feasibility.INFEASIBLE:
-            return _Pair(conflict=self._conflict(answer, places, variables))
-        numbers = [k for k, f in enumerate(places) if f not in dict(self._columns.ensemble.categories)]
-        at = [places[k] for k in numbers]
-        is_known = answer.outcome == Feasibility.FEASIBLE
-        for paid in [optional, *_subsets(optional)] if optional else [[]]:
-            if paid is not optional:
-                chosen = [loose[k] if k in paid else one for k, one in enumerate(variables)]
-                answer = joint.solve(tuple(chosen), clauses, fixed)
-            is_known &= answer.outcome != Feasibility.UNKNOWN
-            if answer.outcome == Feasibility.FEASIBLE:
-                z, w = z.copy(), w.copy()
-                w[at] = [answer.w[k] for k in numbers]
-                z[at] = x[at] if self._is_itself else [answer.z[k] for k in numbers]
-                if local.can_pay(x, z, w):
-                    return _Pair(z, w)
-        if not is_known or self._threat.power is not None:
-            return None
-        return _Pair(conflict=self._around(around, cells[0], places))
+        categories = dict(self._columns.ensemble.categories)
+        numbers = [k for k, f in enumerate(places) if f not in categories]
+        return _CellPair(variables, places, self._linear(places, gone), fixed, z, w, numbers)
 
     def _variable(self, f: int, first: int, last: int) -> joint.Variable | None:
         """A column of the pair, between two cells; None if it is missing in w."""
@@ -355,16 +468,19 @@ class _Question:
         low, high = (-math.inf, math.inf) if interval is None else interval
         return replace(variable, link=(min(low, 0.0), max(high, 0.0)))
 
-    def _around(self, around: npt.NDArray[Any], cells: npt.NDArray[np.int32], places: list[int]) -> Clause:
-        """A condition that rows outside these cells meet: what it costs to be there does not leave enough."""
+    def around(self, local: Local, cells: npt.NDArray[np.int32]) -> Clause:
+        """A condition that rows outside the cells that a search found meet, and rows that cost less."""
         lowest, highest = self.space.cell_ends
-        near = self.space.cells(np.stack((self._box.low, self._box.high)))
-        paid = [f for f in np.flatnonzero(cells >= 0).tolist() if not near[0, f] <= cells[f] <= near[1, f]]
+        near, around = self.space.cells(np.stack((self._box.low, self._box.high))), local.around[0]
         literals = []
-        for f in sorted({*places, *paid}):
-            start = self.space.start[f]
-            first, last = (around[f]["low"], around[f]["high"]) if f in places else (cells[f], cells[f])
-            literals.append(_outside(f, float(lowest[start + first]), float(highest[start + last])))
+        for f in np.flatnonzero(cells[0] >= 0).tolist():
+            start, cell = self.space.start[f], cells[0, f]
+            if f in self._features:
+                literals.append(
+                    _outside(f, float(lowest[start + around[f]["low"]]), float(highest[start + around[f]["high"]]))
+                )
+            elif not near[0, f] <= cell <= near[1, f]:
+                literals.append(_outside(f, float(lowest[start + cell]), float(highest[start + cell])))
         return tuple(literals)
 
     def _linear(self, places: list[int], gone: set[int]) -> tuple[joint.Clause, ...]:
@@ -385,8 +501,9 @@ class _Question:
             found += [tuple(itertools.chain.from_iterable(parts)) for parts in itertools.product(*choices)]
         return tuple(found)
 
-    def _conflict(self, answer: joint.Answer, places: list[int], variables: list[joint.Variable]) -> Clause:
+    def _conflict(self, answer: joint.Answer, cell_pair: _CellPair) -> Clause:
         """A condition that every valid w in reach of the box meets."""
+        places, variables = cell_pair.places, cell_pair.variables
         limits = {k: [-math.inf, math.inf] for k in answer.links}
         for bound in answer.conflict:
             limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value

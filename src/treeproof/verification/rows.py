@@ -106,7 +106,7 @@ def _check_reach(ensemble: Ensemble, asked: Rows, table: RowTable) -> None:
     for i in np.flatnonzero(table.has_witness):
         epsilon = asked.epsilons[table.epsilon_index[i]] if table.refuted[i] == Refuted.RESILIENCE else None
         witness = Witness(asked.X[i], table.neighbour[i], table.attacked[i], None, None)
-        if not is_within_reach(ensemble, asked.attacker, epsilon, witness):
+        if not is_within_reach(ensemble, asked.attacker, epsilon, witness, asked.threat.relations):
             raise SoundnessError(
                 f"row {asked.numbers[i]}: the search found a counterexample that the attacker cannot reach: "
                 f"{table.neighbour[i]!r} to {table.attacked[i]!r}; please report this"

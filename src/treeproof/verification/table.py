@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES
 from treeproof.importers import as_ensemble
@@ -27,7 +29,8 @@ from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.epsilon import bind_epsilon
-from treeproof.verification.request import Request
+from treeproof.threat.threat import Threat
+from treeproof.verification.request import Request, as_actors
 from treeproof.verification.rows import replay_witnesses
 from treeproof.verification.verify import neighbourhoods, verify_here
 
@@ -42,6 +45,7 @@ class _Question:
     ensemble: Ensemble
     attacker: Attacker
     epsilons: tuple[Any, ...]
+    actors: tuple[Any, ...] | None
     columns: list[str]
     label: str
     format: str
@@ -78,6 +82,7 @@ def verify_table(
     drop: Sequence[str] = (),
     epsilon: Any = None,
     epsilons: Sequence[Any] | None = None,
+    actors: Any = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
     n_jobs: int | None = None,
@@ -106,8 +111,8 @@ def verify_table(
     question, or be new. After Ctrl-C, or `max_seconds`, whole chunks are kept. A chunk is a task for one of `n_jobs`
     workers: threads, or whatever `joblib.parallel_config` says. Row groups of at most `chunk_rows` rows are read by
     the workers themselves, so on a cluster all machines must see the files. A chunk of more than `max_bytes` is
-    refused. `epsilon`, `epsilons`, `timeout` and `voting` are those of `verify`. One parameter per choice that users
-    have.
+    refused. `epsilon`, `epsilons`, `actors`, `timeout` and `voting` are those of `verify`. One parameter per choice
+    that users have. Long because of them.
 
     >>> import pathlib, tempfile
     >>> import treeproof as tp
@@ -135,6 +140,7 @@ def verify_table(
         matched.ensemble.without_source(),
         attacker,
         given,
+        None if actors is None else as_actors(actors, matched.ensemble),
         matched.columns,
         label,
         _checked_format(format, files),
@@ -143,15 +149,15 @@ def verify_table(
         ensemble.source is not None,
     )
     # What cannot be bound is refused before there is a folder.
-    attacker.bind(matched.ensemble)
+    threat = attacker.bind(matched.ensemble)
     for one in given:
         bind_epsilon(one, matched.ensemble)
     parts = Parts.open(out, _as_json(question, files), resume)
     interrupted = _Work(matched.ensemble, question, files, parts, limits).run(n_jobs, progress)
-    return _summary(question, parts, interrupted)
+    return _summary(question, threat, parts, interrupted)
 
 
-def _summary(question: _Question, parts: Parts, interrupted: bool) -> TableSummary:
+def _summary(question: _Question, threat: Threat, parts: Parts, interrupted: bool) -> TableSummary:
     return TableSummary(
         counts=dict(parts.counts),
         epsilons=question.epsilons,
@@ -160,6 +166,9 @@ def _summary(question: _Question, parts: Parts, interrupted: bool) -> TableSumma
         seconds=parts.seconds,
         complete=parts.complete,
         interrupted=interrupted,
+        feature_names=question.ensemble.feature_names,
+        movable=tuple(np.flatnonzero(threat.movable).tolist()),
+        actors=question.actors,
     )
 
 
@@ -183,6 +192,7 @@ def _as_json(question: _Question, files: RowFiles) -> dict[str, Any]:
         "set of classes": [str(label) for label in question.ensemble.classes.tolist()],
         "attacker": json.loads(question.attacker.to_json()),
         "epsilon": [epsilon_to_json(one) for one in question.epsilons],
+        "choice of actors": None if question.actors is None else [str(label) for label in question.actors],
         "set of files": files.sources,
         "label": question.label,
         "separator or decimal": list(files.style),
@@ -261,7 +271,7 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     table, _ = task.chunk.load()
     X, labels = table.model_rows(question.ensemble, question.columns), table.labels(question.label, question.ensemble)
     with table.counted_here():
-        asked = Request.of(question.ensemble, X, labels, question.attacker)
+        asked = Request.of(question.ensemble, X, labels, question.attacker, actors=question.actors)
     result = verify_here(asked, question.epsilons, task.limits)
     if task.limits.is_over() and result.rows.is_open.any():
         return None

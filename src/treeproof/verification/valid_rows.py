@@ -1,8 +1,8 @@
 """The local search where rows must be valid: relations between columns bind neighbours and attacked rows.
 
 A one-hot group is a category column here, conditions on single columns are trees that forbid cells, and relations over
-sums rule out boxes of cells as far as their ends tell. What a search then finds are cells, and whether these hold a pair
-of rows (z, w) is one exact question (`joint.py`). If they do not, the search is told why, and goes on.
+sums rule out boxes of cells as far as their ends tell. What a search then finds are cells, and whether these hold a
+pair of rows (z, w) is one exact question (`joint.py`). If they do not, the search is told why, and goes on.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Grouped, group_columns
-from treeproof.model.pieces import Pieces
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.one_hot import bind_grouped, groups_of
-from treeproof.threat.relations import ColumnLiteral, Linear, Literal, Relations
+from treeproof.threat.one_hot import bind_grouped
+from treeproof.threat.relations import ColumnLiteral, Literal
+from treeproof.threat.relations.grouping import group_relations, groups_of
 from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Decisions, Local
+from treeproof.verification.local_search import Attacks, Decisions, Local
 from treeproof.verification.row_search import RowSearch
 from treeproof.verification.space import Clause, Space
 
@@ -62,19 +61,11 @@ class Columns:
         if not relations.groups:
             clauses, joint = _divided(relations.clauses)
             return cls(ensemble, threat, clauses, joint, dict(relations.steps))
-        groups = groups_of(relations, ensemble)
-        grouped = group_columns(ensemble, groups, X)
+        grouped = group_columns(ensemble, groups_of(relations, ensemble), X)
         assert threat.attacker is not None
-        inner = bind_grouped(threat.attacker, grouped)
-        clauses, joint = _divided(_translated(relations, grouped))
-        # Codes of rows that break a group are no valid values of it.
-        clauses += tuple(
-            (ColumnLiteral(place, Pieces((len(group.vectors) - 1.0,), (True, False))),)
-            for group, place in zip(groups, grouped.places, strict=True)
-        )
-        place_of = _places(grouped)
-        steps = {place_of[f]: step for f, step in relations.steps if place_of[f] not in grouped.places}
-        return cls(grouped.ensemble, inner, clauses, joint, steps, grouped)
+        inner, on_groups = bind_grouped(threat.attacker, grouped), group_relations(relations, grouped)
+        clauses, joint = _divided(on_groups.clauses)
+        return cls(grouped.ensemble, inner, clauses, joint, dict(on_groups.steps), grouped)
 
 
 def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ...], tuple[tuple[Literal, ...], ...]]:
@@ -87,37 +78,6 @@ def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ..
         else:
             joint.append(clause)
     return tuple(single), tuple(joint)
-
-
-def _places(grouped: Grouped) -> dict[int, int]:
-    """The column of the search for each of the user's."""
-    return {f: place for place, columns in enumerate(grouped.columns) for f in columns}
-
-
-def _translated(relations: Relations, grouped: Grouped) -> tuple[tuple[Literal, ...], ...]:
-    """Clauses on the columns of the search."""
-    place_of = _places(grouped)
-    members = {
-        f: (place, vectors[:, member])
-        for group, place, vectors in zip(grouped.groups, grouped.places, grouped.vectors, strict=True)
-        for member, f in enumerate(group.features)
-    }
-
-    def translate(literal: Literal) -> Literal:
-        if isinstance(literal, Linear):
-            inside = [f for f, _ in literal.terms if f in members]
-            if inside:
-                raise InvalidInput(
-                    f"a sum with column {grouped.own.feature_name(inside[0])}, which belongs to a one-hot group; "
-                    "compare such columns with 0 or 1 on their own"
-                )
-            return Linear.of({place_of[f]: factor for f, factor in literal.terms}, literal.bound, strict=literal.strict)
-        if literal.feature not in members:
-            return replace(literal, feature=place_of[literal.feature])
-        place, values = members[literal.feature]
-        return ColumnLiteral(place, Pieces.of_codes(literal.contains(values)))
-
-    return tuple(tuple(translate(one) for one in clause) for clause in relations.clauses)
 
 
 class ValidSearch:
@@ -156,6 +116,23 @@ class ValidSearch:
         search.answer(np.flatnonzero(left), rows, low, high, labels, answers)
         self.boxes += local.boxes
         return Decisions(answers.outcome, columns.own(answers.neighbour), columns.own(answers.attacked), self.boxes)
+
+    def cheapest(self, X: FloatArray, within: bool) -> Attacks:
+        """Per row of X the cheapest attack that ends in a valid row; as `Local.cheapest`."""
+        columns = Columns.of(self.ensemble, self.threat, X)
+        if not within:
+            columns = replace(columns, threat=columns.threat.without_limits())
+        rows = columns.rows(X)
+        local = Local(columns.ensemble, columns.threat, self.limits, columns.space)
+        attacks = local.cheapest(rows, within, self.ensemble.predict_index(X))
+        if columns.joint:
+            search = RowSearch(columns, local)
+            invalid = np.isfinite(attacks.price) & ~search.valid(attacks.attacked)
+            for row in np.flatnonzero(invalid).tolist():
+                one = slice(row, row + 1)
+                found = search.cheapest(rows[row], within)
+                attacks.outcome[one], attacks.attacked[one], attacks.price[one] = found
+        return Attacks(attacks.outcome, columns.own(attacks.attacked), attacks.price)
 
 
 def search_for(ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> Local | ValidSearch:

@@ -23,6 +23,7 @@ from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
 from treeproof.threat.one_hot import bind_valid_epsilon
+from treeproof.threat.reached import InVain
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
 
@@ -73,6 +74,7 @@ def verify(
     *,
     epsilon: Any = None,
     epsilons: Sequence[Any] | None = None,
+    actors: Any = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
     n_jobs: int | None = None,
@@ -85,13 +87,14 @@ def verify(
     """Decides stability, robustness and resilience of every row of a test set.
 
     `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience);
-    `epsilons` is a list of several. A row that is not decided within `timeout` seconds (for each neighbourhood), or
-    after `max_seconds` in all, is UNKNOWN; so is whatever is left after Ctrl-C. `n_jobs` goes to joblib: threads by
-    default, or whatever `joblib.parallel_config` says, such as a Dask cluster. Every counterexample has been replayed
-    on the model, and its moves re-checked with rational numbers. `resume` is an earlier result of the same question
-    that was stopped: what it decided is taken over, and only the rest is searched. `checkpoint` is called with what is
-    decided so far, a result to resume from, about every 10 seconds if there is anything new. One parameter per choice
-    that users have.
+    `epsilons` is a list of several. With `actors`, one or more classes, only rows whose true label is one of them are
+    attacked; the others count by accuracy alone: robust and resilient wherever the model is right. A row that is not
+    decided within `timeout` seconds (for each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever
+    is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says, such
+    as a Dask cluster. Every counterexample has been replayed on the model, and its moves re-checked with rational
+    numbers. `resume` is an earlier result of the same question that was stopped: what it decided is taken over, and
+    only the rest is searched. `checkpoint` is called with what is decided so far, a result to resume from, about every
+    10 seconds if there is anything new. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -103,20 +106,21 @@ def verify(
     True
     """
     began = time.monotonic()
-    asked = Request.of(model, X, y, attacker, voting, relations)
+    asked = Request.of(model, X, y, attacker, voting, relations, actors)
     given = neighbourhoods(epsilon, epsilons)
     bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in given)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     predicted = asked.ensemble.predict_index(asked.X)
-    table = RowTable.unknown(asked.X, predicted == asked.y, len(bound))
+    table = _begun(asked, predicted, len(bound))
     if resume is not None:
         _check_same_question(resume, asked, given)
         table.take(np.arange(len(table)), resume.rows)
     spent = 0.0 if resume is None else resume.seconds
+    in_vain = asked.moved_in_vain(bound)
 
     def known(table: RowTable, interrupted: bool) -> Verification:
-        return _result(asked, predicted, given, table, time.monotonic() - began + spent, interrupted)
+        return _result(asked, predicted, given, table, in_vain, time.monotonic() - began + spent, interrupted)
 
     saving = (
         None if checkpoint is None else Checkpoint(partial(_copy_of, table), lambda now: checkpoint(known(now, True)))
@@ -141,12 +145,22 @@ def verify(
 def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
     """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
     began = time.monotonic()
-    bound = tuple(bind_epsilon(one, asked.ensemble) for one in epsilons)
+    bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
-    table = RowTable.unknown(asked.X, predicted == asked.y, len(bound))
-    for rows in in_groups(len(table), MOST_ROWS):
+    table = _begun(asked, predicted, len(bound))
+    left = np.flatnonzero(table.is_open)
+    for some in in_groups(len(left), MOST_ROWS):
+        rows = left[some]
         table.take(rows, decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits)))
-    return _result(asked, predicted, epsilons, table, time.monotonic() - began, limits.interrupted)
+    in_vain = asked.moved_in_vain(bound)
+    return _result(asked, predicted, epsilons, table, in_vain, time.monotonic() - began, limits.interrupted)
+
+
+def _begun(asked: Request, predicted: npt.NDArray[np.int64], n_epsilons: int) -> RowTable:
+    """What is known before any search."""
+    table = RowTable.unknown(asked.X, predicted == asked.y, n_epsilons)
+    table.leave_alone(~asked.is_attacked)
+    return table
 
 
 def _some(
@@ -171,6 +185,7 @@ def _result(
     predicted: npt.NDArray[np.int64],
     epsilons: tuple[Any, ...],
     table: RowTable,
+    in_vain: InVain,
     seconds: float,
     interrupted: bool,
 ) -> Verification:
@@ -193,6 +208,8 @@ def _result(
         fingerprint=ensemble.fingerprint.hex(),
         categories=ensemble.categories,
         movable=tuple(np.flatnonzero(asked.threat.movable).tolist()),
+        in_vain=in_vain,
+        actors=asked.actors,
         given=asked.given,
     )
 
@@ -216,6 +233,7 @@ def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any
         ("attacker", earlier.attacker == asked.attacker),
         ("epsilon", earlier.epsilons == given),
         ("set of rows", np.array_equal(earlier.X, asked.X, equal_nan=True)),
+        ("choice of actors", earlier.actors == asked.actors),
         ("set of labels", np.array_equal(earlier.y, asked.ensemble.classes[asked.y])),
     ):
         if not same:

@@ -261,7 +261,7 @@ def test_curves_hold_what_verify_finds(name: str, seconds: float) -> None:
         resilient = curves.measured_resilience(ensemble, attacker, outcome, seconds, None)
         assert isinstance(robust, curves.Curve) and isinstance(resilient, curves.Curve)
         for scale in (0.013, 0.31, 1.0, 1.7, 3.9):
-            bigger = curves._scaled(attacker, scale)
+            bigger = attacker.scaled(scale)
             lower, upper = robust.at(scale * robust.asked)
             assert lower <= tp.verify(FOREST, X, y, bigger).robustness.lower <= upper
             lower, upper = resilient.at(scale * resilient.asked)
@@ -286,6 +286,18 @@ def test_exact_levels_lie_in_the_brackets_that_halving_found(monkeypatch: pytest
     radii = tp.robustness_radius(FOREST, X, y, attacker) * exact.asked
     for level in np.linspace(0, exact.end, 50, endpoint=False):
         assert exact.at(level)[0] == pytest.approx((radii > level).mean(), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_a_neighbourhood_with_units_has_exact_levels_too() -> None:
+    attacker, ensemble, unit = SHAPES["linf"], tp.from_model(FOREST), {2: 0.3, 3: 0.1}
+    outcome = tp.verify(FOREST, X, y, attacker, epsilon=unit)
+    curve = curves.measured_resilience(ensemble, attacker, outcome, 30.0, None)
+    assert isinstance(curve, curves.Curve) and curve.exact_rows == len(X)
+    assert curve.axis == "multiple of ε = feature 2 0.3, feature 3 0.1"
+    exact = tp.resilience_curve(FOREST, X, y, attacker, epsilon=unit)
+    for level in np.linspace(0, curve.end, 50, endpoint=False):
+        assert curve.at(level)[0] == pytest.approx(exact(level), abs=1e-12)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,11 +130,11 @@ def test_lp_radii_tell_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttack
 @given(nearly_equal_levels())
 def test_resilience_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttacker, tuple[float, ...]]) -> None:
     ensemble, attacker, x = drawn
-    radius = exact_radius(ensemble, attacker, x, 0, _resilience)
+    n = len(x)
+    radius = exact_radius(ensemble, attacker, x, 0, partial(_resilience, unit=np.ones(n)))
     if radius == -math.inf:
         assert not oracles.stable(ensemble, attacker, x)
         return
-    n = len(x)
     if radius == math.inf:
         assert oracles.resilient(ensemble, attacker, x, 0, [math.inf] * n)
         return
@@ -156,7 +157,7 @@ def test_the_nearest_start_of_a_move_that_skips_doubles(move: float, away: int, 
     x = edge
     for _ in range(away):
         x = math.nextafter(x, 0.0 if below else math.inf)
-    question = Resilience(ensemble, tp.Attacker((move, move)).bind(ensemble), np.array([[x]]), Limits())
+    question = Resilience(ensemble, tp.Attacker((move, move)).bind(ensemble), np.array([[x]]), Limits(), np.ones(1))
     near = [from_edge(edge, k) for k in range(-300, 300)]
     start, goal = (0, 1) if move > 0 else (1, 0)
     starts = [z for z in near if (z > edge) == bool(start) and is_double(Fraction(z) + Fraction(move))]
@@ -167,7 +168,7 @@ def test_the_nearest_start_of_a_move_that_skips_doubles(move: float, away: int, 
         assert question._nearest(0, 0, start, goal, known) == expected
     # The same in the mirror.
     ensemble = any_of([math.nextafter(-edge, -math.inf)], (1,))
-    question = Resilience(ensemble, tp.Attacker((-move, -move)).bind(ensemble), np.array([[-x]]), Limits())
+    question = Resilience(ensemble, tp.Attacker((-move, -move)).bind(ensemble), np.array([[-x]]), Limits(), np.ones(1))
     for known in (-starts[0], -starts[-1]):
         assert question._nearest(0, 0, goal, start, known) == expected
 
@@ -196,7 +197,7 @@ def test_the_level_of_an_lp_pair_is_the_least_that_can_be_paid(
     cuts = [value + float(step * (away - 1 if away > 0 else away)) for value, away in zip(x, far, strict=True)]
     ensemble = any_of(cuts, (1,) * len(x))
     attacker = tp.Attacker.lp(p, float(step * radius))
-    question = Resilience(ensemble, attacker.bind(ensemble), np.array([x]), Limits())
+    question = Resilience(ensemble, attacker.bind(ensemble), np.array([x]), Limits(), np.ones(len(x)))
     cells = {f: (0, 1) if away > 0 else (1, 0) for f, away in enumerate(far)}
 
     def can_pay(steps: int) -> bool:

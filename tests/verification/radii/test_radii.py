@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,12 +134,14 @@ def test_rows_of_one_call_have_their_own_radius(batch: tuple[Case, list[tuple[tu
 # --- resilience: the oracle on both sides ------------------------------------------------------------------------
 
 
-def exact_resilience_radius(case: Case) -> Fraction | float:
-    return exact_radius(case.ensemble, case.attacker, case.x, case.y, _resilience)
+def exact_resilience_radius(case: Case, unit: list[float] | None = None) -> Fraction | float:
+    work = partial(_resilience, unit=np.array(unit or [1.0] * len(case.x)))
+    return exact_radius(case.ensemble, case.attacker, case.x, case.y, work)
 
 
-def resilient(case: Case, epsilon: Any) -> bool:
-    eps = [epsilon] * len(case.x)
+def resilient(case: Case, epsilon: Any, unit: list[float] | None = None) -> bool:
+    sizes = unit or [1.0] * len(case.x)
+    eps = [0.0 if size == 0 else epsilon if math.inf == epsilon else epsilon * Fraction(size) for size in sizes]
     try:
         return oracles.resilient(case.ensemble, case.attacker, case.x, case.y, eps)
     except (NotImplementedError, OverflowError):
@@ -170,6 +173,73 @@ def test_the_same_for_lp_attackers(case: Case, p: int, radius: float) -> None:
     n = len(case.x)
     attacker = OracleAttacker(((-math.inf, math.inf),) * n, (1,) * n, p=p, radius=radius)
     test_a_row_is_resilient_below_its_radius_and_not_at_it.hypothesis.inner_test(case._replace(attacker=attacker))
+
+
+def assert_is_resilience_radius(case: Case, unit: list[float]) -> None:
+    radius = exact_resilience_radius(case, unit)
+    if radius == -math.inf:
+        assert not resilient(case, Fraction(0), unit)
+    elif radius == math.inf:
+        assert resilient(case, math.inf, unit)
+    else:
+        assert isinstance(radius, Fraction) and radius > 0
+        assert not resilient(case, radius, unit)
+        assert resilient(case, radius - min(TINY, radius / 2), unit)
+        assert any(unit)
+        shown = resilience_radius(case.ensemble, [case.x], [case.y], as_attacker(case.attacker), epsilon=unit)
+        assert shown.tolist() == [oracles.double_at_most(radius)]
+
+
+UNITS = st.sampled_from([0.0, 0.1, 0.7, 1.0, 3.0, 100.0, 2.0**-40])
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None)
+@given(cases(max_features=2), st.lists(UNITS, min_size=2, max_size=2))
+def test_a_radius_is_a_multiple_of_the_unit_of_each_feature(case: Case, unit: list[float]) -> None:
+    assert_is_resilience_radius(case, unit[: len(case.x)])
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(cases(max_features=2), st.lists(UNITS, min_size=2, max_size=2), st.integers(1, 3), st.sampled_from([0.1, 1.0]))
+def test_units_of_neighbours_and_of_lp_attackers_are_apart(
+    case: Case, unit: list[float], p: int, radius: float
+) -> None:
+    n = len(case.x)
+    attacker = OracleAttacker(((-math.inf, math.inf),) * n, (1,) * n, p=p, radius=radius, scale=(0.3, 5.0)[:n])
+    assert_is_resilience_radius(case._replace(attacker=attacker), unit[:n])
+
+
+def test_euros_and_years_have_their_own_units() -> None:
+    builder = EnsembleBuilder(n_features=2, classes=("a", "b"), feature_names=("amount", "age"))
+    # Class b above 1,000 of amount or above 30 of age.
+    builder.add_tree(
+        feature=[0, 1, -1, -1, -1],
+        threshold=[1000.0, 30.0, 0, 0, 0],
+        left=[1, 2, -1, -1, -1],
+        right=[3, 4, -1, -1, -1],
+        scores=[(1, 0), (1, 0), (1, 0), (0, 1), (0, 1)],
+    )
+    ensemble, X = builder.build(), [[500.0, 20.0], [990.0, 20.0], [500.0, 29.0]]
+    down = tp.Attacker({"amount": (-50, 0), "age": (-1, 0)})  # from above the thresholds, which neighbours can pass
+    unit = {"amount": 100.0, "age": 1.0}
+    assert resilience_radius(ensemble, X, ["a"] * 3, down, epsilon=unit).round(6).tolist() == [5.0, 0.1, 1.0]
+    assert resilience_radius(ensemble, X, ["a"] * 3, down, epsilon={"age": 2.0}).round(6).tolist() == [5.0, 5.0, 0.5]
+    curve = resilience_curve(ensemble, X, ["a"] * 3, down, epsilon=unit)
+    assert curve.unit == unit
+    assert [curve(0.05), curve(0.5), curve(2.0), curve(6.0)] == [1.0, 2 / 3, 1 / 3, 0.0]
+    # The attacker's own intervals are the unit of robustness, one-sided ones too.
+    up = tp.Attacker({"amount": (0, 100), "age": (0, 1)})
+    assert robustness_radius(ensemble, X, ["a"] * 3, up).round(6).tolist() == [5.0, 0.1, 1.0]
+    assert robustness_radius(ensemble, X, ["a"] * 3, down).tolist() == [math.inf] * 3
+
+
+@pytest.mark.parametrize("bad", [0.0, {0: 0.0}, math.inf, [1.0, 1.0]])
+def test_a_unit_must_have_a_size(bad: Any) -> None:
+    for function in (resilience_radius, resilience_curve):
+        with pytest.raises(tp.InvalidInput, match="^epsilon "):
+            function(stump(0.5), [[0.0]], ["a"], tp.Attacker.linf(0.1), epsilon=bad)
 
 
 @pytest.mark.slow

@@ -308,7 +308,7 @@ def _fill_point(region, features, point):
 
 @borrowing
 def _judge(search, question, region, features):
-    """(Whether the label is what the attacker wants at the features' cells, whether that is kept and ends the search)."""
+    """(Whether the features' cells have a label that the attacker wants, whether that is kept and ends the search)."""
     _fill_point(region, features, question.cells)
     if not is_attack(question, search.label):
         return False, False
@@ -347,11 +347,12 @@ def _keep_sums(search, sums, race, region):
     """Draws the box in to where rows may be valid; whether that changed it. What it costs must be known."""
     for f in range(region.ranges.shape[0]):
         sums.box[f].low, sums.box[f].high = region.ranges[f].low, region.ranges[f].high
-        if region.limited and region.ranges[f].own >= 0:
-            _leave_dear_ends(region, region.ranges[f], sums.box[f], search.spent)
     for i in range(race.features.shape[0]):
         box = sums.box[race.features[i].feature]
         box.low, box.high = race.features[i].low, race.features[i].high
+    for f in range(region.ranges.shape[0] if region.limited else 0):
+        if region.ranges[f].own >= 0:
+            _leave_dear_ends(region, region.ranges[f], sums.box[f], search.spent)
     changed = False
     if not fit_sums(sums, region):
         search.total = IMPOSSIBLE

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
 from treeproof.cli.options import (
-    AttackerChoice,
     Source,
-    attacker_options,
     chunk_rows_option,
     data_options,
     jobs_option,
@@ -23,13 +22,13 @@ from treeproof.cli.options import (
     model_options,
     raw_csv_option,
     say_assumed,
-    say_attacker,
     say_cut,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import postponed
 from treeproof.errors import InvalidInput
 from treeproof.files import file_stamp, write_parts
+from treeproof.results.attacker_words import in_vain_in_words
 from treeproof.results.csv_text import as_csv
 from treeproof.results.measures import MISSING_STAYS, missing_in_words
 from treeproof.run.parts import Parts
@@ -37,6 +36,7 @@ from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
 from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow, parquet_rows
+from treeproof.threat.reached import InVain, moved_in_vain
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble, GuardedClassifier
@@ -99,6 +99,7 @@ def guard(
     import treeproof as tp
 
     choice = AttackerChoice(**attack)
+    choice.refuse_relations("guard")
     in_parts = out.endswith("/")
     if not in_parts and (chunk_rows is not None or resume):
         raise InvalidInput("--chunk-rows and --resume need a folder as --out; end it with a slash")
@@ -164,6 +165,7 @@ class _Answers:
         self.style = style
         self.counts: Counter[str] = Counter()
         """Sums over all tables so far."""
+        self.threat = guarded.attacker.bind(matched.ensemble)
 
     def of(self, table: Table) -> list[str]:
         """The label of each row where it is proved, elsewhere that the guard abstains."""
@@ -174,6 +176,7 @@ class _Answers:
             proved, predicted = self.guarded.is_proved(X), ensemble.predict(X)
         missing = int(self.guarded.has_missing(X).sum())
         self.counts.update(rows=len(X), answered=int(proved.sum()), missing=missing)
+        self.counts.update(moved_in_vain(self.threat, ensemble, X).counts(len(X)))
         if self.label in table.columns:
             right = predicted == table.labels(self.label, ensemble)
             self.counts.update(labelled=len(X), right=int(right.sum()), right_answers=int(right[proved].sum()))
@@ -198,6 +201,10 @@ class _Answers:
         """Prints how many rows have an answer, and how many answers are right if there are labels."""
         n, answered = self.counts["rows"], self.counts["answered"]
         screen.say(f"answered   {answered} of {n} rows, {answered / n:.1%}; the others are {ABSTAIN!r}")
+        movable = self.threat.movable.nonzero()[0].tolist()
+        vain = InVain.of_counts(self.counts, n, movable)
+        for statement in in_vain_in_words(vain, len(movable), self.matched.ensemble.feature_names):
+            screen.say(f"in vain    {statement}")
         if self.counts["missing"]:
             assumed = MISSING_STAYS if self.guarded.mode == "online" else "a map has no answer for them"
             screen.say(f"missing    {missing_in_words(self.counts['missing'], n, assumed)}")

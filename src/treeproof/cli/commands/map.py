@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
 from treeproof.cli.options import (
-    AttackerChoice,
     Source,
-    attacker_options,
     csv_options,
     jobs_option,
     load,
     model_options,
     say_assumed,
-    say_attacker,
     say_cut,
 )
 from treeproof.cli.outputs import Outputs
@@ -72,6 +70,7 @@ def map_command(
     import treeproof as tp
 
     choice = AttackerChoice(**attack)
+    choice.refuse_relations("map")
     outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files}, {"--out": (".tpm",)})
     ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
     say_cut(ensemble)

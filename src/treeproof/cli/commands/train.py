@@ -8,15 +8,13 @@ from typing import Any
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
 from treeproof.cli.options import (
-    AttackerChoice,
     Source,
-    attacker_options,
     data_options,
     jobs_option,
     max_bytes_option,
     ranges,
-    say_attacker,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
@@ -60,6 +58,7 @@ def train(
     import treeproof as tp
 
     choice = AttackerChoice(**attack)
+    choice.refuse_relations("train")
     outputs = Outputs({"--out": out}, {"DATA": data, **choice.files}, {"--out": (".json",)})
     source = Source(data, label, drop, separator, decimal, max_bytes)
     table = source.table()

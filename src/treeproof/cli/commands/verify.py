@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from treeproof.cli import screen
+from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
 from treeproof.cli.gates import Found, Gates
 from treeproof.cli.options import (
-    AttackerChoice,
     Neighbourhood,
     Source,
-    attacker_options,
     chunk_rows_option,
     data_options,
     jobs_option,
     load,
     model_options,
+    named_classes,
     neighbourhoods,
     raw_csv_option,
+    say_actors,
     say_assumed,
-    say_attacker,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
@@ -53,6 +53,8 @@ WITNESSES, CLASSES = 3, 20
 @data_options
 @attacker_options
 @click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=E,…")
+@click.option("--relations", "relations_file", metavar="FILE", help="Relations that valid rows keep, one per line.")
+@click.option("--actors", metavar="CLASS,…", help="Only rows of these true classes are attacked.")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
 @click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
 @jobs_option
@@ -74,6 +76,9 @@ WITNESSES, CLASSES = 3, 20
 @click.option(
     "--fail-under-resilience", multiple=True, metavar="[CLASS=]X", help="The same for resilience, at every ε given."
 )
+@click.option(
+    "--strict", is_flag=True, help="Exit with 1 if the attacker brings a column that it may move to no threshold."
+)
 def verify(
     model: str,
     voting: str | None,
@@ -88,6 +93,8 @@ def verify(
     decimal: str,
     max_bytes: int,
     epsilon: str | None,
+    relations_file: str | None,
+    actors: str | None,
     timeout: float | None,
     max_seconds: float | None,
     jobs: int,
@@ -102,6 +109,7 @@ def verify(
     resume: bool,
     fail_under_robustness: tuple[str, ...],
     fail_under_resilience: tuple[str, ...],
+    strict: bool,
     **attack: Any,
 ) -> None:
     """Which predictions of MODEL on the rows of DATA hold, whatever the attacker does?
@@ -115,19 +123,28 @@ def verify(
     """
     import treeproof as tp
 
-    gates = Gates.of(fail_under_robustness, fail_under_resilience)
+    gates = Gates.of(fail_under_robustness, fail_under_resilience, strict)
     if gates.resilience and epsilon is None:
         raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
     choice = AttackerChoice(**attack)
+    relations = choice.relations(relations_file)
     written = {"--json": json_file, "--csv": csv_file, "--report": report}
-    outputs = Outputs(written, {"MODEL": model, "DATA": data, **choice.files}, ENDINGS)
+    outputs = Outputs(written, {"MODEL": model, "DATA": data, "--relations": relations_file, **choice.files}, ENDINGS)
     source = Source(data, label, drop, separator, decimal, max_bytes)
     limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
     if out is not None:
         _refuse(written, "needs all rows at once; leave it or --out out")
+        _refuse({"--relations": relations_file}, "does not go with --out yet; leave one out")
+        choice.refuse_relations("verify --out")
         ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
-        how = {**limits, **writing, "raw": raw_csv, "resume": resume}
+        how = {
+            **limits,
+            **writing,
+            "raw": raw_csv,
+            "resume": resume,
+            "actors": named_classes(actors, "--actors", ensemble),
+        }
         gates.check_classes(ensemble)
         gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how))
         return
@@ -140,7 +157,11 @@ def verify(
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
+    attacked = named_classes(actors, "--actors", ensemble)
     _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, around)
+    say_actors(attacked)
+    if relations:
+        screen.say(f"relations  {len(relations)} that neighbours and attacked rows keep")
     checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
@@ -148,6 +169,8 @@ def verify(
         y,
         attacker,
         epsilons=[one.value for one in around] or None,
+        actors=attacked,
+        relations=relations or None,
         **limits,
         resume=_earlier(kept, max_bytes) if resume else None,
         checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
@@ -188,6 +211,7 @@ def _verify_in_parts(
     around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble)
     data = f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}"
     _say_question(matched, data, attacker, choice, around)
+    say_actors(how["actors"])
     summary = tp.verify_table(
         matched.ensemble,
         files.names,
@@ -278,6 +302,8 @@ def _show_measures(found: Found, seconds: float) -> None:
         lines.append(_line(f"resilient, {name}", bounds, n, "… and so does everything near it"))
     screen.say()
     screen.table(f"{n} rows, {seconds:.2f} s", ("", "share", "rows", ""), lines)
+    for statement in found.in_vain:
+        screen.say(f"in vain    {statement}")
     if all_rows.rows_with_missing:
         screen.say(f"missing    {missing_in_words(all_rows.rows_with_missing, n)}")
         screen.say()

@@ -19,7 +19,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
-from treeproof.results.verification import Verification
+from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
 from treeproof.verification.radii.radii import resilience_radius, robustness_radius
 from treeproof.verification.verify import verify
@@ -143,13 +143,21 @@ def measured_robustness(
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
         left = max(0.0, began + seconds * 0.6 - time.monotonic())
         decided = verify(
-            ensemble, X[rows], y[rows], attacker.scaled(level), timeout=patience, max_seconds=left, n_jobs=n_jobs
-        )
+            ensemble, X[rows], y[rows], attacker.scaled(level), actors=result.actors, timeout=patience,
+            max_seconds=left, n_jobs=n_jobs,
+        )  # fmt: skip
         return decided.stability
 
     def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
         return robustness_radius(
-            ensemble, X[rows], y[rows], attacker, timeout=patience, max_seconds=left, n_jobs=n_jobs
+            ensemble,
+            X[rows],
+            y[rows],
+            attacker,
+            actors=result.actors,
+            timeout=patience,
+            max_seconds=left,
+            n_jobs=n_jobs,
         )
 
     brackets = _Brackets(np.zeros(len(X)), np.where(result.correct[sample], np.inf, 0.0))
@@ -171,7 +179,8 @@ def measured_resilience(
     if not result.epsilons:
         return "No neighbourhood (ε) was asked for, so resilience was not examined."
     numbers = [epsilon for epsilon in result.epsilons if isinstance(epsilon, float) and 0 < epsilon < np.inf]
-    spec = PerFeature.of_numbers(max(numbers) if numbers else result.epsilons[0], "epsilon", as_number)
+    unit = max(numbers) if numbers else result.epsilons[0]
+    spec = PerFeature.of_numbers(unit, "epsilon", as_number)
     if not any(0 < value < np.inf for value in spec.values):
         return "The neighbourhood asked for is a single point, or everything, so there is no scale to vary."
     sample = _sample(len(result))
@@ -182,30 +191,30 @@ def measured_resilience(
         left = max(0.0, began + seconds * 0.6 - time.monotonic())
         epsilon: Any = spec.map(lambda value: value * level)
         decided = verify(
-            ensemble, X[rows], y[rows], attacker, epsilon=_plain(epsilon), timeout=patience, max_seconds=left,
-            n_jobs=n_jobs,
+            ensemble, X[rows], y[rows], attacker, epsilon=_plain(epsilon), actors=result.actors, timeout=patience,
+            max_seconds=left, n_jobs=n_jobs,
         )  # fmt: skip
         return decided.resilience_by_epsilon[0]
 
     def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
-        found = resilience_radius(
-            ensemble, X[rows], y[rows], attacker, timeout=patience, max_seconds=left, n_jobs=n_jobs
-        )
-        return found / spec.values[0]
+        return resilience_radius(
+            ensemble, X[rows], y[rows], attacker, epsilon=unit, actors=result.actors, timeout=patience,
+            max_seconds=left, n_jobs=n_jobs,
+        )  # fmt: skip
 
     # A row that is not robust is not resilient at any ε; one whose robustness is open may be either.
     robust = result.robustness_outcomes[sample]
     brackets = _Brackets(np.zeros(len(X)), np.where(robust == Outcome.REFUTED, 0.0, np.inf))
     for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
-        if spec.shared and isinstance(epsilon, float) and epsilon > 0:
+        level = 1.0 if epsilon == unit else epsilon / unit if numbers and isinstance(epsilon, float) else 0.0
+        if level > 0:
             open_rows = np.flatnonzero(robust != Outcome.REFUTED)
-            brackets.learn(open_rows, epsilon / spec.values[0], outcomes[sample][open_rows])
+            brackets.learn(open_rows, level, outcomes[sample][open_rows])
     brackets.halve(ask)
-    if spec.shared:
+    if all(value < np.inf for value in spec.values):
         brackets.close(radius, began + seconds)
-    unit = spec.values[0] if spec.shared else 1.0
-    axis = "ε" if spec.shared else "multiple of the neighbourhood asked for"
-    return _curve(brackets, unit, axis, len(result), time.monotonic() - began)
+    axis = "ε" if spec.shared else f"multiple of {names_of((unit,), None, result.feature_names)[0]}"
+    return _curve(brackets, unit if spec.shared else 1.0, axis, len(result), time.monotonic() - began)
 
 
 def _sample(n: int) -> npt.NDArray[np.int64]:

@@ -44,7 +44,7 @@ def page(content: Content) -> str:
             attacker_in_words(content.attacker, content.threat, content.names, content.ensemble.categories)
         ),
         interrupted=_interrupted(result),
-        missing=_missing(result),
+        missing=_assumptions(result) + _missing(result),
         measures="".join(_measures(result)),
         classes=_classes(result),
         claims=_claims(result),
@@ -114,6 +114,11 @@ def _interrupted(result: Verification) -> str:
     if not result.interrupted:
         return ""
     return '<p class="warning">The verification was interrupted; rows not decided by then are undecided.</p>'
+
+
+def _assumptions(result: Verification) -> str:
+    """Who is attacked, and where the attack is empty."""
+    return "".join(f'<p class="warning">{escape(one)}</p>' for one in result.assumptions)
 
 
 def _missing(result: Verification) -> str:

@@ -127,11 +127,11 @@ class _Binder:
                 return self._normal(relation.spelled_out, positive)
             case Implies(condition, conclusion):
                 sides = (self._normal(condition, not positive), self._normal(conclusion, positive))
-                return _either(sides) if positive else _both(sides)
+                return either(sides) if positive else _both(sides)
             case AllOf(parts):
-                return (_both if positive else _either)([self._normal(part, positive) for part in parts])
+                return (_both if positive else either)([self._normal(part, positive) for part in parts])
             case AnyOf(parts):
-                return (_either if positive else _both)([self._normal(part, positive) for part in parts])
+                return (either if positive else _both)([self._normal(part, positive) for part in parts])
         return [made for clause in self._atom(relation, positive) if (made := _merged(clause)) is not None]
 
     def _atom(self, relation: Relation, positive: bool) -> list[list[Literal]]:
@@ -294,7 +294,7 @@ def _both(sides: Iterable[list[_Literals]]) -> list[_Literals]:
     return list(found.values())
 
 
-def _either(sides: Iterable[list[_Literals]]) -> list[_Literals]:
+def either(sides: Iterable[list[_Literals]]) -> list[_Literals]:
     """Every choice of a clause from each side, joined."""
     joined: list[_Literals] = [[]]
     for side in sides:

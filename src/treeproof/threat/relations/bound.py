@@ -105,7 +105,7 @@ _ON_OR_OFF = Pieces((_BELOW_0, 0.0, _BELOW_1, 1.0), (False, True, False, True, F
 
 @dataclass(frozen=True)
 class OneHot:
-    """Columns of 0 and 1 of which exactly one, or at most one, is 1."""
+    """Columns of 0 and 1, never missing, of which exactly one, or at most one, is 1."""
 
     features: tuple[int, ...]
     exactly: bool
@@ -113,8 +113,8 @@ class OneHot:
 
     @property
     def own_values(self) -> tuple[Clause, ...]:
-        """The clauses that each column is 0 or 1."""
-        return tuple((ColumnLiteral(f, _ON_OR_OFF),) for f in self.features)
+        """The clauses that each column is 0 or 1, and not missing."""
+        return tuple((ColumnLiteral(f, _ON_OR_OFF, missing=False),) for f in self.features)
 
     @cached_property
     def as_clauses(self) -> tuple[Clause, ...]:
@@ -124,13 +124,12 @@ class OneHot:
         return (*self.own_values, *some, *pairs)
 
     def broken(self, X: FloatArray) -> Flags:
-        """Which rows have another value than 0 and 1, or not the right number of ones."""
+        """Which rows have another value than 0 and 1, a missing one too, or not the right number of ones."""
         columns = X[:, self.features]
-        on, missing = columns == 1, np.isnan(columns)
+        on = columns == 1
         ones = on.sum(axis=1)
-        none = (ones == 0) & ~missing.any(axis=1)
-        other = ~(on | (columns == 0) | missing)
-        return np.asarray(other.any(axis=1) | (ones > 1) | (none if self.exactly else False))
+        other = ~(on | (columns == 0))
+        return np.asarray(other.any(axis=1) | ((ones != 1) if self.exactly else (ones > 1)))
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ class Implies(Relation):
 
 @dataclass(frozen=True, repr=False)
 class Group(Relation):
-    """Columns of 0 and 1 of which exactly one, or at most one, is 1."""
+    """Columns of 0 and 1 of which exactly one, or at most one, is 1; a missing one breaks it."""
 
     columns: tuple[Key, ...]
     exactly: bool
@@ -240,10 +240,11 @@ class Group(Relation):
 
     @property
     def spelled_out(self) -> Relation:
-        """The same in comparisons: every column is 0 or 1, one of them is 1, no two are."""
+        """The same in comparisons: every column is there, and 0 or 1, one of them is 1, no two are."""
         zero, one = Fraction(0), Fraction(1)
         on = [Member(key, (one,)) for key in self.columns]
-        rules: list[Relation] = [Member(key, (zero, one)) for key in self.columns]
+        rules: list[Relation] = [Not(Missing(key)) for key in self.columns]
+        rules += [Member(key, (zero, one)) for key in self.columns]
         rules += [AnyOf(tuple(on))] * self.exactly
         rules += [Not(AllOf((a, b))) for i, a in enumerate(on) for b in on[:i]]
         return AllOf(tuple(rules))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, root_at_most
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
 from treeproof.verification.radii.lowest import Found, lowest_levels
@@ -37,6 +40,7 @@ def robustness_radius(
     y: npt.ArrayLike,
     attacker: Attacker,
     *,
+    actors: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -45,14 +49,15 @@ def robustness_radius(
 ) -> FloatArray:
     """The largest scale of the attacker's reach that each row survives, exactly.
 
-    Scale s multiplies the attacker's intervals, or its Lp radius; costs, budget and domain stay. For
+    Scale s multiplies the attacker's intervals, or its Lp radius; costs, budget and domain stay. So the intervals are
+    the units: with `{"amount": (-100, 100), "age": (0, 1)}`, s means 100 s of amount either way and s of age up. For
     `Attacker.linf(1)`, `lp(1, 1)` and `lp(2, 1)` the radius is the minimal adversarial distance: the row is correct and
     stable at every scale below it, and broken at it (just above it, where an end is infinite and the radius 0).
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
-    -inf marks a row with a wrong label, inf one that no scale breaks, and nan one for which a single search took more
-    than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in `verify`.
-    One parameter per choice that users have.
+    -inf marks a row with a wrong label, inf one that no scale breaks (or that nobody attacks, with `actors` as in
+    `verify`), and nan one for which a single search took more than `timeout` seconds or that was not decided after
+    `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -60,7 +65,7 @@ def robustness_radius(
     >>> robustness_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(1.0)).round(6).tolist()
     [0.5, 0.25, -inf]
     """
-    asked = Request.of(model, X, y, attacker, voting)
+    asked = Request.of(model, X, y, attacker, voting, actors=actors)
     _refuse_away(asked.threat, asked.ensemble)
     levels = exact_radii(asked, _robustness, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     power, radius = asked.threat.power, Fraction(asked.threat.radius)
@@ -75,29 +80,36 @@ def resilience_radius(
     y: npt.ArrayLike,
     attacker: Attacker,
     *,
+    epsilon: Any = 1.0,
+    actors: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
     progress: bool = False,
     voting: Any = None,
 ) -> FloatArray:
-    """The supremum of the ε for which each row is resilient, one ε for all features, exactly.
+    """The supremum of the multiples of ε at which each row is resilient, exactly.
 
-    The row is resilient in the neighbourhood of every ε below its radius, and not at it. The exact radius may not be a
-    double; the result is the largest double that is not above it.
+    `epsilon` is the unit, by default 1 for all features, so that the radius is an ε itself. It may be one number, one
+    per feature, or `{"amount": 100, "age": 1}`: then r means neighbours within 100 r of amount and r of age, with all
+    other values alike. The row is resilient at every multiple below its radius, and not at it. The exact radius may
+    not be a double; the result is the largest double that is not above it.
 
-    -inf marks a row that is not robust, inf one that is resilient in every neighbourhood, and nan one for which a
-    single search took more than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in
-    `verify`. One parameter per choice that users have.
+    -inf marks a row that is not robust, inf one that is resilient in every neighbourhood (or that nobody attacks, with
+    `actors` as in `verify`), and nan one for which a single search took more than `timeout` seconds or that was not
+    decided after `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> clf = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
     >>> resilience_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(0.125)).round(6).tolist()
     [0.375, 0.125, -inf]
+    >>> resilience_radius(clf, [[0.0]], [0], tp.Attacker.linf(0.125), epsilon={0: 0.25}).round(6).tolist()
+    [1.5]
     """
-    asked = Request.of(model, X, y, attacker, voting)
-    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
+    asked = Request.of(model, X, y, attacker, voting, actors=actors)
+    work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
+    levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     return _as_doubles(levels, double_at_most)
 
 
@@ -106,8 +118,9 @@ class ResilienceCurve:
     """Certified resilience as an exact step function of ε: the share of rows that are resilient at each ε.
 
     `resilience[i]` holds for the doubles ε from `epsilons[i]` up to, but not including, `epsilons[i + 1]`, the last
-    entry for all above. A jump is at the first double at which a row is not resilient: its exact radius, rounded up.
-    Rows that were not decided in time count as not resilient; `undecided` says how many there are.
+    entry for all above; where there is a `unit`, these are its multiples. A jump is at the first double at which a row
+    is not resilient: its exact radius, rounded up. Rows that were not decided in time count as not resilient;
+    `undecided` says how many there are.
 
     >>> curve = ResilienceCurve(np.array([0.0, 0.25]), np.array([0.75, 0.5]))
     >>> curve(0.1), curve([0.25, 3.0]).tolist()
@@ -117,9 +130,11 @@ class ResilienceCurve:
     epsilons: FloatArray
     resilience: FloatArray
     undecided: int = 0
+    unit: Any = 1.0
+    """The neighbourhood whose multiples these are, as it was given."""
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
-        """The share of rows that are resilient at ε; one number, or an array for an array."""
+        """The share of rows that are resilient at ε (times the unit); one number, or an array for an array."""
         asked = np.asarray(epsilon, dtype=np.float64)
         if not (asked >= 0).all():
             raise InvalidInput(f"epsilon must be at least 0, got {epsilon!r}")
@@ -133,6 +148,8 @@ def resilience_curve(
     y: npt.ArrayLike,
     attacker: Attacker,
     *,
+    epsilon: Any = 1.0,
+    actors: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -141,6 +158,8 @@ def resilience_curve(
 ) -> ResilienceCurve:
     """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
 
+    With `epsilon`, as in `resilience_radius`, it is a function of the multiples of that neighbourhood. `actors` is that
+    of `verify`.
     One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -150,15 +169,27 @@ def resilience_curve(
     >>> curve(0.1), curve(0.2), curve(0.5)
     (1.0, 0.5, 0.0)
     """
-    asked = Request.of(model, X, y, attacker, voting)
+    asked = Request.of(model, X, y, attacker, voting, actors=actors)
     if not len(asked.X):
         raise InvalidInput("X has no rows; a share of no rows is undefined")
-    levels = exact_radii(asked, _resilience, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
+    work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
+    levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     firsts = _as_doubles(levels, double_at_least)
     finite = firsts[np.isfinite(firsts)]
     epsilons = np.unique(np.concatenate(([0.0], finite)))
     survivors = [int((firsts > epsilon).sum()) for epsilon in epsilons]
-    return ResilienceCurve(epsilons, np.array(survivors) / len(levels), int(np.isnan(firsts).sum()))
+    shares, undecided = np.array(survivors) / len(levels), int(np.isnan(firsts).sum())
+    return ResilienceCurve(epsilons, shares, undecided, plain_epsilon(epsilon))
+
+
+def _bind_unit(epsilon: Any, ensemble: Ensemble) -> FloatArray:
+    """The size for each feature of the neighbourhood whose multiples are asked for."""
+    sizes = PerFeature.of_numbers(epsilon, "epsilon", as_size).values
+    if not any(sizes) or math.inf in sizes:
+        raise InvalidInput(
+            f"epsilon is the unit of the radius: it must be finite, and not 0 everywhere; got {epsilon!r}"
+        )
+    return bind_epsilon(epsilon, ensemble)
 
 
 def _refuse_away(threat: Threat, ensemble: Ensemble) -> None:
@@ -192,12 +223,13 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     return _spread(task, rows, LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels())
 
 
-def _resilience(ensemble: Ensemble, task: _Task) -> Found:
+def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     rows = task.correct(ensemble)
     local = Local(ensemble, task.threat, task.limits)
     stability = local.decide(task.X[rows], np.zeros(ensemble.n_features)).outcome
     stable = rows[stability == Outcome.PROVED]
-    found = _spread(task, stable, lowest_levels(Resilience(ensemble, task.threat, task.X[stable], task.limits)))
+    question = Resilience(ensemble, task.threat, task.X[stable], task.limits, unit)
+    found = _spread(task, stable, lowest_levels(question))
     for row in rows[stability == Outcome.UNKNOWN]:
         found[0][row] = math.nan
     return found
@@ -225,10 +257,11 @@ def exact_radii(
     """The exact radius of every row, of the kind that `work` finds; replays counterexamples on the source model."""
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
-    groups = in_groups(len(asked.X), _chunk(len(asked.X), int(asked.ensemble.grid.n_cells.sum())))
-    tasks = [_Task(asked.threat, asked.X[rows], asked.y[rows], limits) for rows in groups]
+    attacked = np.flatnonzero(asked.is_attacked)
+    groups = in_groups(len(attacked), _chunk(len(attacked), int(asked.ensemble.grid.n_cells.sum())))
+    tasks = [_Task(asked.threat, asked.X[attacked[rows]], asked.y[attacked[rows]], limits) for rows in groups]
     answers: dict[int, Found] = {}
-    with progress_bar(progress, len(asked.X)) as advance:
+    with progress_bar(progress, len(attacked)) as advance:
 
         def take(number: int, answer: Found) -> None:
             answers[number] = answer
@@ -239,7 +272,16 @@ def exact_radii(
     found = [answers[number] for number in range(len(tasks))]
     levels = [level for one in found for level in one[0]]
     _replay(asked.ensemble, levels, found)
-    return levels
+    return levels if len(attacked) == len(asked.X) else _with_others(asked, attacked, levels)
+
+
+def _with_others(asked: Request, attacked: npt.NDArray[np.int64], levels: list[Level]) -> list[Level]:
+    """The radii of the attacked rows among those of all: nothing breaks the others, unless their label is wrong."""
+    right = asked.ensemble.predict_index(asked.X) == asked.y
+    everyone: list[Level] = np.where(right, math.inf, -math.inf).tolist()
+    for row, level in zip(attacked.tolist(), levels, strict=True):
+        everyone[row] = level
+    return everyone
 
 
 def _chunk(n: int, n_cells: int) -> int:

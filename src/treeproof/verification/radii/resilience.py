@@ -29,42 +29,56 @@ from treeproof.verification.radii.question import Answers, Broken, Question
 
 
 class Resilience(Question):
-    """Neighbourhoods of size ε: a pair of cells counts from the least ε whose neighbours allow that move."""
+    """Multiples of a neighbourhood: a pair of cells counts from the least multiple whose neighbours allow that move.
 
-    def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
+    `unit` is that neighbourhood, one finite size per feature; a feature of size 0 stays as it is at every multiple.
+    """
+
+    def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits, unit: FloatArray) -> None:
         super().__init__(ensemble, threat, X, limits)
         self.costs_add_up = threat.power is not None
+        self.unit = unit
+        self.sizes = [Fraction(size) for size in unit.tolist()]
 
     def hints(self) -> FloatArray:
-        """The distances of cells, and of the places from which a move leads into them."""
+        """The distances of cells, and of the places from which a move leads into them, as multiples of the unit."""
         away, _ = self.distances()
         x, low, high = self.X[:, self.feature], self.threat.low[self.feature], self.threat.high[self.feature]
+        away[:, self.unit[self.feature] == 0] = np.inf
         with np.errstate(all="ignore"):
             from_afar = np.maximum(self.first - high - x, x - (self.last - low))
-        away[:, self.is_category[self.feature]] = np.inf
-        return np.concatenate((away, np.where(np.isinf(away), np.inf, from_afar)), axis=1)
+            both = np.concatenate((away, np.where(np.isinf(away), np.inf, from_afar)), axis=1)
+            return np.asarray(both / np.tile(self.unit[self.feature], 2))
 
     def around(self, rows: Sequence[int], values: Sequence[float]) -> Answers:
-        """Neighbourhoods of about these sizes."""
+        """Neighbourhoods of about these multiples."""
         with np.errstate(over="ignore"):
-            epsilon = next_up(np.array(values)[:, None] * (1 + 2.0**-50))
-        return self._decide(rows, *self.threat.neighbourhood(self.X[rows], epsilon))
+            epsilon = next_up(np.array(values)[:, None] * self.unit * (1 + 2.0**-50))
+        return self._decide(rows, np.where(self.unit > 0, epsilon, 0.0))
 
     def anywhere(self, rows: Sequence[int]) -> Answers:
-        """The neighbourhood that contains everything."""
-        return self._decide(rows, *self.threat.neighbourhood(self.X[rows], np.array([np.inf])))
+        """The neighbourhood that contains everything, along the features that it has a size for."""
+        return self._decide(rows, np.where(self.unit > 0, np.inf, 0.0))
 
     def below(self, rows: Sequence[int], levels: Sequence[Fraction]) -> Answers:
         """All neighbours that are strictly nearer than the levels."""
         x, threat = self.X[rows], self.threat
-        low, high = -highest_below(-x, levels), highest_below(x, levels)
-        return self._decide(rows, np.maximum(low, threat.domain_low), np.minimum(high, threat.domain_high))
+        low, high = -self._highest_below(-x, levels), self._highest_below(x, levels)
+        return self._decide_boxes(rows, np.maximum(low, threat.domain_low), np.minimum(high, threat.domain_high))
 
-    def _decide(self, rows: Sequence[int], low: FloatArray, high: FloatArray) -> Answers:
-        x = self.X[rows]
-        # Neighbours share the values of categories.
-        low, high = (np.where(self.is_category, x, end) for end in (low, high))
-        decided = self.local.decide_boxes(x, low, high)
+    def _highest_below(self, x: FloatArray, levels: Sequence[Fraction]) -> FloatArray:
+        """The highest double of each entry that is nearer than its level times the unit."""
+        highest: FloatArray = x.copy()
+        for size in np.unique(self.unit[self.unit > 0]):
+            alike, exact = self.unit == size, Fraction(float(size))
+            highest[:, alike] = highest_below(x[:, alike], [level * exact for level in levels])
+        return highest
+
+    def _decide(self, rows: Sequence[int], epsilon: FloatArray) -> Answers:
+        return self._decide_boxes(rows, *self.threat.neighbourhood(self.X[rows], epsilon))
+
+    def _decide_boxes(self, rows: Sequence[int], low: FloatArray, high: FloatArray) -> Answers:
+        decided = self.local.decide_boxes(self.X[rows], low, high)
         return [
             self._broken(row, decided.neighbour[i], decided.attacked[i])
             if decided.outcome[i] == Outcome.REFUTED
@@ -77,11 +91,15 @@ class Resilience(Question):
         changed = np.flatnonzero((pair != self.cells[row]).any(axis=0)).tolist()
         cells = {f: (int(pair[0, f]), int(pair[1, f])) for f in changed}
         if self.threat.power is None:
-            nearest = [self._nearest(row, f, *cells[f], float(neighbour[f])) for f in changed]
-            level = max(nearest, default=Fraction(0))
+            nearest = {f: self._nearest(row, f, *cells[f], float(neighbour[f])) for f in changed}
+            level = max((self._multiple(f, away) for f, away in nearest.items()), default=Fraction(0))
         else:
             level = self._nearest_in_all(row, cells, neighbour)
         return Broken(level, neighbour, attacked)
+
+    def _multiple(self, f: int, away: Fraction) -> Fraction:
+        """The least multiple of the unit that holds neighbours this far away."""
+        return away / self.sizes[f] if away else away
 
     def _nearest(self, row: int, f: int, start: int, end: int, known: float) -> Fraction:
         """How far from x_f the nearest double of cell `start` is that the attacker can move to cell `end`."""
@@ -123,7 +141,7 @@ class Resilience(Question):
         return best
 
     def _nearest_in_all(self, row: int, cells: dict[int, tuple[int, int]], neighbour: FloatArray) -> Fraction:
-        """The least ε at which an Lp attacker can afford to move from these cells to those, feature by feature."""
+        """The least multiple at which an Lp attacker can afford to move from these cells to those, one by one."""
         x, threat = self.X[row], self.threat
         power = threat.power
         assert power is not None
@@ -131,15 +149,15 @@ class Resilience(Question):
         paid: list[_Approach] = []
         for f, (start, end) in cells.items():
             at, box, unit = float(x[f]), self.ends(f, start), Fraction(float(threat.unit[f]))
-            least = max(least, abs(Fraction(min(max(at, box[0]), box[1])) - Fraction(at)))
-            known = max(known, abs(Fraction(float(neighbour[f])) - Fraction(at)))
+            least = max(least, self._multiple(f, abs(Fraction(min(max(at, box[0]), box[1])) - Fraction(at))))
+            known = max(known, self._multiple(f, abs(Fraction(float(neighbour[f])) - Fraction(at))))
             if end > start:
-                paid.append(_Approach(at, box[1], self.ends(f, end)[0], unit))
+                paid.append(_Approach(at, box[1], self.ends(f, end)[0], unit, self.sizes[f]))
             elif end < start:
-                paid.append(_Approach(-at, -box[0], -self.ends(f, end)[1], unit))
+                paid.append(_Approach(-at, -box[0], -self.ends(f, end)[1], unit, self.sizes[f]))
 
-        def affordable(epsilon: Fraction) -> bool:
-            return sum(approach.gap(epsilon) ** power for approach in paid) <= threat.limit
+        def affordable(multiple: Fraction) -> bool:
+            return sum(approach.gap(multiple) ** power for approach in paid) <= threat.limit
 
         if affordable(least):
             return least
@@ -149,7 +167,7 @@ class Resilience(Question):
             (first, last), approach = max(between, key=lambda entry: entry[0][1] - entry[0][0])
             if first > last:
                 return known
-            middle = Fraction(float(from_ordinal((first + last) // 2))) - Fraction(approach.x)
+            middle = (Fraction(float(from_ordinal((first + last) // 2))) - Fraction(approach.x)) / approach.size
             least, known = (least, middle) if affordable(middle) else (middle, known)
 
 
@@ -161,16 +179,19 @@ class _Approach:
     last: float
     goal: float
     unit: Fraction
+    """What the attacker's distances are divided by."""
+    size: Fraction
+    """How far away neighbours are at the multiple 1."""
 
-    def gap(self, epsilon: Fraction) -> Fraction:
+    def gap(self, multiple: Fraction) -> Fraction:
         """How far the highest neighbour is from the goal, in the feature's unit."""
-        highest = Fraction(min(self.last, double_at_most(Fraction(self.x) + epsilon)))
+        highest = Fraction(min(self.last, double_at_most(Fraction(self.x) + multiple * self.size)))
         return (Fraction(self.goal) - highest) / self.unit
 
     def between(self, least: Fraction, known: Fraction) -> tuple[int, int]:
-        """The ordinals of the first and the last double that is a neighbour for some ε strictly between."""
-        first = int(ordinal(double_at_most(Fraction(self.x) + least))) + 1
-        return first, int(ordinal(min(self.last, double_below(Fraction(self.x) + known))))
+        """The ordinals of the first and the last double that is a neighbour for some multiple strictly between."""
+        first = int(ordinal(double_at_most(Fraction(self.x) + least * self.size))) + 1
+        return first, int(ordinal(min(self.last, double_below(Fraction(self.x) + known * self.size))))
 
 
 def highest_below(X: FloatArray, levels: Sequence[Fraction]) -> FloatArray:

@@ -1,0 +1,327 @@
+"""Who may change the input: the options that say so, and the attacker that they make."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treeproof.cli import screen
+from treeproof.cli.options import (
+    F,
+    Source,
+    as_number,
+    chain,
+    listed,
+    named_classes,
+    number_or_by_name,
+    one_or_by_name,
+    place,
+    ranges,
+)
+from treeproof.errors import InvalidInput
+from treeproof.visible import shortened
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from treeproof import Attacker, Ensemble
+    from treeproof.threat.relations.expressions import Relation
+
+TOGETHER = ("--delta", "--any", "--blank", "--fill")
+"""What attackers with costs and a budget may do: one of these, or several."""
+
+GOES_WITH = {
+    "--one-sided": ("--delta",),
+    "--cost": TOGETHER,
+    "--budget": TOGETHER,
+    "--domain": (*TOGETHER, "--l0", "--norm"),
+    "--step": (*TOGETHER, "--l0", "--norm"),
+    "--goal": (*TOGETHER, "--l0", "--norm"),
+    "--only": ("--delta", "--l0", "--norm"),
+    "--radius": ("--norm",),
+    "--scale": ("--norm",),
+}
+"""What the other options need one of; a file says all of it itself."""
+
+
+def attacker_options(command: F) -> F:
+    """Adds who may change the input: --delta and its kin, --l0, --norm, or a file."""
+    return chain(
+        click.option(
+            "--delta",
+            metavar="D",
+            help="Moves features by up to D either way, from LOW:HIGH, or to any value: D, LOW:HIGH or any for all, or "
+            "name=D,name=LOW:HIGH,name=any,…",
+        ),
+        click.option("--one-sided", is_flag=True, help="With --delta D: may only lower values, as in the paper."),
+        click.option("--any", "any_value", metavar="COL,…", help="May set these features to any value that is known."),
+        click.option("--blank", metavar="COL[=COST],…", help="May make values of these features missing."),
+        click.option("--fill", metavar="COL[=COST],…", help="May fill in missing values of these features."),
+        click.option("--cost", metavar="C", help="What changing a feature costs: one number (1), or name=C,name=C,…"),
+        click.option("--budget", type=int, metavar="N", help="Spends at most N: without --cost, N features at a time."),
+        click.option("--domain", metavar="LOW:HIGH", help="Values stay inside: LOW:HIGH for all, or name=LOW:HIGH,…"),
+        click.option("--step", metavar="S", help="Moves by whole numbers of steps: one for all, or name=S,name=S,…"),
+        click.option("--goal", metavar="CLASS,…", help="Only a change to one of these classes is an attack."),
+        click.option("--attacker", "attacker_file", metavar="FILE", help="An attacker as JSON (Attacker.to_json)."),
+        click.option("--threat", "threat_file", metavar="FILE", help="A threat file, such as suggest writes."),
+        click.option("--l0", type=int, metavar="K", help="Sets at most K features to any values."),
+        click.option("--norm", type=float, metavar="P", help="Moves within --radius in the Lp norm: 1, 2, … or inf."),
+        click.option("--radius", type=float, metavar="R", help="The radius of --norm."),
+        click.option("--scale", metavar="U", help="With --norm: divides distances by units: one, or name=U,name=U,…"),
+        click.option("--only", default="", metavar="COL,…", help="The only features that the attacker can touch."),
+        click.option("--relative", is_flag=True, help="D and ε are fractions of each feature's range in the data."),
+        click.option("--ranges", metavar="FILE", help="With --relative: the data to take ranges from, if not DATA."),
+    )(command)
+
+
+@dataclass(frozen=True)
+class AttackerChoice:
+    """The options that describe an attacker, as given."""
+
+    delta: str | None
+    one_sided: bool
+    any_value: str | None
+    blank: str | None
+    fill: str | None
+    cost: str | None
+    budget: int | None
+    domain: str | None
+    step: str | None
+    goal: str | None
+    attacker_file: str | None
+    threat_file: str | None
+    l0: int | None
+    norm: float | None
+    radius: float | None
+    scale: str | None
+    only: str
+    relative: bool
+    ranges: str | None
+
+    @property
+    def files(self) -> dict[str, str | None]:
+        """The files that the options name."""
+        return {"--attacker": self.attacker_file, "--threat": self.threat_file, "--ranges": self.ranges}
+
+    @property
+    def fraction(self) -> str:
+        """What --relative applies to, as it was given."""
+        return f"--delta {self.delta}" if self.delta is not None else str(self.attacker_file or self.threat_file)
+
+    def reference(
+        self, source: Source, ensemble: Ensemble, X: npt.NDArray[np.float64] | None
+    ) -> npt.NDArray[np.float64] | None:
+        """The rows whose ranges --relative refers to: those of --ranges, read like the data, else X."""
+        if self.ranges is not None and not self.relative:
+            raise InvalidInput("--ranges needs --relative")
+        return X if self.ranges is None else replace(source, file=self.ranges).rows(ensemble).X
+
+    def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
+        """The attacker on this model; with --relative, scaled by the ranges of these rows."""
+        import treeproof as tp
+
+        way = self._way()
+        if way in ("--attacker", "--threat"):
+            attacker = self._from_file()
+            return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
+        features = tuple(place(name, ensemble) for name in listed(self.only)) or None
+        words: dict[str, Any] = {
+            "domain": _by_name(self.domain, "--domain", ensemble, lambda text: _pair(text, "--domain")),
+            "step": _by_name(self.step, "--step", ensemble, str.strip),
+            "goal": named_classes(self.goal, "--goal", ensemble),
+        }
+        if self.l0 is not None:
+            return tp.Attacker.l0(self.l0, features=features, **words)
+        if self.norm is not None and self.radius is not None:
+            if self.relative:
+                raise InvalidInput("--relative needs a reach per feature: use --delta, or a radius in the data's units")
+            units = None if self.scale is None else number_or_by_name(self.scale, "--scale", ensemble)
+            return tp.Attacker.lp(self.norm, self.radius, features=features, scale=units, **words)
+        intervals = self._intervals(features, ensemble)
+        if self.relative and intervals is not None:
+            intervals = _stretched(tp.Attacker(intervals), ensemble, ranges(X))
+        return tp.Attacker(
+            intervals,
+            costs=1 if self.cost is None else number_or_by_name(self.cost, "--cost", ensemble),
+            budget=self.budget,
+            blank=_prices(self.blank, ensemble),
+            fill=_prices(self.fill, ensemble),
+            **words,
+        )
+
+    def by_position(self, names: list[str], X: npt.NDArray[np.float64]) -> Attacker:
+        """The attacker on columns with these names, before there is a model: features by position, not by name."""
+        import numpy as np
+
+        from treeproof.model.builder import blank_ensemble
+
+        if self.goal is not None:
+            raise InvalidInput("training knows no goal: every change of a label counts; leave --goal out")
+        blank = blank_ensemble(len(names), [0, 1], names)
+        attacker = self.attacker(blank, X)
+        attacker.bind(blank).require_plain("training")
+        return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
+
+    def relations(self, file: str | None = None) -> list[Relation]:
+        """The relations of the threat file and of another file."""
+        import treeproof as tp
+        from treeproof.threat.threat_file import read_threat
+
+        found = [] if self.threat_file is None else read_threat(self.threat_file).relations
+        return found if file is None else [*found, *tp.read_relations(file)]
+
+    def refuse_relations(self, command: str) -> None:
+        """Refuses a threat file with relations, where nobody asks whether rows keep them."""
+        if self.relations():
+            raise InvalidInput(f"{self.threat_file} has relations, which {command} does not take; remove them there")
+
+    def _way(self) -> str:
+        """The option that says what the attacker does, the first if there are several that go together."""
+        ways = {
+            "--delta": self.delta,
+            "--any": self.any_value,
+            "--blank": self.blank,
+            "--fill": self.fill,
+            "--attacker": self.attacker_file,
+            "--threat": self.threat_file,
+            "--l0": self.l0,
+            "--norm": self.norm,
+        }
+        given = [name for name, value in ways.items() if value is not None]
+        if not given or (len(given) > 1 and not set(given) <= set(TOGETHER)):
+            others = [name for name in ways if name not in TOGETHER]
+            raise InvalidInput(
+                f"give {', '.join(TOGETHER)} (or several of these), or exactly one of {', '.join(others)} to say what "
+                f"the attacker can do; got {' and '.join(given) or 'none'}"
+            )
+        if (self.norm is None) != (self.radius is None):
+            raise InvalidInput("--norm and --radius go together, as in --norm 2 --radius 0.1")
+        more = {name: getattr(self, name.removeprefix("--").replace("-", "_")) for name in GOES_WITH}
+        for name, value in more.items():
+            if value not in (None, False, "") and not set(given) & set(GOES_WITH[name]):
+                raise InvalidInput(f"{name} goes with {', '.join(GOES_WITH[name])}, not with {given[0]}")
+        return given[0]
+
+    def _from_file(self) -> Attacker:
+        import treeproof as tp
+        from treeproof.threat.threat_file import read_threat
+
+        if self.attacker_file is not None:
+            return tp.Attacker.from_json(self.attacker_file)
+        assert self.threat_file is not None
+        return read_threat(self.threat_file).attacker
+
+    def _intervals(self, features: tuple[int | str, ...] | None, ensemble: Ensemble) -> Any:
+        """How far features move, for all of them or by name; None: no feature does."""
+        import treeproof as tp
+
+        reach: Any = _by_name(self.delta, "--delta", ensemble, self._interval)
+        categories = dict(ensemble.categories)
+        if features is not None:
+            if isinstance(reach, dict):
+                raise InvalidInput("--delta by name already says which features can be touched; leave --only out")
+            reach = dict.fromkeys(features, reach)
+        elif isinstance(reach, dict):
+            # There is no up and down between values of a category.
+            for name, ends in reach.items():
+                if ends[0] == -math.inf and self.one_sided and ensemble.feature_index(name) in categories:
+                    reach[name] = tp.ANY
+        anything = [place(name, ensemble) for name in listed(self.any_value or "")]
+        if not anything:
+            return reach
+        if reach is None:
+            return dict.fromkeys(anything, tp.ANY)
+        free = {ensemble.feature_index(name) for name in anything}
+        if not isinstance(reach, dict):
+            # What is given for all features leaves categories alone.
+            reach = {f: reach for f in range(ensemble.n_features) if f not in free and f not in categories}
+        for name in reach:
+            if ensemble.feature_index(name) in free:
+                raise InvalidInput(f"--any and --delta both name {name}; name it once")
+        return reach | dict.fromkeys(anything, tp.ANY)
+
+    def _interval(self, text: str) -> tuple[float, float]:
+        """How far a feature moves: `0.5`, `0:500` or `any`."""
+        if ":" in text:
+            if self.one_sided:
+                raise InvalidInput(f"--one-sided goes with one size; --delta {text} says itself how far down and up")
+            return _pair(text, "--delta")
+        form = "a number, low:high or any, or name=… with these"
+        size = math.inf if text.strip().lower() == "any" else as_number(text, "--delta", form)
+        if not size >= 0:
+            raise InvalidInput(f"--delta must be at least 0, got {size}")
+        return (-size, 0.0 if self.one_sided else size)
+
+
+def _by_name(text: str | None, option: str, ensemble: Ensemble, parse: Any) -> Any:
+    return None if text is None else one_or_by_name(text, option, ensemble, parse)
+
+
+def _pair(text: str, option: str) -> tuple[float, float]:
+    """The ends of `low:high`."""
+    low, colon, high = text.partition(":")
+    form = "low:high, or name=low:high,…"
+    if not colon:
+        raise InvalidInput(f"{option} must be {form}; got {text!r}")
+    ends = as_number(low, option, form), as_number(high, option, form)
+    if not ends[0] <= ends[1]:
+        raise InvalidInput(f"{option} {text} is empty: its low end is above its high end")
+    return ends
+
+
+def _prices(text: str | None, ensemble: Ensemble) -> dict[int | str, float] | None:
+    """The columns of --blank or --fill, each with its cost."""
+    if text is None:
+        return None
+    prices: dict[int | str, float] = {}
+    for part in listed(text):
+        name, is_pair, cost = part.rpartition("=")
+        if not is_pair or part in (ensemble.feature_names or ()):  # a name may look like a pair
+            name, cost = part, "1"
+        prices[place(name.strip(), ensemble)] = as_number(
+            cost, "--blank and --fill", "columns, as in income or income=2"
+        )
+    return prices
+
+
+def _stretched(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64]) -> list[tuple[float, float]]:
+    """The attacker's intervals by position, each multiplied by its feature's factor; what may be anything stays so."""
+    threat = attacker.bind(ensemble)
+    threat.require_plain("a reach in parts of the columns' ranges")
+    ends = zip(threat.low.tolist(), threat.high.tolist(), by.tolist(), strict=True)
+    return [(_times(low, r), _times(high, r)) for low, high, r in ends]
+
+
+def _times(end: float, factor: float) -> float:
+    return end if math.isinf(end) else end * factor
+
+
+def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64]) -> Attacker:
+    """The attacker by position, with every interval multiplied by its feature's factor."""
+    import treeproof as tp
+
+    if attacker.power is not None:
+        raise InvalidInput("--relative needs a reach per feature, but the attacker in the file has a radius")
+    intervals, threat = _stretched(attacker, ensemble, by), attacker.bind(ensemble)
+    domain = list(zip(threat.domain_low.tolist(), threat.domain_high.tolist(), strict=True))
+    return tp.Attacker(
+        intervals,
+        costs=threat.cost.tolist() if len(set(threat.cost.tolist())) > 1 else int(threat.cost[0]),
+        budget=attacker.budget,
+        domain=None if attacker.domain is None else domain,
+    )
+
+
+def say_attacker(attacker: Attacker, ensemble: Ensemble, choice: AttackerChoice | None = None) -> None:
+    """Says what the attacker may do to the columns of the model."""
+    from treeproof.results.attacker_words import attacker_in_words
+
+    names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
+    said = attacker_in_words(attacker, attacker.bind(ensemble), names, ensemble.categories)
+    said = said.removeprefix("The attacker ").removesuffix(".")
+    what = "" if choice is None or not choice.relative else f" ({choice.fraction} of each feature's range)"
+    screen.say(f"attacker   {shortened(said, screen.MAX_CHARACTERS)}{what}")

@@ -1,0 +1,98 @@
+"""Which columns an attacker moves in vain: those that it brings to no threshold of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.threat import Threat
+
+FIRST_ROWS, MOST_ROWS = 64, 4096
+"""Rows that are looked at first, which most often reach a threshold of every column, and then together."""
+
+
+class InVain(NamedTuple):
+    """Columns, by position, that the attacker can move, and whose moves change nothing."""
+
+    unreached: tuple[int, ...] = ()
+    """Those that the model tests, but that no row, nor any neighbour of one, brings to another cell."""
+    untested: tuple[int, ...] = ()
+    """Those that the model never tests."""
+
+    def counts(self, rows: int) -> dict[str, int]:
+        """The columns as counts of so many rows: sums over several sets of rows say what is in vain in all of them."""
+        return {f"{kind} {f}": rows for kind, columns in self._asdict().items() for f in columns}
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, int], rows: int, movable: Iterable[int]) -> InVain:
+        """The columns, out of the movable ones, that are in vain in all of so many rows, by such sums."""
+        found = [[f for f in movable if rows and counts.get(f"{kind} {f}") == rows] for kind in cls._fields]
+        return cls(*map(tuple, found))
+
+
+def moved_in_vain(threat: Threat, ensemble: Ensemble, X: FloatArray, epsilons: Iterable[FloatArray] = ()) -> InVain:
+    """The columns that the attacker moves in vain from all rows of X, and from all their neighbours."""
+    tested = ensemble.grid.n_cells > 1
+    widest = np.max([np.zeros(ensemble.n_features), *epsilons], axis=0)
+    unreached = threat.movable & tested
+    unreached[[f for f, _ in threat.columns]] = False
+    _strike_out(unreached, threat, ensemble, X[:FIRST_ROWS], widest)
+    rest = _distinct(X[FIRST_ROWS:], unreached)
+    for start in range(0, len(rest), MOST_ROWS):
+        _strike_out(unreached, threat, ensemble, rest[start : start + MOST_ROWS], widest)
+    for f, moves in threat.columns:
+        if threat.movable[f] and tested[f]:
+            lowest, highest = (
+                ends[ensemble.grid.start[f] : ensemble.grid.start[f + 1]] for ends in ensemble.grid.cell_ends
+            )
+            unreached[f] = not _crosses(moves, X[:, f], float(widest[f]), lowest, highest, float(threat.limit))
+    return InVain(_places(unreached), _places(threat.movable & ~tested))
+
+
+def _crosses(
+    moves: ColumnMoves, x: FloatArray, epsilon: float, lowest: FloatArray, highest: FloatArray, limit: float
+) -> bool:
+    """Whether some row, or a neighbour, can be brought from one cell to another, or to missing, within the limit."""
+    start = 0
+    values = np.concatenate((x[:FIRST_ROWS], np.unique(x[FIRST_ROWS:])))
+    while start < len(values):
+        some = values[start : start + (MOST_ROWS if start else FIRST_ROWS)]
+        prices = moves.table(some, *moves.neighbours(some, epsilon), lowest, highest, True)
+        if ((prices <= limit).sum(axis=1) > 1).any():
+            return True
+        start += len(some)
+    return False
+
+
+def _distinct(X: FloatArray, columns: npt.NDArray[np.bool_]) -> FloatArray:
+    """The distinct values of these columns, filled up with NaN: columns out of reach have few, such as 0 and 1."""
+    values = {f: np.unique(X[:, f]) for f in _places(columns)}
+    rows = np.full((max(map(len, values.values()), default=0), X.shape[1]), np.nan)
+    for f, some in values.items():
+        rows[: len(some), f] = some
+    return rows
+
+
+def _strike_out(
+    unreached: npt.NDArray[np.bool_], threat: Threat, ensemble: Ensemble, X: FloatArray, epsilon: FloatArray
+) -> None:
+    """Strikes out the columns that some move takes from one cell to another."""
+    low, high = threat.neighbourhood(X, epsilon)
+    below, above = threat.reach(low, high)
+    # A move that must be large may have nowhere to go.
+    moves = below <= above
+    first, last = np.where(moves, np.minimum(low, below), low), np.where(moves, np.maximum(high, above), high)
+    for f in _places(unreached):
+        # Cells have no gaps: what spans two of them crosses a threshold, or ends beyond it.
+        cells = ensemble.grid.cells_of(f, np.stack((first[:, f], last[:, f])))
+        unreached[f] = (cells[0] == cells[1]).all()
+
+
+def _places(which: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(which).tolist())
