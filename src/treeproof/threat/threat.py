@@ -77,7 +77,7 @@ class Threat:
 
     @cached_property
     def away(self) -> npt.NDArray[np.bool_]:
-        """Features whose interval excludes 0: they can be moved, but not by a little. None of `columns` is among them."""
+        """Features whose interval excludes 0: they can be moved, but not by a little; `columns` are left out."""
         away = (self.low > 0) | (self.high < 0)
         away[[f for f, _ in self.columns]] = False
         return np.asarray(away)

@@ -190,7 +190,7 @@ class Local:
             for row in np.flatnonzero(cells[:, 0] != NO_CELL):
                 one = slice(row, row + 1)
                 status[one], cells[one] = self._really_affordable(
-                    X[one], X[one], X[one], labels[one], status[one], cells[one], cheapest=True
+                    X[one], X[one], X[one], labels[one], X[one], status[one], cells[one], cheapest=True
                 )
         found = cells[:, 0] != NO_CELL
         attacked, price = X.copy(), np.full(len(X), np.inf)
@@ -227,13 +227,13 @@ class Local:
             status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
         for row in np.flatnonzero(odd):
             one = slice(row, row + 1)
-            away = tuple(self._away_prices(f, low[row], high[row]) for f in np.flatnonzero(self.threat.away))
+            away = tuple(self._away_prices(int(f), low[row], high[row]) for f in np.flatnonzero(self.threat.away))
             status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], X[one], away)
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
                 status[one], cells[one] = self._really_affordable(
-                    low[one], high[one], own[one], labels[one], status[one], cells[one]
+                    low[one], high[one], own[one], labels[one], X[one], status[one], cells[one]
                 )
         return status, cells
 
@@ -333,7 +333,7 @@ class Local:
     def _away_prices(self, f: int, low: FloatArray, high: FloatArray) -> tuple[int, FloatArray]:
         """A feature with an interval without 0, and what its cells cost one row."""
         table = price_table_of_box(self.threat, self.ensemble, low, high, self.space.grid)
-        return int(f), table.of(int(f))[None]
+        return f, table.of(f)[None]
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
@@ -462,36 +462,27 @@ class Local:
         high: FloatArray,
         own: FloatArray,
         labels: npt.NDArray[np.int64],
+        X: FloatArray,
         status: npt.NDArray[np.int64],
         cells: npt.NDArray[np.int32],
         cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Searches again while the counterexample costs more than its rounded-down prices said."""
         unaffordable = np.empty((1, 0, low.shape[1]), dtype=np.int32)
-        while not self._affordable(low[0], high[0], cells[0]):
+        while not self._affordable(X, low, high, cells):
             if status[0] == Outcome.UNKNOWN:
                 return status, np.full_like(cells, NO_CELL)
             unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
-            status, cells = self._run(low, high, own, labels, own, (), unaffordable, cheapest=cheapest)
+            status, cells = self._run(low, high, own, labels, X, (), unaffordable, cheapest=cheapest)
         return status, cells
 
-    def _affordable(self, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
-        """Whether an Lp attacker can pay for the way from the box into these cells, if there are any."""
-        spent = Fraction(0)
-        columns = dict(self.threat.columns)
-        for f in np.flatnonzero(cells >= 0).tolist():
-            at = self._start[f] + cells[f]
-            if f in columns:
-                near = (np.array([end[f]]) for end in (low, low, high))
-                z, w = columns[f].move(*near, *self._ends_of_cells(f, cells[None]))
-                spent += columns[f].price(float(z[0]), float(z[0]), float(w[0])) or 0
-                continue
-            below, above = float(self._lowest[at]), float(self._highest[at])
-            if below > high[f]:
-                spent += self.threat.price(f, float(high[f]), below)
-            elif above < low[f]:
-                spent += self.threat.price(f, float(low[f]), above)
-        return spent <= self.threat.limit
+    def _affordable(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
+        """Whether an Lp attacker can pay for the way from the box of a row into these cells, if there are any."""
+        if cells[0, 0] == NO_CELL:
+            return True
+        z, w = self._doubles(X, low, high, cells)
+        prices = self.threat.attack_prices(X[0], z[0], w[0])
+        return prices is not None and self.threat.can_pay(prices)
 
     def _doubles(
         self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]

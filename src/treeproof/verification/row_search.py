@@ -1,7 +1,7 @@
 """One row after another where rows must be valid: cells that a search finds, and the pairs of rows that they hold.
 
-With relations prices of cells are lower bounds only, unless a cell tells whether its values are paid for: so the cells of
-columns in relations are cut at the ends of N(x). Boxes of neighbours with several labels are split between them.
+With relations prices of cells are lower bounds only, unless a cell tells whether its values are paid for: so the cells
+of columns in relations are cut at the ends of N(x). Boxes of neighbours with several labels are split between them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ class RowSearch:
     def _is_shown(self, x: FloatArray, z: FloatArray, w: FloatArray) -> Bools:
         """Which pairs are counterexamples."""
         itself = ((z == x) | np.isnan(x)).all(axis=1)
-        return self._local.shows(x, z, w) & self.valid(w) & (itself | self.valid(z))
+        shown = self._local.shows(x, z, w)
+        return np.asarray(shown & self.valid(w) & (itself | self.valid(z)))
 
     def valid(self, rows: FloatArray) -> Bools:
         """Which rows keep all relations."""
@@ -113,10 +114,10 @@ class RowSearch:
         for clause in (*self._columns.clauses, *self._columns.joint):
             some = np.zeros(len(rows), dtype=bool)
             for one in clause:
-                is_single = isinstance(one, ColumnLiteral)
-                some |= (
-                    one.contains(rows[:, one.feature]) if is_single else linear_holds(one, rows, self._columns.steps)
-                )
+                if isinstance(one, Linear):
+                    some |= linear_holds(one, rows, self._columns.steps)
+                else:
+                    some |= one.contains(rows[:, one.feature])
             kept &= some
         return kept
 
@@ -223,7 +224,7 @@ class RowSearch:
     def _split(self, box: _Box, here: FloatArray, there: FloatArray) -> list[_Box]:
         """Both sides of a test between two rows of the box with different labels."""
         grid = self._local.ensemble.grid
-        features = np.flatnonzero((here != there) & ~np.isnan(here) & ~np.isnan(there))
+        features = np.flatnonzero((here != there) & ~np.isnan(here) & ~np.isnan(there)).tolist()
         way = np.repeat(here[None], len(features) + 1, axis=0)
         for k, f in enumerate(features):
             way[k + 1 :, f] = there[f]
@@ -231,7 +232,7 @@ class RowSearch:
         changes = np.flatnonzero(labels[1:] != labels[:-1])
         if not len(changes):
             return []
-        f = int(features[changes[0]])
+        f = features[int(changes[0])]
         cuts = grid.cuts_of(f)
         low, high = sorted((float(here[f]), float(there[f])))
         between = cuts[(cuts >= low) & (cuts < high)]
@@ -315,7 +316,7 @@ class _Question:
         from treeproof._kernels.search.region import CELLS
         from treeproof._kernels.search.sums import Sums
 
-        certain = [clause[0] for clause in self._columns.joint if len(clause) == 1]
+        certain = [clause[0] for clause in self._columns.joint if len(clause) == 1 and isinstance(clause[0], Linear)]
         terms = [(), *(one.terms for one in certain)]
         lowest, highest = self.space.cell_ends
         low, high = lowest.copy(), highest.copy()
@@ -394,27 +395,24 @@ class _Question:
 
     def _shortest(self, cell_pair: _CellPair, w: FloatArray) -> FloatArray:
         """The row in the cells that is nearest to x in L1, up to a trace: by halving what its distance may be."""
-        x, threat = self._x, self._threat
+        threat = self._threat
         signs = [0 if one.link is None else (1 if one.end[0] > one.near[1] else -1) for one in cell_pair.variables]
         units = [Fraction(float(threat.unit[f])) for f in cell_pair.places]
-        origin = [Fraction(repr(a) if one.step else a) for a, one in zip(cell_pair.fixed or (), cell_pair.variables)]
         terms = tuple((k, sign / units[k]) for k, sign in enumerate(signs) if sign)
-        start = sum((factor * origin[k] for k, factor in terms), Fraction(0))
 
-        def distance(row: FloatArray) -> Fraction:
-            values = [
-                Fraction(repr(v) if one.step else v)
-                for v, one in zip(row[cell_pair.places].tolist(), cell_pair.variables)
-            ]
-            return sum((factor * values[k] for k, factor in terms), -start)
+        def sum_at(row: FloatArray) -> Fraction:
+            values = row[cell_pair.places].tolist()
+            exact = [Fraction(repr(v) if one.step else v) for v, one in zip(values, cell_pair.variables, strict=True)]
+            return sum((factor * exact[k] for k, factor in terms), Fraction(0))
 
-        low, high = Fraction(0), distance(w)
+        start = sum_at(self._x)
+        low, high = Fraction(0), sum_at(w) - start
         while high - low > high * Fraction(TRACE):
             middle = (low + high) / 2
             answer = cell_pair.solve(nearer=joint.Linear(terms, middle + start))
             if answer.outcome == Feasibility.FEASIBLE:
                 w = cell_pair.rows(answer)[1]
-                high = distance(w)
+                high = sum_at(w) - start
             else:
                 low = middle
         return w

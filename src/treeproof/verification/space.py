@@ -1,7 +1,7 @@
 """The cells that a search works on, if those of the model's own tests are not enough.
 
-Values share a cell if no test tells them apart: no test of the model, and none of a condition that rows must meet. Where
-a value can become missing, or a missing one be filled in, "missing" is a cell, too, the last of its feature.
+Values share a cell if no test tells them apart: no test of the model, and none of a condition that rows must meet.
+Where a value can become missing, or a missing one be filled in, "missing" is a cell, too, the last of its feature.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def _tree_of(clause: Clause, grid: Grid, forbidden: int) -> _Tree:
     from treeproof._kernels.model import LEAF, NODE
 
     n = len(clause)
-    nodes, more = np.zeros(2 * n + 1, dtype=NODE), []
+    nodes = np.zeros(2 * n + 1, dtype=NODE)
+    more: list[int] = []
     for i, literal in enumerate(clause):
         here, node, leaf = 2 * i, nodes[2 * i], nodes[2 * i + 1]
         cuts = np.array(literal.where.cuts)
@@ -210,7 +211,7 @@ def _with_trees(model: Any, trees: list[_Tree]) -> Any:
 def _with_missing_cells(
     nodes: npt.NDArray[Any], more: npt.NDArray[np.int32], blank: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
-    """Tests that send the cell of a missing value where they send missing values, by one more cut where it takes one."""
+    """Tests that send the cell of a missing value where they send missing values, by one more cut if it takes one."""
     nodes = nodes.copy()
     last = np.where(nodes["feature"] >= 0, blank[np.maximum(nodes["feature"], 0)], -1)
     n_more = nodes["end"] - nodes["more"]

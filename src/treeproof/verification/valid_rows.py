@@ -1,13 +1,13 @@
 """The local search where rows must be valid: relations between columns bind neighbours and attacked rows.
 
 A one-hot group is a category column here, conditions on single columns are trees that forbid cells, and relations over
-sums rule out boxes of cells as far as their ends tell. What a search then finds are cells, and whether these hold a pair
-of rows (z, w) is one exact question (`joint.py`). If they do not, the search is told why, and goes on.
+sums rule out boxes of cells as far as their ends tell. What a search then finds are cells, and whether these hold a
+pair of rows (z, w) is one exact question (`joint.py`). If they do not, the search is told why, and goes on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 

@@ -69,7 +69,7 @@ class _Pairs:
         """Undoes the attack on some features, or the step in them and any attack on them, wherever that is enough."""
         # A step alone is not undone under an attack, which need not reach as far from x itself.
         ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
-        there = differ(ends[0][:, unit], ends[1][:, unit]).any(axis=1)
+        there = np.asarray(differ(ends[0][:, unit], ends[1][:, unit]).any(axis=1))
         if attack and there.any():
             # The only move is needed: without it nothing happens.
             there[there] = differ(self.neighbour[there], self.attacked[there]).sum(axis=1) > len(unit)
@@ -78,7 +78,7 @@ class _Pairs:
             return False
         near, far = self.neighbour[tried], self.attacked[tried]
         if not attack:
-            near[:, unit] = self.x[np.ix_(tried, unit)]
+            near[:, unit] = self.x[tried][:, unit]
         far[:, unit] = near[:, unit]
         works = self.shows(self.x[tried], near, far)
         self.neighbour[tried[works]], self.attacked[tried[works]] = near[works], far[works]

@@ -44,9 +44,9 @@ class Prices(NamedTuple):
     `cost` (n_features,) is the price of any cell that is reached and not `blocked` (n_cells,; empty: none is). With
     `power` above 0 prices are distances in the feature's `unit` (n_features,) to that power instead, rounded down, from
     `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest` (n_cells,) double of a cell. Features
-    with a place in `at` (n_features,; -1: none) have prices of their own instead, any, in `table` (n_rows, n) from there
-    on. `budget` (n_rows,) is what each row's attacker can spend, and `group_budget` (n_groups,) what he can spend on the
-    features of a `group` (n_features,; -1: none). Where `flat`, a feature costs the same wherever it goes.
+    with a place in `at` (n_features,; -1: none) have prices of their own instead, any, in `table` (n_rows, n) from
+    there on. `budget` (n_rows,) is what each row's attacker can spend, and `group_budget` (n_groups,) what he can spend
+    on the features of a `group` (n_features,; -1: none). Where `flat`, a feature costs the same wherever it goes.
     """
 
     start: Any

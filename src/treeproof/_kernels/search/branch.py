@@ -308,7 +308,7 @@ def _fill_point(region, features, point):
 
 @borrowing
 def _judge(search, question, region, features):
-    """(Whether the label is what the attacker wants at the features' cells, whether that is kept and ends the search)."""
+    """(Whether the features' cells have a label that the attacker wants, whether that is kept and ends the search)."""
     _fill_point(region, features, question.cells)
     if not is_attack(question, search.label):
         return False, False

@@ -162,7 +162,8 @@ class LpRobustness(_Attacked):
     def lowest_levels(self) -> Found:
         """The exact level at which each row breaks (inf: none; nan: not decided in time), with a counterexample."""
         levels: list[Level] = [math.nan] * len(self.X)
-        cheapest = Local(self.ensemble, self.threat.without_limits(), self.local.limits).cheapest(self.X, within=False)
+        free = Local(self.ensemble, self.threat.without_limits(), self.local.limits)
+        cheapest = free.cheapest(self.X, within=False)
         outcome, attacked = cheapest.outcome, cheapest.attacked
         open_rows = {}
         for row in range(len(self.X)):
