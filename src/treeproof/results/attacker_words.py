@@ -210,7 +210,7 @@ def _has_simple_prices(threat: Threat) -> bool:
 def _is_limited(attacker: Attacker, threat: Threat) -> bool:
     """Whether the budget does not pay for everything at once."""
     columns = dict(threat.columns)
-    most = 0
+    most: int | Fraction = 0
     for f in threat.movable.nonzero()[0].tolist():
         moves = columns.get(f)
         if moves is not None and moves.rules:
