@@ -95,16 +95,18 @@ def _check_cheapest(asked: Block, attacker: tp.Attacker, local: Local) -> int:
     if plain.p is not None and plain.radius == 0:
         return 0  # it may not touch anything
     rows = np.array(asked.rows[:4])
-    answers = {within: local.cheapest(rows, within) for within in (False, True)}
+    free = Local(ensemble, local.threat.without_limits())
+    answers = {True: local.cheapest(rows, True), False: free.cheapest(rows, False)}
     for row, x in enumerate(asked.rows[:4]):
         try:
             expected = oracles.cheapest(ensemble, plain, x)
         except NotImplementedError:
             continue
         if plain.p is not None and not Fraction(2) ** -899 < expected < Fraction(2) ** 899:
-            assert answers[False][0][row] == Outcome.UNKNOWN or expected == math.inf
+            assert answers[False].outcome[row] == Outcome.UNKNOWN or expected == math.inf
             continue
-        for within, (outcome, attacked) in answers.items():
+        for within, found in answers.items():
+            outcome, attacked = found.outcome, found.attacked
             where = f"cheapest, within={within}, x={x!r}: {attacked[row]!r}"
             assert outcome[row] == Outcome.PROVED, f"{where} not decided"
             if expected == math.inf or (within and expected > plain.limit):

@@ -126,3 +126,14 @@ def test_wide_tables_take_little_time() -> None:
     assert time.monotonic() - began < 5
     many = np.concatenate((X, np.full((1, 800), 0.3)))  # one row is enough
     assert moved_in_vain(threat, ensemble, many) == InVain()
+
+
+def test_the_cheapest_attack_says_so_and_has_no_radius() -> None:
+    ensemble, rows = stumps(0.5, 0.5, 0.5), np.array([[0.0, 0.0, 0.0]])
+    far = tp.Attacker({0: (-0.1, 0.1), 1: (-0.9, 0.9), 2: (-0.9, 0.9)}, costs=2)
+    found = tp.cheapest_attack(ensemble, rows, far)
+    assert found.in_vain == InVain((0,)) and "1 movable columns reach no threshold" in repr(found)
+    for step in (None, "0.2"):
+        ball = tp.Attacker.lp(1, 0.1, step=step)
+        assert tp.cheapest_attack(ensemble, rows, ball).in_vain == InVain()
+        assert tp.cheapest_attack(ensemble, rows, ball, within=True).in_vain == InVain((0, 1, 2))

@@ -210,12 +210,12 @@ def _has_simple_prices(threat: Threat) -> bool:
 def _is_limited(attacker: Attacker, threat: Threat) -> bool:
     """Whether the budget does not pay for everything at once."""
     columns = dict(threat.columns)
-    most = 0
+    most: int | Fraction = 0
     for f in threat.movable.nonzero()[0].tolist():
         moves = columns.get(f)
         if moves is not None and moves.rules:
             return attacker.budget is not None
-        prices = [int(threat.cost[f])] if moves is None else [moves.cost * (moves.interval is not None)]
+        prices: list[int | Fraction] = [int(threat.cost[f])] if moves is None else [moves.cost * (moves.interval is not None)]
         if moves is not None:
             prices += [price for price in (moves.blank, moves.fill, *(moves.costs or {}).values()) if price is not None]
         most += max(prices)

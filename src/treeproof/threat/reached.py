@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.column_moves import ColumnMoves
+from treeproof.model.grid import Grid
+from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.threat.threat import Threat
 
 FIRST_ROWS, MOST_ROWS = 64, 4096
@@ -39,48 +39,30 @@ class InVain(NamedTuple):
 def moved_in_vain(threat: Threat, ensemble: Ensemble, X: FloatArray, epsilons: Iterable[FloatArray] = ()) -> InVain:
     """The columns that the attacker moves in vain from all rows of X, and from all their neighbours."""
     tested = ensemble.grid.n_cells > 1
-    widest = np.max([np.zeros(ensemble.n_features), *epsilons], axis=0)
     unreached = threat.movable & tested
-    unreached[[f for f, _ in threat.columns]] = False
-    _strike_out(unreached, threat, ensemble, X[:FIRST_ROWS], widest)
+    widest = np.max([np.zeros(ensemble.n_features), *epsilons], axis=0)
+    _strike_out(unreached, threat, ensemble.grid, X[:FIRST_ROWS], widest)
     rest = _distinct(X[FIRST_ROWS:], unreached)
     for start in range(0, len(rest), MOST_ROWS):
-        _strike_out(unreached, threat, ensemble, rest[start : start + MOST_ROWS], widest)
-    for f, moves in threat.columns:
-        if threat.movable[f] and tested[f]:
-            lowest, highest = (
-                ends[ensemble.grid.start[f] : ensemble.grid.start[f + 1]] for ends in ensemble.grid.cell_ends
-            )
-            unreached[f] = not _crosses(moves, X[:, f], float(widest[f]), lowest, highest, float(threat.limit))
+        _strike_out(unreached, threat, ensemble.grid, rest[start : start + MOST_ROWS], widest)
     return InVain(_places(unreached), _places(threat.movable & ~tested))
 
 
-def _crosses(
-    moves: ColumnMoves, x: FloatArray, epsilon: float, lowest: FloatArray, highest: FloatArray, limit: float
-) -> bool:
-    """Whether some row, or a neighbour, can be brought from one cell to another, or to missing, within the limit."""
-    start = 0
-    values = np.concatenate((x[:FIRST_ROWS], np.unique(x[FIRST_ROWS:])))
-    while start < len(values):
-        some = values[start : start + (MOST_ROWS if start else FIRST_ROWS)]
-        prices = moves.table(some, *moves.neighbours(some, epsilon), lowest, highest, True)
-        if ((prices <= limit).sum(axis=1) > 1).any():
-            return True
-        start += len(some)
-    return False
-
-
 def _distinct(X: FloatArray, columns: npt.NDArray[np.bool_]) -> FloatArray:
-    """The distinct values of these columns, filled up with NaN: columns out of reach have few, such as 0 and 1."""
+    """The distinct values of these columns, the first of them again and again at the end; NaN in other columns.
+
+    Columns out of reach often have few, such as 0 and 1.
+    """
     values = {f: np.unique(X[:, f]) for f in _places(columns)}
     rows = np.full((max(map(len, values.values()), default=0), X.shape[1]), np.nan)
     for f, some in values.items():
+        rows[:, f] = some[0] if len(some) else np.nan
         rows[: len(some), f] = some
     return rows
 
 
 def _strike_out(
-    unreached: npt.NDArray[np.bool_], threat: Threat, ensemble: Ensemble, X: FloatArray, epsilon: FloatArray
+    unreached: npt.NDArray[np.bool_], threat: Threat, grid: Grid, X: FloatArray, epsilon: FloatArray
 ) -> None:
     """Strikes out the columns that some move takes from one cell to another."""
     low, high = threat.neighbourhood(X, epsilon)
@@ -88,10 +70,25 @@ def _strike_out(
     # A move that must be large may have nowhere to go.
     moves = below <= above
     first, last = np.where(moves, np.minimum(low, below), low), np.where(moves, np.maximum(high, above), high)
+    columns = dict(threat.columns)
     for f in _places(unreached):
-        # Cells have no gaps: what spans two of them crosses a threshold, or ends beyond it.
-        cells = ensemble.grid.cells_of(f, np.stack((first[:, f], last[:, f])))
-        unreached[f] = (cells[0] == cells[1]).all()
+        if f in columns:
+            table = columns[f].table(X[:, f], low[:, f], high[:, f], *_cells_of(grid, f), True)
+            # Without limits, an Lp attacker keeps its radius, but reaches everything.
+            anywhere = threat.power is not None and np.isinf(threat.high[f])
+            limit = LARGEST if anywhere else float(threat.limit)
+            unreached[f] = ((table <= limit).sum(axis=1) < 2).all()
+        else:
+            # Cells have no gaps: what spans two of them crosses a threshold, or ends beyond it.
+            cells = grid.cells_of(f, np.stack((first[:, f], last[:, f])))
+            unreached[f] = (cells[0] == cells[1]).all()
+
+
+def _cells_of(grid: Grid, f: int) -> tuple[FloatArray, FloatArray]:
+    """The lowest and the highest double of each cell of a feature."""
+    cells = slice(*grid.start[f : f + 2].tolist())
+    lowest, highest = grid.cell_ends
+    return lowest[cells], highest[cells]
 
 
 def _places(which: npt.NDArray[np.bool_]) -> tuple[int, ...]:
