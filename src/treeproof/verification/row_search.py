@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.pieces import Pieces
+from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
@@ -30,12 +31,15 @@ from treeproof.verification.local_search import Decisions, Local, price_of_attac
 from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
+    from treeproof.threat.threat import Threat
     from treeproof.verification.valid_rows import Columns
 
 Bools = npt.NDArray[np.bool_]
 
 TRACE = 2.0**-41
 """The share of a distance up to which the cheapest row is looked for."""
+NEGLIGIBLE = Fraction(1, 2**20)
+"""A share of what a column costs that others are left out of proofs for, if they can be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,8 @@ class _Box:
     high: FloatArray
     here: FloatArray
     conflicts: tuple[Clause, ...] = ()
+    cuts: tuple[tuple[int, float], ...] = ()
+    """Further cuts of columns, by which a search tells more of what cells cost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,23 +169,28 @@ class RowSearch:
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found = local.cheapest(x[None], within)
             self._local.boxes += local.boxes
-            if found.outcome[0] != Outcome.PROVED or not found.price[0] < price:
+            least = float(found.price[0])
+            if found.outcome[0] != Outcome.PROVED or not least < price:
                 return int(found.outcome[0]) if exact else Outcome.UNKNOWN, best, price
             cells = local.space.cells(found.attacked)
-            pair = question.cheapest(local, cells, float(found.price[0]))
-            conflict = None if pair is None else pair.conflict
-            if pair is not None and pair.w is not None:
-                its_price = price_of_attack(self._threat, x, pair.w, within)
+            pair = question.cheapest(local, cells, least, price)
+            if pair.w is not None:
+                its_price = self._price(x, pair.w, within)
                 if its_price < price:
                     best, price = pair.w, its_price
-                exact &= pair.is_cheapest
-            exact &= pair is not None
-            if conflict is None:
-                conflict = question.around(local, cells)
-            if not len(conflict):
+            exact &= pair.is_cheapest
+            if pair.conflict == () or price <= least * (1 + TRACE):
                 return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
-            box = replace(box, conflicts=(*box.conflicts, conflict))
+            conflict = question.around(local, cells) if pair.conflict is None else pair.conflict
+            box = replace(box, conflicts=(*box.conflicts, conflict), cuts=(*box.cuts, *question.cuts_at(pair.w)))
         return Outcome.UNKNOWN, best, price
+
+    def _price(self, x: FloatArray, w: FloatArray, within: bool) -> float:
+        """What an attack costs; inf if that is more than the attacker has."""
+        prices = self._threat.attack_prices(x, x, w)
+        if within and prices is not None and not self._threat.can_pay(prices):
+            return math.inf
+        return price_of_attack(self._threat, x, w, within)
 
     def _rest(self, began: float) -> Limits | None:
         """The limits with what is left of the time for a row; None if nothing is."""
@@ -266,6 +277,11 @@ class _CellPair:
         clauses = self.clauses if nearer is None else (*self.clauses, (nearer,))
         return joint.solve(tuple(self.variables if variables is None else variables), clauses, self.fixed)
 
+    def least(self, price: _Price) -> Fraction:
+        """A price that no pair is below."""
+        total = joint.least(tuple(self.variables), self.clauses, price.terms, self.fixed)
+        return price.rest if total is None else max(total - price.start, Fraction(0)) + price.rest
+
     def rows(self, answer: joint.Answer) -> tuple[FloatArray, FloatArray]:
         """The pair of an answer."""
         z, w = self.z.copy(), self.w.copy()
@@ -273,6 +289,65 @@ class _CellPair:
         w[at] = [answer.w[k] for k in self.numbers]
         z[at] = [answer.z[k] for k in self.numbers] if self.fixed is None else [self.fixed[k] for k in self.numbers]
         return z, w
+
+
+class _Price:
+    """The L1 distance of rows in cells from x: a sum of terms, and what categories cost, the `rest`.
+
+    Elsewhere the sum is not more than the distance, and neither is the rest but for rows that meet `elsewhere`. The
+    same is true of the terms that are counted so far: the fewer they are, the more rows a proof is about.
+    """
+
+    def __init__(self, threat: Threat, x: FloatArray, cell_pair: _CellPair) -> None:
+        self._threat, self._x, self._places = threat, x, cell_pair.places
+        terms = []
+        for k in cell_pair.numbers:
+            one, f = cell_pair.variables[k], cell_pair.places[k]
+            sign = (one.end[0] > one.near[1]) - (one.end[1] < one.near[0])
+            if one.link is not None and sign:
+                exactly = Fraction if one.step is None else decimal_of
+                factor = sign / exactly(float(threat.unit[f]))
+                terms.append((k, factor, factor * exactly(float(x[f]))))
+        self._terms = tuple(terms)
+        self._counted: frozenset[int] = frozenset()
+        numbers = [cell_pair.places[k] for k in cell_pair.numbers]
+        moved = np.where(np.isin(np.arange(len(x)), numbers), x, cell_pair.w)
+        prices = threat.attack_prices(x, x, moved) or {}
+        self.rest = sum(prices.values(), Fraction(0))
+        self.elsewhere = tuple(_cheaper(threat, x, f, price) for f, price in prices.items())
+
+    @property
+    def terms(self) -> tuple[tuple[int, Fraction], ...]:
+        """The variables that are moved, with their factors."""
+        return tuple((k, factor) for k, factor, _ in self._terms)
+
+    @property
+    def start(self) -> Fraction:
+        """The sum of all terms at x."""
+        return sum((at for _, _, at in self._terms), Fraction(0))
+
+    def of(self, w: FloatArray) -> Fraction:
+        """What a row costs."""
+        prices = self._threat.attack_prices(self._x, self._x, w)
+        assert prices is not None
+        return sum(prices.values(), Fraction(0))
+
+    def counts(self, w: FloatArray) -> bool:
+        """Counts the terms from now on that matter to what a row costs; whether there are new ones."""
+        prices = self._threat.attack_prices(self._x, self._x, w)
+        assert prices is not None
+        little = max(prices.values(), default=Fraction(0)) * NEGLIGIBLE
+        before = self._counted
+        self._counted |= {k for k, _, _ in self._terms if prices.get(self._places[k], 0) > little}
+        if self._counted == before:
+            self._counted = frozenset(k for k, _, _ in self._terms)
+        return self._counted != before
+
+    def at_most(self, price: Fraction, all_terms: bool = False) -> joint.Linear:
+        """What rows keep that cost at most so much."""
+        some = [one for one in self._terms if all_terms or one[0] in self._counted]
+        total = price - self.rest + sum((at for _, _, at in some), Fraction(0))
+        return joint.Linear(tuple((k, factor) for k, factor, _ in some), total)
 
 
 class _Question:
@@ -297,7 +372,12 @@ class _Question:
             ends = np.array([next_down(self._box.low[f]), self._box.high[f]])
             ends = np.concatenate((ends, self._ends(f)))
             cuts.append((f, np.unique(ends[np.isfinite(ends)])))
-        return self._columns.space.refined(self._box.conflicts, tuple(cuts), watched=True)
+        coarse = self._columns.space
+        if self._box.cuts:
+            features = sorted({f for f, _ in self._box.cuts})
+            more = ((f, np.unique([cut for g, cut in self._box.cuts if g == f])) for f in features)
+            coarse = coarse.refined((), tuple(more))
+        return coarse.refined(self._box.conflicts, tuple(cuts), watched=True)
 
     def _ends(self, f: int) -> FloatArray:
         """Cuts on both sides of the doubles that moves of a number may end at."""
@@ -378,47 +458,61 @@ class _Question:
         numbers = [cell_pair.places[k] for k in cell_pair.numbers]
         return self._threat.power is None and not any(f in moves and moves[f].rules for f in numbers)
 
-    def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float) -> _Pair | None:
-        """The cheapest row in the cells that a search found, which cost `least` at least; None if nobody knows."""
-        cell_pair = self._cell_pair(local, cells)
+    def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float, below: float) -> _Pair:
+        """The cheapest row in the cells that a search found, which cost `least` at least, if it is cheaper than `below`.
+
+        The conflict is a condition that every valid row meets that is cheaper than both.
+        """
+        cell_pair = self._cell_pair(local, cells, priced=self._threat.power == 1)
+        if self._threat.power == 1:
+            return self._shortest(cell_pair, _Price(self._threat, self._x, cell_pair), below)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
             return _Pair(conflict=self._conflict(answer, cell_pair))
         if answer.outcome == Feasibility.UNKNOWN:
-            return None
+            return _Pair(is_cheapest=False)
         _, w = cell_pair.rows(answer)
         price = price_of_attack(self._threat, self._x, w, within=False)
-        if self._threat.power == 1 and price > least * (1 + TRACE):
-            w = self._shortest(cell_pair, w)
-            return _Pair(self._x, w)
         return _Pair(self._x, w, is_cheapest=price <= least * (1 + TRACE))
 
-    def _shortest(self, cell_pair: _CellPair, w: FloatArray) -> FloatArray:
-        """The row in the cells that is nearest to x in L1, up to a trace: by halving what its distance may be."""
-        threat = self._threat
-        signs = [0 if one.link is None else (1 if one.end[0] > one.near[1] else -1) for one in cell_pair.variables]
-        units = [Fraction(float(threat.unit[f])) for f in cell_pair.places]
-        terms = tuple((k, sign / units[k]) for k, sign in enumerate(signs) if sign)
+    def _shortest(self, cell_pair: _CellPair, price: _Price, below: float) -> _Pair:
+        """The row in the cells that is nearest to x in L1, up to a trace, and why none is nearer."""
+        best, high, low = None, None if math.isinf(below) else Fraction(below), None
+        while True:
+            bound = None if high is None else price.at_most(high * (1 - Fraction(TRACE)))
+            answer = cell_pair.solve(nearer=bound)
+            if answer.outcome == Feasibility.UNKNOWN:
+                return _Pair(self._x, best, is_cheapest=False)
+            if answer.outcome == Feasibility.INFEASIBLE:
+                conflict = self._conflict(answer, cell_pair)
+                return _Pair(self._x, best, conflict if bound is None else (*conflict, *price.elsewhere))
+            w = cell_pair.rows(answer)[1]
+            its_price = price.of(w)
+            is_nearer = high is None or its_price < high
+            if is_nearer:
+                # Nearly as near as fractions are, or half way there.
+                first = low is None
+                low = cell_pair.least(price) if low is None else low
+                goal = low * (1 + Fraction(TRACE) / 4) if first else (low + its_price) / 2
+                nearest = cell_pair.solve(nearer=price.at_most(goal, all_terms=True))
+                if nearest.outcome == Feasibility.FEASIBLE:
+                    w = cell_pair.rows(nearest)[1]
+                    its_price = price.of(w)
+                else:
+                    low = goal
+                best, high = w, its_price
+            if not price.counts(w) and not is_nearer:
+                return _Pair(self._x, best, is_cheapest=False)
 
-        def sum_at(row: FloatArray) -> Fraction:
-            values = row[cell_pair.places].tolist()
-            exact = [Fraction(repr(v) if one.step else v) for v, one in zip(values, cell_pair.variables, strict=True)]
-            return sum((factor * exact[k] for k, factor in terms), Fraction(0))
+    def cuts_at(self, w: FloatArray | None) -> tuple[tuple[int, float], ...]:
+        """Cuts where the values of columns in relations begin that are as far from x as those of w."""
+        if w is None:
+            return ()
+        moved = [f for f in self._present if w[f] != self._x[f] and f not in dict(self._columns.ensemble.categories)]
+        return tuple((f, float(next_down(w[f]) if w[f] > self._x[f] else w[f])) for f in moved)
 
-        start = sum_at(self._x)
-        low, high = Fraction(0), sum_at(w) - start
-        while high - low > high * Fraction(TRACE):
-            middle = (low + high) / 2
-            answer = cell_pair.solve(nearer=joint.Linear(terms, middle + start))
-            if answer.outcome == Feasibility.FEASIBLE:
-                w = cell_pair.rows(answer)[1]
-                high = sum_at(w) - start
-            else:
-                low = middle
-        return w
-
-    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _CellPair:
-        """The question about pairs of rows in cells."""
+    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32], priced: bool = False) -> _CellPair:
+        """The question about pairs of rows in cells; `priced`: with all numbers that are moved."""
         box, x = self._box, self._x
         around = local.around[0]
         z, w = (one[0] for one in local._doubles(x[None], box.low[None], box.high[None], cells))
@@ -431,6 +525,12 @@ class _Question:
             if variable is None:
                 gone.add(f)
             else:
+                variables.append(variable)
+                places.append(f)
+        for f in np.flatnonzero(w != x).tolist() if priced else ():
+            if f not in self._features and f not in dict(self._columns.ensemble.categories) and not math.isnan(x[f]):
+                variable = self._variable(f, int(cells[0, f]), int(cells[0, f]))
+                assert variable is not None
                 variables.append(variable)
                 places.append(f)
         fixed = tuple(x[places].tolist()) if self._is_itself else None
@@ -519,6 +619,14 @@ class _Question:
                 high = min(high, float(next_down(near[0])))
             literals.append(_outside(places[k], low, high))
         return tuple(literals)
+
+
+def _cheaper(threat: Threat, x: FloatArray, f: int, price: Fraction) -> ColumnLiteral:
+    """A condition that values of a category meet that cost less than this."""
+    own, moves = float(x[f]), threat.moves_of(f)
+    codes = range(int(threat.domain_high[f]) + 1)
+    prices = (moves.price(own, own, float(code)) for code in codes)
+    return ColumnLiteral(f, Pieces.of_codes([one is not None and one < price for one in prices]))
 
 
 def _outside(f: int, low: float, high: float) -> ColumnLiteral:
