@@ -20,14 +20,21 @@ import numpy.typing as npt
 
 from treeproof.model.pieces import Pieces
 from treeproof.numbers.decimals import decimal_of
-from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
+from treeproof.numbers.doubles import LARGEST, FloatArray, double_at_least, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.relations import ColumnLiteral, Linear
+from treeproof.threat.relations import ColumnLiteral, Linear, Literal
 from treeproof.threat.relations.bound import linear_holds
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
-from treeproof.verification.local_search import Decisions, Local, price_of_attack
+from treeproof.verification.local_search import (
+    LARGEST_PRICE,
+    NO_CELL,
+    SMALLEST_PRICE,
+    Decisions,
+    Local,
+    price_of_attack,
+)
 from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
@@ -165,14 +172,11 @@ class RowSearch:
         """
         box, began, best, price, exact = _Box(x, x, x), time.monotonic(), x, math.inf, True
         while (limits := self._rest(began)) is not None:
-            question = _Question(self._columns, x, box)
+            question = _Question(self._columns, x, box, self._finer if self._threat.power == 1 else None)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
-            found = local.cheapest(x[None], within)
-            self._local.boxes += local.boxes
-            least = float(found.price[0])
-            if found.outcome[0] != Outcome.PROVED or not least < price:
-                return int(found.outcome[0]) if exact else Outcome.UNKNOWN, best, price
-            cells = local.space.cells(found.attacked)
+            found, cells, least = self._cheapest_cells(local, x, within, price)
+            if found != Outcome.PROVED or not least < price:
+                return found if exact else Outcome.UNKNOWN, best, price
             pair = question.cheapest(local, cells, least, price)
             if pair.w is not None:
                 its_price = self._price(x, pair.w, within)
@@ -184,6 +188,40 @@ class RowSearch:
             conflict = question.around(local, cells) if pair.conflict is None else pair.conflict
             box = replace(box, conflicts=(*box.conflicts, conflict), cuts=(*box.cuts, *question.cuts_at(pair.w)))
         return Outcome.UNKNOWN, best, price
+
+    @cached_property
+    def _finer(self) -> Space:
+        """Cells that tell what a test on one of two columns in a sum means for the other: then prices say so, too."""
+        grid, cuts = self._columns.space.grid, []
+        sums = {one for clause in self._columns.joint for one in clause if isinstance(one, Linear)}
+        for one in sums:
+            for (f, mine), (g, other) in itertools.permutations(one.terms) if len(one.terms) == 2 else ():
+                # The end of each cell of f that leaves more to g.
+                ends = next_up(grid.cuts_of(f)) if mine > 0 else grid.cuts_of(f)
+                left = (float(one.bound) - float(mine) * ends) / float(other)
+                cuts += [(g, cut) for cut in (next_down(left) if other < 0 else left).tolist() if math.isfinite(cut)]
+        features = sorted({f for f, _ in cuts} - dict(self._columns.ensemble.categories).keys())
+        return self._columns.space.refined(
+            (), tuple((f, np.unique([cut for g, cut in cuts if g == f])) for f in features)
+        )
+
+    def _cheapest_cells(
+        self, local: Local, x: FloatArray, within: bool, below: float
+    ) -> tuple[int, npt.NDArray[np.int32], float]:
+        """Whether the cheapest cells for less than some price are known, these cells, and the least that they cost."""
+        power, row = self._threat.power, x[None]
+        budget = double_at_least(self._threat.limit) if within or power is None else math.inf
+        with np.errstate(over="ignore"):
+            budget = min(budget, float(np.float64(below) ** (power or 1)))
+        status, cells = local._run(row, row, row, self._predict(row), row, (), None, None, budget, cheapest=True)
+        self._local.boxes += local.boxes
+        if cells[0, 0] == NO_CELL:
+            return int(status[0]), cells, math.inf
+        w = local._doubles(row, row, row, cells)[1]
+        least = price_of_attack(self._threat, x, w[0], within=False)
+        with np.errstate(over="ignore", under="ignore"):
+            is_normal = power is None or SMALLEST_PRICE < np.float64(least) ** power < LARGEST_PRICE
+        return int(status[0]) if is_normal else Outcome.UNKNOWN, local.space.cells(w), least
 
     def _price(self, x: FloatArray, w: FloatArray, within: bool) -> float:
         """What an attack costs; inf if that is more than the attacker has."""
@@ -272,15 +310,22 @@ class _CellPair:
     numbers: list[int]
     """The variables that are not categories, whose cells say enough."""
 
-    def solve(self, variables: list[joint.Variable] | None = None, nearer: joint.Linear | None = None) -> joint.Answer:
-        """Whether there is a pair; of other variables, or `nearer` than some bound says."""
-        clauses = self.clauses if nearer is None else (*self.clauses, (nearer,))
-        return joint.solve(tuple(self.variables if variables is None else variables), clauses, self.fixed)
+    def solve(self, variables: list[joint.Variable] | None = None, nearer: _Nearer | None = None) -> joint.Answer:
+        """Whether there is a pair; of other variables, or `nearer` than some price."""
+        own = self.variables if variables is None else variables
+        if nearer is None:
+            return joint.solve(tuple(own), self.clauses, self.fixed)
+        assert self.fixed is not None
+        more, fixed = nearer.variables, (*self.fixed, *[0.0] * len(nearer.variables))
+        return joint.solve((*own, *more), (*self.clauses, *nearer.clauses, (nearer.price,)), fixed)
 
-    def least(self, price: _Price) -> Fraction:
-        """A price that no pair is below."""
-        total = joint.least(tuple(self.variables), self.clauses, price.terms, self.fixed)
-        return price.rest if total is None else max(total - price.start, Fraction(0)) + price.rest
+    def least(self, nearer: _Nearer) -> Fraction:
+        """A sum of prices that no pair is below."""
+        assert self.fixed is not None
+        fixed = (*self.fixed, *[0.0] * len(nearer.variables))
+        variables, clauses = (*self.variables, *nearer.variables), (*self.clauses, *nearer.clauses)
+        total = joint.least(variables, clauses, nearer.price.terms, fixed)
+        return Fraction(0) if total is None else max(total - nearer.start, Fraction(0))
 
     def rows(self, answer: joint.Answer) -> tuple[FloatArray, FloatArray]:
         """The pair of an answer."""
@@ -291,24 +336,29 @@ class _CellPair:
         return z, w
 
 
-class _Price:
-    """The L1 distance of rows in cells from x: a sum of terms, and what categories cost, the `rest`.
+@dataclass(frozen=True, eq=False)
+class _Nearer:
+    """What rows keep that cost at most so much: `price`, a sum that is `start` at x.
 
-    Elsewhere the sum is not more than the distance, and neither is the rest but for rows that meet `elsewhere`. The
-    same is true of the terms that are counted so far: the fewer they are, the more rows a proof is about.
+    Its `variables` are distances, behind those of the cells, and `clauses` say so.
+    """
+
+    variables: list[joint.Variable]
+    clauses: list[joint.Clause]
+    price: joint.Linear
+    start: Fraction
+
+
+class _Price:
+    """The L1 distance of rows in cells from x: that of numbers, and what categories cost, the `rest`.
+
+    Elsewhere the rest is not less but for rows that meet `elsewhere`. Only the numbers are counted that make a
+    difference so far: the fewer they are, the more rows a proof is about.
     """
 
     def __init__(self, threat: Threat, x: FloatArray, cell_pair: _CellPair) -> None:
-        self._threat, self._x, self._places = threat, x, cell_pair.places
-        terms = []
-        for k in cell_pair.numbers:
-            one, f = cell_pair.variables[k], cell_pair.places[k]
-            sign = (one.end[0] > one.near[1]) - (one.end[1] < one.near[0])
-            if one.link is not None and sign:
-                exactly = Fraction if one.step is None else decimal_of
-                factor = sign / exactly(float(threat.unit[f]))
-                terms.append((k, factor, factor * exactly(float(x[f]))))
-        self._terms = tuple(terms)
+        self._threat, self._x, self._cell_pair = threat, x, cell_pair
+        self._moving = [k for k in cell_pair.numbers if cell_pair.variables[k].link is not None]
         self._counted: frozenset[int] = frozenset()
         numbers = [cell_pair.places[k] for k in cell_pair.numbers]
         moved = np.where(np.isin(np.arange(len(x)), numbers), x, cell_pair.w)
@@ -316,45 +366,49 @@ class _Price:
         self.rest = sum(prices.values(), Fraction(0))
         self.elsewhere = tuple(_cheaper(threat, x, f, price) for f, price in prices.items())
 
-    @property
-    def terms(self) -> tuple[tuple[int, Fraction], ...]:
-        """The variables that are moved, with their factors."""
-        return tuple((k, factor) for k, factor, _ in self._terms)
-
-    @property
-    def start(self) -> Fraction:
-        """The sum of all terms at x."""
-        return sum((at for _, _, at in self._terms), Fraction(0))
-
-    def of(self, w: FloatArray) -> Fraction:
-        """What a row costs."""
+    def of(self, w: FloatArray) -> dict[int, Fraction]:
+        """What each column of a row costs."""
         prices = self._threat.attack_prices(self._x, self._x, w)
         assert prices is not None
-        return sum(prices.values(), Fraction(0))
+        return prices
 
-    def counts(self, w: FloatArray) -> bool:
-        """Counts the terms from now on that matter to what a row costs; whether there are new ones."""
-        prices = self._threat.attack_prices(self._x, self._x, w)
-        assert prices is not None
+    def count(self, prices: dict[int, Fraction]) -> bool:
+        """Counts the numbers from now on that cost something; whether there are new ones."""
         little = max(prices.values(), default=Fraction(0)) * NEGLIGIBLE
-        before = self._counted
-        self._counted |= {k for k, _, _ in self._terms if prices.get(self._places[k], 0) > little}
+        before, places = self._counted, self._cell_pair.places
+        self._counted |= {k for k in self._moving if prices.get(places[k], 0) > little}
         if self._counted == before:
-            self._counted = frozenset(k for k, _, _ in self._terms)
+            self._counted = frozenset(self._moving)
         return self._counted != before
 
-    def at_most(self, price: Fraction, all_terms: bool = False) -> joint.Linear:
+    def at_most(self, price: Fraction, count_all: bool = False) -> _Nearer:
         """What rows keep that cost at most so much."""
-        some = [one for one in self._terms if all_terms or one[0] in self._counted]
-        total = price - self.rest + sum((at for _, _, at in some), Fraction(0))
-        return joint.Linear(tuple((k, factor) for k, factor, _ in some), total)
+        variables, clauses, terms, start = [], [], [], Fraction(0)
+        for k in self._moving if count_all else sorted(self._counted):
+            one, f = self._cell_pair.variables[k], self._cell_pair.places[k]
+            exactly = Fraction if one.step is None else decimal_of
+            factor, x = 1 / exactly(float(self._threat.unit[f])), exactly(float(self._x[f]))
+            sign = (one.end[0] > one.near[1]) - (one.end[1] < one.near[0])
+            if sign:
+                terms.append((k, sign * factor))
+                start += sign * factor * x
+                continue
+            # The distance is at least what w is above x, and below.
+            away = len(self._cell_pair.variables) + len(variables)
+            variables.append(joint.Variable((0.0, 0.0), (0.0, LARGEST), (-math.inf, math.inf)))
+            clauses += [(joint.Linear(((k, s), (away, Fraction(-1))), s * x),) for s in (Fraction(1), Fraction(-1))]
+            terms.append((away, factor))
+        return _Nearer(variables, clauses, joint.Linear(tuple(terms), price - self.rest + start), start)
 
 
 class _Question:
     """What is asked about one box of neighbours of a row."""
 
-    def __init__(self, columns: Columns, x: FloatArray, box: _Box) -> None:
+    def __init__(self, columns: Columns, x: FloatArray, box: _Box, by_distance: Space | None = None) -> None:
+        """`by_distance`: the cells if prices are distances from x, and it need not be known what is paid for."""
         self._columns, self._x, self._box = columns, x, box
+        self._by_distance = by_distance is not None
+        self._coarse = columns.space if by_distance is None else by_distance
         self._threat = columns.threat
         self._is_itself = bool(((box.low == x) & (box.high == x) | np.isnan(x)).all())
         clauses = columns.joint if self._is_itself else (*columns.joint, *columns.clauses)
@@ -369,10 +423,10 @@ class _Question:
         """The cells, with a cut at both ends of N(x) for columns in relations."""
         cuts = []
         for f in self._present:
-            ends = np.array([next_down(self._box.low[f]), self._box.high[f]])
+            ends = np.array([] if self._by_distance else [next_down(self._box.low[f]), self._box.high[f]])
             ends = np.concatenate((ends, self._ends(f)))
             cuts.append((f, np.unique(ends[np.isfinite(ends)])))
-        coarse = self._columns.space
+        coarse = self._coarse
         if self._box.cuts:
             features = sorted({f for f, _ in self._box.cuts})
             more = ((f, np.unique([cut for g, cut in self._box.cuts if g == f])) for f in features)
@@ -425,7 +479,8 @@ class _Question:
         reach = threat.reach(low[None], high[None])
         least, greatest = np.fmin(low, reach[0][0]), np.fmax(high, reach[1][0])
         for f, _ in threat.columns:
-            least[f], greatest[f] = threat.domain_low[f], threat.domain_high[f]
+            if threat.movable[f]:
+                least[f], greatest[f] = threat.domain_low[f], threat.domain_high[f]
         return np.maximum(least, threat.domain_low), np.minimum(greatest, threat.domain_high)
 
     def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _Pair | None:
@@ -463,8 +518,8 @@ class _Question:
 
         The conflict is a condition that every valid row meets that is cheaper than both.
         """
-        cell_pair = self._cell_pair(local, cells, priced=self._threat.power == 1)
-        if self._threat.power == 1:
+        cell_pair = self._cell_pair(local, cells)
+        if self._by_distance:
             return self._shortest(cell_pair, _Price(self._threat, self._x, cell_pair), below)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
@@ -479,29 +534,30 @@ class _Question:
         """The row in the cells that is nearest to x in L1, up to a trace, and why none is nearer."""
         best, high, low = None, None if math.isinf(below) else Fraction(below), None
         while True:
-            bound = None if high is None else price.at_most(high * (1 - Fraction(TRACE)))
-            answer = cell_pair.solve(nearer=bound)
+            answer = cell_pair.solve(nearer=None if high is None else price.at_most(high * (1 - Fraction(TRACE))))
             if answer.outcome == Feasibility.UNKNOWN:
                 return _Pair(self._x, best, is_cheapest=False)
             if answer.outcome == Feasibility.INFEASIBLE:
                 conflict = self._conflict(answer, cell_pair)
-                return _Pair(self._x, best, conflict if bound is None else (*conflict, *price.elsewhere))
+                return _Pair(self._x, best, conflict if high is None else (*conflict, *price.elsewhere))
             w = cell_pair.rows(answer)[1]
-            its_price = price.of(w)
-            is_nearer = high is None or its_price < high
+            prices = price.of(w)
+            is_nearer = high is None or sum(prices.values()) < high
             if is_nearer:
-                # Nearly as near as fractions are, or half way there.
-                first = low is None
-                low = cell_pair.least(price) if low is None else low
-                goal = low * (1 + Fraction(TRACE) / 4) if first else (low + its_price) / 2
-                nearest = cell_pair.solve(nearer=price.at_most(goal, all_terms=True))
+                # First nearly as near as fractions are, then half way there.
+                if low is None:
+                    low = cell_pair.least(price.at_most(Fraction(0), count_all=True)) + price.rest
+                    goal = low * (1 + Fraction(TRACE) / 4)
+                else:
+                    goal = (low + sum(prices.values())) / 2
+                nearest = cell_pair.solve(nearer=price.at_most(goal, count_all=True))
                 if nearest.outcome == Feasibility.FEASIBLE:
                     w = cell_pair.rows(nearest)[1]
-                    its_price = price.of(w)
+                    prices = price.of(w)
                 else:
                     low = goal
-                best, high = w, its_price
-            if not price.counts(w) and not is_nearer:
+                best, high = w, sum(prices.values(), Fraction(0))
+            if not price.count(prices) and not is_nearer:
                 return _Pair(self._x, best, is_cheapest=False)
 
     def cuts_at(self, w: FloatArray | None) -> tuple[tuple[int, float], ...]:
@@ -511,8 +567,8 @@ class _Question:
         moved = [f for f in self._present if w[f] != self._x[f] and f not in dict(self._columns.ensemble.categories)]
         return tuple((f, float(next_down(w[f]) if w[f] > self._x[f] else w[f])) for f in moved)
 
-    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32], priced: bool = False) -> _CellPair:
-        """The question about pairs of rows in cells; `priced`: with all numbers that are moved."""
+    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _CellPair:
+        """The question about pairs of rows in cells."""
         box, x = self._box, self._x
         around = local.around[0]
         z, w = (one[0] for one in local._doubles(x[None], box.low[None], box.high[None], cells))
@@ -527,16 +583,23 @@ class _Question:
             else:
                 variables.append(variable)
                 places.append(f)
-        for f in np.flatnonzero(w != x).tolist() if priced else ():
-            if f not in self._features and f not in dict(self._columns.ensemble.categories) and not math.isnan(x[f]):
-                variable = self._variable(f, int(cells[0, f]), int(cells[0, f]))
-                assert variable is not None
-                variables.append(variable)
-                places.append(f)
+        clauses = self._clauses
+        if self._by_distance:
+            for f in np.flatnonzero(w != x).tolist():
+                if f not in self._features and not math.isnan(x[f]):
+                    variable = self._variable(f, int(cells[0, f]), int(cells[0, f]))
+                    assert variable is not None
+                    variables.append(variable)
+                    places.append(f)
+            forced = {f for f, one in zip(places, variables, strict=True) if not one.end[0] <= x[f] <= one.end[1]}
+            clauses = self._clauses_about(forced)
+            about = {f for clause in clauses for one in clause for f in _features(one)} | forced
+            kept = [k for k, f in enumerate(places) if f in about]
+            variables, places = [variables[k] for k in kept], [places[k] for k in kept]
         fixed = tuple(x[places].tolist()) if self._is_itself else None
         categories = dict(self._columns.ensemble.categories)
         numbers = [k for k, f in enumerate(places) if f not in categories]
-        return _CellPair(variables, places, self._linear(places, gone), fixed, z, w, numbers)
+        return _CellPair(variables, places, self._linear(clauses, places, gone), fixed, z, w, numbers)
 
     def _variable(self, f: int, first: int, last: int) -> joint.Variable | None:
         """A column of the pair, between two cells; None if it is missing in w."""
@@ -583,11 +646,36 @@ class _Question:
                 literals.append(_outside(f, float(lowest[start + cell]), float(highest[start + cell])))
         return tuple(literals)
 
-    def _linear(self, places: list[int], gone: set[int]) -> tuple[joint.Clause, ...]:
+    def _clauses_about(self, forced: set[int]) -> tuple[tuple[Literal, ...], ...]:
+        """The clauses that x breaks, those about columns that cannot stay at x, and those about columns of these."""
+        found: list[tuple[Literal, ...]] = []
+        features, left = set(forced), dict(self._kept_by_x)
+        while some := [clause for clause, kept in left.items() if not kept or not features.isdisjoint(_all(clause))]:
+            found += some
+            for clause in some:
+                del left[clause]
+                features |= _all(clause)
+        return tuple(found)
+
+    @cached_property
+    def _kept_by_x(self) -> dict[tuple[Literal, ...], bool]:
+        """Whether the row itself keeps each clause."""
+        x, steps = self._x[None], self._columns.steps
+        return {
+            clause: any(
+                linear_holds(one, x, steps)[0] if isinstance(one, Linear) else one.contains(x[:, one.feature])[0]
+                for one in clause
+            )
+            for clause in self._clauses
+        }
+
+    def _linear(
+        self, clauses: tuple[tuple[Literal, ...], ...], places: list[int], gone: set[int]
+    ) -> tuple[joint.Clause, ...]:
         """Clauses over the variables; those with a missing value say nothing."""
         number = {f: k for k, f in enumerate(places)}
         found = []
-        for clause in self._clauses:
+        for clause in clauses:
             if any(f in gone for one in clause for f in _features(one)):
                 continue
             choices = []
@@ -604,8 +692,10 @@ class _Question:
     def _conflict(self, answer: joint.Answer, cell_pair: _CellPair) -> Clause:
         """A condition that every valid w in reach of the box meets."""
         places, variables = cell_pair.places, cell_pair.variables
-        limits = {k: [-math.inf, math.inf] for k in answer.links}
+        limits = {k: [-math.inf, math.inf] for k in answer.links if k < len(places)}
         for bound in answer.conflict:
+            if bound.variable >= len(places):
+                continue  # no distance is below 0
             limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
         literals = []
         for k, (low, high) in limits.items():
@@ -640,6 +730,10 @@ def _subsets(items: list[int]) -> Iterator[list[int]]:
     """All subsets, the small ones first."""
     for size in range(len(items) + 1):
         yield from map(list, itertools.combinations(items, size))
+
+
+def _all(clause: tuple[Literal, ...]) -> set[int]:
+    return {f for one in clause for f in _features(one)}
 
 
 def _features(literal: ColumnLiteral | Linear) -> tuple[int, ...]:
