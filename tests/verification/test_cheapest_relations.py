@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
-from treeproof.verification import joint
 
 Rows = dict[str, np.ndarray]
 Oracle = Callable[[Rows], np.ndarray]
@@ -45,7 +43,9 @@ def some_rows(rng: np.random.Generator, n: int) -> pd.DataFrame:
 def all_rows(values: np.ndarray) -> pd.DataFrame:
     """All rows of these values, with one dummy that is 1."""
     numbers = np.array(list(itertools.product(values, repeat=3)))
-    parts = [pd.DataFrame(numbers, columns=list("abc")).assign(**dict.fromkeys(DUMMIES, 0.0) | {one: 1.0}) for one in DUMMIES]
+    parts = [
+        pd.DataFrame(numbers, columns=list("abc")).assign(**dict.fromkeys(DUMMIES, 0.0) | {one: 1.0}) for one in DUMMIES
+    ]
     return pd.concat(parts, ignore_index=True)[["a", "b", "c", *DUMMIES]]
 
 
@@ -57,7 +57,7 @@ def check_questions(seed: int) -> int:
     model.fit(train, rng.integers(0, 2, 60))
     given = [some_relation(rng, list("abc")) for _ in range(int(rng.integers(1, 4)))]
     relations = [tp.one_of(*DUMMIES, name="kind"), *(relation for relation, _ in given)]
-    domain = {name: (-2, 7) for name in "abc"}
+    domain = dict.fromkeys("abc", (-2, 7))
     is_l1, costs = bool(rng.integers(2)), rng.integers(1, 4, 6)
     attacker = (
         tp.Attacker.lp(1, 1.0, step=dict.fromkeys("abc", 1), domain=domain, scale={"a": 2, "b": 5})

@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.pieces import Pieces
-from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray, double_at_least, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.relations import ColumnLiteral, Linear, Literal
 from treeproof.threat.relations.bound import linear_holds
 from treeproof.verification import joint
+from treeproof.verification.cell_pairs import CellPair, Distance
 from treeproof.verification.joint import Feasibility
 from treeproof.verification.local_search import (
     LARGEST_PRICE,
@@ -38,15 +38,12 @@ from treeproof.verification.local_search import (
 from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
-    from treeproof.threat.threat import Threat
     from treeproof.verification.valid_rows import Columns
 
 Bools = npt.NDArray[np.bool_]
 
 TRACE = 2.0**-41
 """The share of a distance up to which the cheapest row is looked for."""
-NEGLIGIBLE = Fraction(1, 2**20)
-"""A share of what a column costs that others are left out of proofs for, if they can be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,112 +292,6 @@ class RowSearch:
         return [replace(box, high=below, here=first), replace(box, low=above, here=second)]
 
 
-@dataclass(frozen=True, eq=False)
-class _CellPair:
-    """Pairs of rows in cells: `variables` at `places`, those columns that relations are about."""
-
-    variables: list[joint.Variable]
-    places: list[int]
-    clauses: tuple[joint.Clause, ...]
-    fixed: tuple[float, ...] | None
-    """What z is, if there is no choice."""
-    z: FloatArray
-    w: FloatArray
-    """Rows in the cells, but for what relations say."""
-    numbers: list[int]
-    """The variables that are not categories, whose cells say enough."""
-
-    def solve(self, variables: list[joint.Variable] | None = None, nearer: _Nearer | None = None) -> joint.Answer:
-        """Whether there is a pair; of other variables, or `nearer` than some price."""
-        own = self.variables if variables is None else variables
-        if nearer is None:
-            return joint.solve(tuple(own), self.clauses, self.fixed)
-        assert self.fixed is not None
-        more, fixed = nearer.variables, (*self.fixed, *[0.0] * len(nearer.variables))
-        return joint.solve((*own, *more), (*self.clauses, *nearer.clauses, (nearer.price,)), fixed)
-
-    def least(self, nearer: _Nearer) -> Fraction:
-        """A sum of prices that no pair is below."""
-        assert self.fixed is not None
-        fixed = (*self.fixed, *[0.0] * len(nearer.variables))
-        variables, clauses = (*self.variables, *nearer.variables), (*self.clauses, *nearer.clauses)
-        total = joint.least(variables, clauses, nearer.price.terms, fixed)
-        return Fraction(0) if total is None else max(total - nearer.start, Fraction(0))
-
-    def rows(self, answer: joint.Answer) -> tuple[FloatArray, FloatArray]:
-        """The pair of an answer."""
-        z, w = self.z.copy(), self.w.copy()
-        at = [self.places[k] for k in self.numbers]
-        w[at] = [answer.w[k] for k in self.numbers]
-        z[at] = [answer.z[k] for k in self.numbers] if self.fixed is None else [self.fixed[k] for k in self.numbers]
-        return z, w
-
-
-@dataclass(frozen=True, eq=False)
-class _Nearer:
-    """What rows keep that cost at most so much: `price`, a sum that is `start` at x.
-
-    Its `variables` are distances, behind those of the cells, and `clauses` say so.
-    """
-
-    variables: list[joint.Variable]
-    clauses: list[joint.Clause]
-    price: joint.Linear
-    start: Fraction
-
-
-class _Price:
-    """The L1 distance of rows in cells from x: that of numbers, and what categories cost, the `rest`.
-
-    Elsewhere the rest is not less but for rows that meet `elsewhere`. Only the numbers are counted that make a
-    difference so far: the fewer they are, the more rows a proof is about.
-    """
-
-    def __init__(self, threat: Threat, x: FloatArray, cell_pair: _CellPair) -> None:
-        self._threat, self._x, self._cell_pair = threat, x, cell_pair
-        self._moving = [k for k in cell_pair.numbers if cell_pair.variables[k].link is not None]
-        self._counted: frozenset[int] = frozenset()
-        numbers = [cell_pair.places[k] for k in cell_pair.numbers]
-        moved = np.where(np.isin(np.arange(len(x)), numbers), x, cell_pair.w)
-        prices = threat.attack_prices(x, x, moved) or {}
-        self.rest = sum(prices.values(), Fraction(0))
-        self.elsewhere = tuple(_cheaper(threat, x, f, price) for f, price in prices.items())
-
-    def of(self, w: FloatArray) -> dict[int, Fraction]:
-        """What each column of a row costs."""
-        prices = self._threat.attack_prices(self._x, self._x, w)
-        assert prices is not None
-        return prices
-
-    def count(self, prices: dict[int, Fraction]) -> bool:
-        """Counts the numbers from now on that cost something; whether there are new ones."""
-        little = max(prices.values(), default=Fraction(0)) * NEGLIGIBLE
-        before, places = self._counted, self._cell_pair.places
-        self._counted |= {k for k in self._moving if prices.get(places[k], 0) > little}
-        if self._counted == before:
-            self._counted = frozenset(self._moving)
-        return self._counted != before
-
-    def at_most(self, price: Fraction, count_all: bool = False) -> _Nearer:
-        """What rows keep that cost at most so much."""
-        variables, clauses, terms, start = [], [], [], Fraction(0)
-        for k in self._moving if count_all else sorted(self._counted):
-            one, f = self._cell_pair.variables[k], self._cell_pair.places[k]
-            exactly = Fraction if one.step is None else decimal_of
-            factor, x = 1 / exactly(float(self._threat.unit[f])), exactly(float(self._x[f]))
-            sign = (one.end[0] > one.near[1]) - (one.end[1] < one.near[0])
-            if sign:
-                terms.append((k, sign * factor))
-                start += sign * factor * x
-                continue
-            # The distance is at least what w is above x, and below.
-            away = len(self._cell_pair.variables) + len(variables)
-            variables.append(joint.Variable((0.0, 0.0), (0.0, LARGEST), (-math.inf, math.inf)))
-            clauses += [(joint.Linear(((k, s), (away, Fraction(-1))), s * x),) for s in (Fraction(1), Fraction(-1))]
-            terms.append((away, factor))
-        return _Nearer(variables, clauses, joint.Linear(tuple(terms), price - self.rest + start), start)
-
-
 class _Question:
     """What is asked about one box of neighbours of a row."""
 
@@ -507,20 +398,20 @@ class _Question:
             return None
         return _Pair(conflict=self.around(local, cells))
 
-    def _knows_prices(self, cell_pair: _CellPair) -> bool:
+    def _knows_prices(self, cell_pair: CellPair) -> bool:
         """Whether what a pair costs depends only on which columns are paid for."""
         moves = dict(self._threat.columns)
         numbers = [cell_pair.places[k] for k in cell_pair.numbers]
         return self._threat.power is None and not any(f in moves and moves[f].rules for f in numbers)
 
     def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float, below: float) -> _Pair:
-        """The cheapest row in the cells that a search found, which cost `least` at least, if it is cheaper than `below`.
+        """The cheapest row in the cells that a search found, which cost at least `least`, if it is below `below`.
 
         The conflict is a condition that every valid row meets that is cheaper than both.
         """
         cell_pair = self._cell_pair(local, cells)
         if self._by_distance:
-            return self._shortest(cell_pair, _Price(self._threat, self._x, cell_pair), below)
+            return self._shortest(cell_pair, Distance(self._threat, self._x, cell_pair), below)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
             return _Pair(conflict=self._conflict(answer, cell_pair))
@@ -530,7 +421,7 @@ class _Question:
         price = price_of_attack(self._threat, self._x, w, within=False)
         return _Pair(self._x, w, is_cheapest=price <= least * (1 + TRACE))
 
-    def _shortest(self, cell_pair: _CellPair, price: _Price, below: float) -> _Pair:
+    def _shortest(self, cell_pair: CellPair, price: Distance, below: float) -> _Pair:
         """The row in the cells that is nearest to x in L1, up to a trace, and why none is nearer."""
         best, high, low = None, None if math.isinf(below) else Fraction(below), None
         while True:
@@ -567,7 +458,7 @@ class _Question:
         moved = [f for f in self._present if w[f] != self._x[f] and f not in dict(self._columns.ensemble.categories)]
         return tuple((f, float(next_down(w[f]) if w[f] > self._x[f] else w[f])) for f in moved)
 
-    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _CellPair:
+    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32]) -> CellPair:
         """The question about pairs of rows in cells."""
         box, x = self._box, self._x
         around = local.around[0]
@@ -599,7 +490,7 @@ class _Question:
         fixed = tuple(x[places].tolist()) if self._is_itself else None
         categories = dict(self._columns.ensemble.categories)
         numbers = [k for k, f in enumerate(places) if f not in categories]
-        return _CellPair(variables, places, self._linear(clauses, places, gone), fixed, z, w, numbers)
+        return CellPair(variables, places, self._linear(clauses, places, gone), fixed, z, w, numbers)
 
     def _variable(self, f: int, first: int, last: int) -> joint.Variable | None:
         """A column of the pair, between two cells; None if it is missing in w."""
@@ -689,7 +580,7 @@ class _Question:
             found += [tuple(itertools.chain.from_iterable(parts)) for parts in itertools.product(*choices)]
         return tuple(found)
 
-    def _conflict(self, answer: joint.Answer, cell_pair: _CellPair) -> Clause:
+    def _conflict(self, answer: joint.Answer, cell_pair: CellPair) -> Clause:
         """A condition that every valid w in reach of the box meets."""
         places, variables = cell_pair.places, cell_pair.variables
         limits = {k: [-math.inf, math.inf] for k in answer.links if k < len(places)}
@@ -709,14 +600,6 @@ class _Question:
                 high = min(high, float(next_down(near[0])))
             literals.append(_outside(places[k], low, high))
         return tuple(literals)
-
-
-def _cheaper(threat: Threat, x: FloatArray, f: int, price: Fraction) -> ColumnLiteral:
-    """A condition that values of a category meet that cost less than this."""
-    own, moves = float(x[f]), threat.moves_of(f)
-    codes = range(int(threat.domain_high[f]) + 1)
-    prices = (moves.price(own, own, float(code)) for code in codes)
-    return ColumnLiteral(f, Pieces.of_codes([one is not None and one < price for one in prices]))
 
 
 def _outside(f: int, low: float, high: float) -> ColumnLiteral:
