@@ -355,7 +355,7 @@ class _Question:
         optional = [k for k, one in enumerate(loose) if one is not tight[k]]
         answer = cell_pair.solve(loose)
         if answer.outcome == Feasibility.INFEASIBLE:
-            return _Pair(conflict=self._conflict(answer, cell_pair))
+            return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
         is_known = True
         for paid in [optional, *_subsets(optional)] if optional else [[]]:
             if paid is not optional:
@@ -381,7 +381,7 @@ class _Question:
         cell_pair = self._cell_pair(local, cells)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
-            return _Pair(conflict=self._conflict(answer, cell_pair))
+            return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
         if answer.outcome == Feasibility.UNKNOWN:
             return None
         _, w = cell_pair.rows(answer)
@@ -499,8 +499,10 @@ class _Question:
             found += [tuple(itertools.chain.from_iterable(parts)) for parts in itertools.product(*choices)]
         return tuple(found)
 
-    def _conflict(self, answer: joint.Answer, cell_pair: _CellPair) -> Clause:
-        """A condition that every valid w in reach of the box meets."""
+    def _conflict(
+        self, answer: joint.Answer, cell_pair: _CellPair, local: Local, cells: npt.NDArray[np.int32]
+    ) -> Clause:
+        """A condition that every valid w in reach of the box meets, and no row of the cells that a search found."""
         places, variables = cell_pair.places, cell_pair.variables
         limits = {k: [-math.inf, math.inf] for k in answer.links}
         for bound in answer.conflict:
@@ -515,6 +517,8 @@ class _Question:
                 low = max(low, float(next_up(near[1])))
             elif end[1] < near[0]:
                 high = min(high, float(next_down(near[0])))
+            if not low <= end[0] <= end[1] <= high:
+                return self.around(local, cells)  # so that the search goes on in any case
             literals.append(_outside(places[k], low, high))
         return tuple(literals)
 
