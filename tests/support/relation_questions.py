@@ -198,7 +198,7 @@ def _asked(random: Random, model: Any, voting: str | None, words: Words, relatio
     while len(asked.X) < N_ROWS:
         values = row()
         by_name = row_of(values, asked.names, asked.texts)
-        if is_valid(relations, by_name, asked.stepped) or random.random() < 0.15:
+        if is_valid(relations, by_name, asked.stepped) or random.random() < 0.03:
             asked.X.append(values)
     return asked
 
@@ -224,7 +224,7 @@ def _attacker(
         return tp.Attacker.l0(random.randint(1, 3), **words_of_all), None
     if kind < 0.35 and named is None:
         radius = float(random.randint(1, 3) * unit)
-        scale = {random.choice(numbers): random.choice((0.5, 2.0))} if random.random() < 0.3 else None
+        scale = {random.choice(numbers): random.choice((0.3, 0.5, 2.0))} if random.random() < 0.3 else None
         return tp.Attacker.lp(random.randint(1, 2), radius, scale=scale, **words_of_all), None
     more = _more(random, ensemble, words, numbers, named)
     budget = random.choice((None, 1, 2, 3, 4, 5))
@@ -274,6 +274,8 @@ def _moves(
         points = [float(k * words.unit) for k in range(words.most + 1)]
         kind = random.choice(("still", "interval", "interval", "interval", "steps", "values", "any", "matrix"))
         ends = float(-random.randint(0, 2) * words.unit), float(random.randint(1, 3) * words.unit)
+        if random.random() < 0.2:
+            ends = float(words.unit), ends[1]  # it must move at least so far
         if random.random() < 0.3:
             ends = -ends[1], -ends[0]
         if kind == "interval":
@@ -281,7 +283,7 @@ def _moves(
         elif kind == "steps" and name not in step:
             moves[name] = tp.steps(*ends, str(float(words.unit)))
         elif kind == "values":
-            moves[name] = tp.values(*random.sample(points, 3))
+            moves[name] = tp.values(*random.sample(points, 2), random.choice(points) + float(words.unit / 2))
         elif kind == "any":
             moves[name] = tp.ANY
         elif kind == "matrix" and name not in step:
