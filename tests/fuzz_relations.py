@@ -98,7 +98,9 @@ def _check_row(asked: Question, result: tp.Verification, row: int, pairs: Pairs,
     pair = next(((z, w) for z in places if (w := pairs.attack(z)) is not None), None)
     complete = pairs.complete and all_neighbours
     if pair is not None:
-        assert resilient != Outcome.PROVED, f"{where}: proved resilient, but {pairs.neighbour(pair[0])!r} to {pair[1]!r}"
+        assert resilient != Outcome.PROVED, (
+            f"{where}: proved resilient, but {pairs.neighbour(pair[0])!r} to {pair[1]!r}"
+        )
     elif complete:
         assert resilient != Outcome.REFUTED, f"{where}: not resilient, but nothing is found"
     _count(counts, f"resilience{breaks}", resilient, complete)
@@ -138,7 +140,9 @@ def _check_cheapest(asked: Question, found: Any, row: int, pairs: Pairs, within:
         assert pairs.is_valid(w), f"{where}, but {w!r} is not valid"
         paid = pairs.price_of(w)
         assert paid is not None, f"{where}, but nothing leads to {w!r}"
-        assert math.isclose(price, _root(paid, power), rel_tol=1e-11, abs_tol=0 if power else 0), f"{where}, {w!r} {paid}"
+        assert math.isclose(price, _root(paid, power), rel_tol=1e-11, abs_tol=0 if power else 0), (
+            f"{where}, {w!r} {paid}"
+        )
     if not found.exact[row]:
         counts["CHEAPEST NOT KNOWN" if pairs.complete else "cheapest not known with continuous columns"] += 1
         counts[f"cheapest not known, power {power}"] += 1

@@ -249,9 +249,7 @@ def _attacker(
     return tp.Attacker(moves, costs=costs or 1, budget=budget, unseen=unseen, **words_of_all), named
 
 
-def _more(
-    random: Random, ensemble: Ensemble, words: Words, numbers: list[str], named: OneHot | None
-) -> dict[str, Any]:
+def _more(random: Random, ensemble: Ensemble, words: Words, numbers: list[str], named: OneHot | None) -> dict[str, Any]:
     """Blanks, fills, and groups with a budget of their own."""
     more: dict[str, Any] = {}
     for what in ("blank", "fill"):

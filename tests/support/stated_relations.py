@@ -145,7 +145,9 @@ class OneHot(Stated):
 
     def truth(self, row: Row, stepped: frozenset[str]) -> Truth:
         values = [row[name] for name in self.names]
-        return all(value in (0, 1) for value in values) and (values.count(1) == 1 or (not self.exactly and 1 not in values))
+        return all(value in (0, 1) for value in values) and (
+            values.count(1) == 1 or (not self.exactly and 1 not in values)
+        )
 
 
 def opposite(truth: Truth) -> Truth:
@@ -155,7 +157,9 @@ def opposite(truth: Truth) -> Truth:
 def holds(left: Fraction, order: str, right: Fraction) -> bool:
     """A comparison of two numbers."""
     less, same = left < right, left == right
-    return {"<=": less or same, "<": less, ">=": not less, ">": not less and not same, "==": same, "!=": not same}[order]
+    return {"<=": less or same, "<": less, ">=": not less, ">": not less and not same, "==": same, "!=": not same}[
+        order
+    ]
 
 
 def is_valid(relations: Iterable[Stated], row: Row, stepped: frozenset[str]) -> bool:

@@ -162,7 +162,9 @@ class Pairs:
         """Which value each slot of a neighbour has, the row itself first; and whether these are all neighbours."""
         sizes = [len(slot.near) for slot in self.slots]
         total = math.prod(sizes)
-        numbers = range(total) if total <= MOST_NEIGHBOURS else [0, *self._random.sample(range(1, total), MOST_NEIGHBOURS)]
+        numbers = (
+            range(total) if total <= MOST_NEIGHBOURS else [0, *self._random.sample(range(1, total), MOST_NEIGHBOURS)]
+        )
         found = []
         for number in numbers:
             places = tuple(int(place) for place in np.unravel_index(number, sizes))

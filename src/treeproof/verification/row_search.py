@@ -140,7 +140,7 @@ class RowSearch:
             if limits is None:
                 return Outcome.UNKNOWN, x, x
             box = todo.pop()
-            here = self._reference(box, limits)
+            here = self._reference(x, box, limits)
             if here is None:
                 continue
             status, pair = self._search(x, replace(box, here=here), limits)
@@ -208,24 +208,22 @@ class RowSearch:
         left = limits.timeout - (time.monotonic() - began)
         return replace(limits, timeout=left) if left > 0 else None
 
-    def _reference(self, box: _Box, limits: Limits) -> FloatArray | None:
+    def _reference(self, x: FloatArray, box: _Box, limits: Limits) -> FloatArray | None:
         """A row of the box with a label that the attacker does not want, or None if there is none."""
         goal = self._threat.goal
         if not goal or self._predict(box.here[None])[0] not in goal:
             return box.here
         if bool(((box.low == box.high) | np.isnan(box.low)).all()):
             return None
-        threat = self._threat
-        nothing = np.zeros_like(threat.low)
         others = tuple(k for k in range(self._local.ensemble.n_classes) if k not in goal)
-        idle = replace(threat, low=nothing, high=nothing, ends=(), columns=(), groups=(), group_budgets=(), goal=others)
+        idle = self._threat.idle(others)
         space = Space(self._local.ensemble, (*self._columns.clauses, *box.conflicts))
         search = Local(self._local.ensemble, idle, limits, space)
         low, high, here = box.low[None], box.high[None], box.here[None]
-        status, cells = search._search(low, high, here, self._predict(here))
+        status, cells = search._search(low, high, here, self._predict(here), x[None])
         if status[0] == Outcome.UNKNOWN:
             return box.here
-        return search._doubles(here, low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
+        return search._doubles(x[None], low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
 
     def _search(self, x: FloatArray, box: _Box, limits: Limits) -> tuple[int, _Pair | None]:
         """What a search of the cells within reach of a box finds."""
@@ -391,7 +389,7 @@ class _Question:
         cell_pair = self._cell_pair(local, cells, optional, loose=True)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
-            return _Pair(conflict=self._conflict(answer, cell_pair))
+            return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
         is_known, is_sum = True, self._is_itself and self._threat.power == 1
         for paid in _subsets(optional):
             cell_pair = self._cell_pair(local, cells, paid)
@@ -492,7 +490,7 @@ class _Question:
         cell_pair = self._cell_pair(local, cells)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
-            return _Pair(conflict=self._conflict(answer, cell_pair))
+            return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
         if answer.outcome == Feasibility.UNKNOWN:
             return _Pair(is_cheapest=False)
         _, w = cell_pair.rows(answer)
@@ -662,8 +660,10 @@ class _Question:
         literals = [one for clause in self._clauses for one in clause if isinstance(one, ColumnLiteral)]
         return sorted({one.feature for one in literals if not one.missing and one.feature not in number})
 
-    def _conflict(self, answer: joint.Answer, cell_pair: _CellPair) -> Clause:
-        """A condition that every valid w in reach of the box meets."""
+    def _conflict(
+        self, answer: joint.Answer, cell_pair: _CellPair, local: Local, cells: npt.NDArray[np.int32]
+    ) -> Clause:
+        """A condition that every valid w in reach of the box meets, and no row of the cells that a search found."""
         places = {k: f for f, k in cell_pair.w_of.items()}
         limits = {k: [-math.inf, math.inf] for k in answer.links if k in places}
         for bound in answer.conflict:
@@ -680,6 +680,8 @@ class _Question:
                 low = max(low, float(next_up(near[1])))
             elif end[1] < near[0]:
                 high = min(high, float(next_down(near[0])))
+            if not low <= end[0] <= end[1] <= high:
+                return self.around(local, cells)  # so that the search goes on in any case
             literals.append(_outside(f, low, high))
         return tuple(literals)
 
