@@ -163,6 +163,18 @@ class ColumnMoves:
         first, last = self._grid.numbers(x, point, point)
         return min(abs(first), abs(last)) if first * last > 0 else 0
 
+    def points_between(self, X: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The first and the last point of each row's grid in [low, high], in a column with a step; NaN stays NaN.
+
+        Where there is none, the first is above the last.
+        """
+        assert self._grid is not None
+        first, last, present = X.copy(), X.copy(), ~np.isnan(X)
+        ends = GridStarts(X[present], *self._inside(low[present], high[present]), self._grid).ends()
+        none = np.isnan(ends[0])
+        first[present], last[present] = np.where(none, 1.0, ends[0]), np.where(none, 0.0, ends[1])
+        return first, last
+
     def _is_point(self, x: float, value: float) -> bool:
         """Whether a row may hold this value at all: with a step, only points of its grid."""
         if self._grid is None:

@@ -131,7 +131,7 @@ class RowSearch:
             if limits is None:
                 return Outcome.UNKNOWN, x, x
             box = todo.pop()
-            here = self._reference(box, limits)
+            here = self._reference(x, box, limits)
             if here is None:
                 continue
             status, pair = self._search(x, replace(box, here=here), limits)
@@ -191,24 +191,22 @@ class RowSearch:
         left = limits.timeout - (time.monotonic() - began)
         return replace(limits, timeout=left) if left > 0 else None
 
-    def _reference(self, box: _Box, limits: Limits) -> FloatArray | None:
+    def _reference(self, x: FloatArray, box: _Box, limits: Limits) -> FloatArray | None:
         """A row of the box with a label that the attacker does not want, or None if there is none."""
         goal = self._threat.goal
         if not goal or self._predict(box.here[None])[0] not in goal:
             return box.here
         if bool(((box.low == box.high) | np.isnan(box.low)).all()):
             return None
-        threat = self._threat
-        nothing = np.zeros_like(threat.low)
         others = tuple(k for k in range(self._local.ensemble.n_classes) if k not in goal)
-        idle = replace(threat, low=nothing, high=nothing, ends=(), columns=(), groups=(), group_budgets=(), goal=others)
+        idle = self._threat.idle(others)
         space = Space(self._local.ensemble, (*self._columns.clauses, *box.conflicts))
         search = Local(self._local.ensemble, idle, limits, space)
         low, high, here = box.low[None], box.high[None], box.here[None]
-        status, cells = search._search(low, high, here, self._predict(here))
+        status, cells = search._search(low, high, here, self._predict(here), x[None])
         if status[0] == Outcome.UNKNOWN:
             return box.here
-        return search._doubles(here, low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
+        return search._doubles(x[None], low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
 
     def _search(self, x: FloatArray, box: _Box, limits: Limits) -> tuple[int, _Pair | None]:
         """What a search of the cells within reach of a box finds."""
