@@ -86,6 +86,21 @@ def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
     )
 
 
+def seen_by(attacker: Attacker, ensemble: Ensemble, relations: Relations) -> Ensemble:
+    """The model as the attacker speaks of it: with a further column of categories per group, if he names any."""
+    if not relations.groups:
+        return ensemble
+    grouped = group_columns(ensemble, groups_of(relations, ensemble))
+    return _with_groups(grouped) if _named(grouped, attacker.named) else ensemble
+
+
+def with_groups(ensemble: Ensemble, relations: Relations) -> Ensemble:
+    """The model with a further column of categories for each group that the relations declare."""
+    if not relations.groups:
+        return ensemble
+    return _with_groups(group_columns(ensemble, groups_of(relations, ensemble)))
+
+
 def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -> FloatArray:
     """ε for each of the user's columns: neighbours share the values of one-hot groups."""
     bound = bind_epsilon(epsilon, ensemble)
