@@ -295,7 +295,7 @@ def test_reach_is_what_the_words_say_in_many_cases() -> None:
             domain={"income": (0, 3.4)},
             blank=["income"],
         ),
-        tp.Attacker.lp(2, 0.5, step=0.1, scale={"income": 0.25}),
+        tp.Attacker.lp(2, 0.5, step=0.1, scale={"income": 0.3}),
     ],
     ids=lambda attacker: repr(attacker)[:50],
 )

@@ -215,8 +215,9 @@ def _is_limited(attacker: Attacker, threat: Threat) -> bool:
         moves = columns.get(f)
         if moves is not None and moves.rules:
             return attacker.budget is not None
-        prices: list[int | Fraction] = [int(threat.cost[f])] if moves is None else [moves.cost * (moves.interval is not None)]
+        prices: list[int | Fraction] = [int(threat.cost[f])]
         if moves is not None:
+            prices = [moves.cost * (moves.interval is not None)]
             prices += [price for price in (moves.blank, moves.fill, *(moves.costs or {}).values()) if price is not None]
         most += max(prices)
     return threat.budget < most

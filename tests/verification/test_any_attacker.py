@@ -1,0 +1,54 @@
+"""Every kind of attacker on small models with categories and missing values, against brute force by definition."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+import treeproof as tp
+from tests.support.any_attacker import is_unstable, random_attacker, random_row, some_neighbours
+from tests.support.category_models import random_model
+from treeproof.results.verdicts import Outcome
+
+EPSILON = {"b": 0.1, "d": 0.05}
+
+
+def check_stability(seeds: range) -> set[int]:
+    found = set()
+    for seed in seeds:
+        random = Random(seed)
+        model, attacker = random_model(random), random_attacker(random)
+        X = [random_row(random) for _ in range(3)]
+        result = tp.verify(model, np.array(X), model.predict(np.array(X)), attacker)
+        for x, outcome in zip(X, result.stability.tolist(), strict=True):
+            expected = Outcome.REFUTED if is_unstable(model, attacker, x, x) else Outcome.PROVED
+            assert outcome == expected, (seed, x, attacker)
+            found.add(outcome)
+    return found
+
+
+@pytest.mark.slow
+def test_stability_is_that_of_brute_force() -> None:
+    assert check_stability(range(300)) == {Outcome.PROVED, Outcome.REFUTED}
+
+
+def test_stability_is_that_of_brute_force_in_a_few_cases() -> None:
+    check_stability(range(1000, 1008))
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(
+    strict=True, reason="pairs: moves of `columns`, and rows inside the goal"
+)
+def test_no_neighbour_of_a_resilient_row_is_unstable() -> None:
+    for seed in range(60):
+        random = Random(seed)
+        model, attacker = random_model(random), random_attacker(random)
+        X = [random_row(random) for _ in range(2)]
+        result = tp.verify(model, np.array(X), model.predict(np.array(X)), attacker, epsilon=EPSILON)
+        for x, outcome in zip(X, result.resilience_by_epsilon[0].tolist(), strict=True):
+            if outcome == Outcome.PROVED:
+                neighbours = some_neighbours(model, attacker, x, [0.0, 0.1, 0.0, 0.05], random)
+                assert not any(is_unstable(model, attacker, x, near) for near in neighbours), (seed, x, attacker)
