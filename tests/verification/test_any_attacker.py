@@ -39,9 +39,6 @@ def test_stability_is_that_of_brute_force_in_a_few_cases() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True, reason="pairs: moves of `columns`, and rows inside the goal"
-)
 def test_no_neighbour_of_a_resilient_row_is_unstable() -> None:
     for seed in range(60):
         random = Random(seed)

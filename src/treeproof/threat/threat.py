@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from treeproof.threat.attacker import Attacker
 
 
+NO_RELATIONS = Relations()
+
+
 @dataclass(frozen=True, eq=False)
 class Threat:
     """An attacker bound to a model: arrays over its features. Values stay inside [domain_low, domain_high].
@@ -51,7 +54,7 @@ class Threat:
     groups: tuple[tuple[int, ...], ...] = ()
     """Features that share a budget of their own, on top of the overall one; no feature is in two of them."""
     group_budgets: tuple[int, ...] = ()
-    relations: Relations = Relations()
+    relations: Relations = NO_RELATIONS
     """What valid rows keep; neighbours and attacked rows are valid."""
     attacker: Attacker | None = None
     """As the user describes it, where one-hot groups are to be bound."""
@@ -158,6 +161,23 @@ class Threat:
         return sum(prices.values()) <= self.limit and all(
             sum(prices.get(f, Fraction(0)) for f in group) <= budget for group, budget in of_groups
         )
+
+    def idle(self, goal: tuple[int, ...] = ()) -> Threat:
+        """An attacker with the same neighbours who changes nothing, and wants other labels."""
+        nothing = np.zeros_like(self.low)
+        still = tuple(
+            (f, replace(moves, interval=None, ends=None, costs=None, rules=(), blank=None, fill=None))
+            for f, moves in self.columns
+        )
+        return replace(self, low=nothing, high=nothing, ends=(), columns=still, groups=(), group_budgets=(), goal=goal)
+
+    def inside(self, X: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Boxes of neighbours of X, drawn in to points of the grid in columns with a step; low > high: none are."""
+        low, high = low.copy(), high.copy()
+        for f, moves in self.columns:
+            if moves.step is not None:
+                low[:, f], high[:, f] = moves.points_between(X[:, f], low[:, f], high[:, f])
+        return low, high
 
     def without_limits(self) -> Threat:
         """The same attacker with any budget or radius."""

@@ -138,22 +138,26 @@ class Local:
     ) -> Decisions:
         """Per row of X: is the model stable at every row from `low` to `high`, doubles around that row of X?"""
         labels = self.ensemble.predict_index(X) if labels is None else labels
-        status, cells = self._search(low, high, X, labels)
+        # Nobody attacks a row that has a label he wants, but maybe its neighbours.
+        wanted = np.isin(labels, self.threat.goal)
+        status, cells = np.full(len(X), Outcome.PROVED, dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
+        asked = np.flatnonzero(~wanted)
+        status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked])
         neighbour, attacked = X.copy(), X.copy()
         broken = np.flatnonzero(status == Outcome.REFUTED)
-        if len(broken):
-            z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
-            neighbour[broken], attacked[broken] = z, w
-            same = self.ensemble.predict_index(z) == self.ensemble.predict_index(w)
-            if same.any():
-                mixed = broken[same]
-                pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], z[same]))
-                pairs.settle()
-                status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
+        z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
+        neighbour[broken], attacked[broken] = z, w
+        open_rows = broken[~self.shows(X[broken], z, w)]
+        content = np.flatnonzero(wanted & (low < high).any(axis=1))
+        if len(open_rows) or len(content):
+            mixed = np.concatenate((open_rows, content))
+            pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], neighbour[mixed]))
+            pairs.settle()
+            status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
 
-    def shows(self, X: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which pairs of rows within reach of X are counterexamples: the label changes, to one that is wanted."""
+    def shows(self, _x: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which pairs of rows within reach of others are counterexamples: the label changes, to one that is wanted."""
         before, after = self.ensemble.predict_index(neighbour), self.ensemble.predict_index(attacked)
         wants = self._goal
         return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)

@@ -33,7 +33,10 @@ MOST_BOXES = 1024
 
 @dataclass(eq=False)
 class Boxes:
-    """Boxes [low, high] of neighbours of the rows `row`; `here` and `there` are neighbours with different labels."""
+    """Boxes [low, high] of neighbours of the rows `row`.
+
+    `here` and `there` are neighbours with different labels; where they are not, it is not known whether there are any.
+    """
 
     row: Ints
     low: FloatArray
@@ -81,9 +84,11 @@ class Pairs:
     """
 
     def __init__(self, local: Local, boxes: Boxes) -> None:
-        self._local, self._start = local, boxes
-        self._predict = local.ensemble.predict_index
+        self._local, self._start, self._x = local, boxes, boxes.here
         self._grid = local.ensemble.grid
+        self._idle: Local | None = None
+        self._special = np.zeros(boxes.low.shape[1], dtype=bool)
+        self._special[[f for f, _ in local.threat.columns]] = True
         self._walls_below = np.concatenate(([0], np.cumsum(find_walls(local.threat, self._grid))))
         self._forks: Forks | None = None
         n = len(boxes)
@@ -93,7 +98,10 @@ class Pairs:
 
     def settle(self) -> None:
         """Splits boxes until none is left, or time is up."""
-        boxes, limits = self._start, self._local.limits
+        limits = self._local.limits
+        alike = self._predict(self._start.here) == self._predict(self._start.there)
+        boxes = self._start.at(~alike) + self._decide(self._start.at(alike), needed=True)
+        boxes = boxes.at(self._open(boxes.row))
         while len(boxes):
             if limits.is_over():
                 self._give_up(boxes.row)
@@ -140,11 +148,56 @@ class Pairs:
 
     def _probe(self, boxes: Boxes, point: FloatArray) -> None:
         """Looks for attacks on neighbours that share with the point what has walls; there, two labels are enough."""
+        if not len(boxes):
+            return
         fixed = self._has_walls(self._grid.cells(boxes.low), self._grid.cells(boxes.high))
-        low, high = (np.where(fixed, point, end) for end in (boxes.low, boxes.high))
-        mixed = self._decide(Boxes(boxes.row, low, high, point, point), needed=False)
+        # The point need not be on a grid, but others in its cell may be.
+        lowest, highest = self._grid.cell_ends
+        at = self._grid.start[:-1] + np.maximum(self._grid.cells(point), 0)
+        first, last = (np.where(self._special, ends[at], point) for ends in (lowest, highest))
+        low = np.where(fixed, np.maximum(first, boxes.low), boxes.low)
+        high = np.where(fixed, np.minimum(last, boxes.high), boxes.high)
+        mixed = self._decide(self._drawn_in(Boxes(boxes.row, low, high, point, point)), needed=False)
         if len(mixed):
             self._cross(mixed.row, self._changes(mixed.here, mixed.there))
+
+    def _drawn_in(self, boxes: Boxes) -> Boxes:
+        """Boxes between points of grids, in columns with a step, without those that hold none; `here` is in the box."""
+        if not self._special.any():
+            return boxes
+        low, high = self._local.threat.inside(self._x[boxes.row], boxes.low, boxes.high)
+        some = ~(low > high).any(axis=1)
+        here = np.where(np.isnan(boxes.here), boxes.here, np.clip(boxes.here, low, high))
+        return Boxes(boxes.row, low, high, here, here).at(some)
+
+    def _predict(self, rows: FloatArray) -> Ints:
+        """The label of each row; with a goal, whether the attacker wants it."""
+        labels = self._local.ensemble.predict_index(rows)
+        return np.isin(labels, self._local.threat.goal).astype(np.int64) if self._local.threat.goal else labels
+
+    def _ask(self, boxes: Boxes) -> tuple[Ints, Ints, FloatArray, FloatArray]:
+        """Which boxes hold another label than `here` has, or reach one that is wanted: outcomes, boxes, pairs."""
+        local = self._local
+        outcome, x = np.full(len(boxes), Outcome.PROVED, dtype=np.int64), self._x[boxes.row]
+        wanted = self._predict(boxes.here) == 1 if local.threat.goal else np.zeros(len(boxes), dtype=bool)
+        z, w = boxes.here.copy(), boxes.here.copy()
+        for some, search in ((~wanted, local), (wanted, self._idle_search() if wanted.any() else local)):
+            if some.any():
+                these, labels = boxes.at(some), local.ensemble.predict_index(boxes.here[some])
+                outcome[some], cells = search._search(these.low, these.high, these.here, labels, x[some])
+                found = outcome[some] == Outcome.REFUTED
+                at = np.flatnonzero(some)[found]
+                z[at], w[at] = search._doubles(x[at], boxes.low[at], boxes.high[at], cells[found])
+        mixed = np.flatnonzero(outcome == Outcome.REFUTED)
+        return outcome, mixed, z[mixed], w[mixed]
+
+    def _idle_search(self) -> Local:
+        """A search for neighbours with labels that the attacker does not want."""
+        if self._idle is None:
+            goal = self._local.threat.goal
+            others = tuple(k for k in range(self._local.ensemble.n_classes) if k not in goal)
+            self._idle = type(self._local)(self._local.ensemble, self._local.threat.idle(others), self._local.limits)
+        return self._idle
 
     def _decide(self, boxes: Boxes, needed: bool) -> Boxes:
         """Which boxes hold another label than `here` has, and where; an unstable neighbour there refutes its row.
@@ -153,19 +206,20 @@ class Pairs:
         """
         if not len(boxes):
             return boxes
-        local = self._local
-        outcome, cells = local._search(boxes.low, boxes.high, boxes.here, self._predict(boxes.here))
+        outcome, mixed, near, attacked = self._ask(boxes)
         if needed:
             self._give_up(boxes.row[outcome == Outcome.UNKNOWN])
-        mixed = outcome == Outcome.REFUTED
         boxes = boxes.at(mixed)
-        boxes.there, attacked = local._doubles(boxes.here, boxes.low, boxes.high, cells[mixed])
-        unstable = self._predict(boxes.there) != self._predict(attacked)
+        boxes.there = near
+        unstable = self._local.shows(self._x[boxes.row], boxes.there, attacked)
         self._refute(boxes.row[unstable], boxes.there[unstable], attacked[unstable])
         return boxes.at(~unstable)
 
     def _without_idle(self, parts: Boxes) -> Boxes:
         """What is left of boxes after leaving out where attacks change nothing."""
+        if self._local.threat.blanks:
+            # What is blanked or filled in may go anywhere.
+            return self._drawn_in(parts)
         if not len(parts):
             return parts
         if self._forks is None:
@@ -174,11 +228,14 @@ class Pairs:
             )
         low, high, some = self._forks.shrink(parts.row, parts.low, parts.high)
         here = np.where(np.isnan(parts.here), parts.here, np.clip(parts.here, low, high))
-        return Boxes(parts.row, low, high, here, here).at(some)
+        return self._drawn_in(Boxes(parts.row, low, high, here, here).at(some))
 
     def _changes(self, here: FloatArray, there: FloatArray) -> Changes:
         """A change of label between `here` and `there`; where there are no walls, if one is seen there."""
-        walled = self._has_walls(self._grid.cells(here), self._grid.cells(there))
+        cells = self._grid.cells(here), self._grid.cells(there)
+        walled = self._has_walls(*cells)
+        # In the same cell, `there` is a neighbour for sure.
+        here = np.where(self._special & (cells[0] == cells[1]), there, here)
         # One way begins with the features that have no walls, and the other ends with them.
         along, across = np.where(walled, here, there), np.where(walled, there, here)
         early = (self._predict(along) != self._predict(here))[:, None]
@@ -224,9 +281,12 @@ class Pairs:
         """Refutes rows by changes of label that the attacker can cross, in one direction or the other."""
         threat, f = self._local.threat, changes.feature
         start, end = changes.values
-        onward = can_move(threat, f, start, end)[:, None]
+        onward = can_move(threat, f, start, end)
+        if threat.goal:
+            # Both ways can be gone, and only one of them leads to the goal.
+            onward = self._predict(changes.before) == 0
         z, w = (changes.before, changes.after), (changes.after, changes.before)
-        self._refute(rows, np.where(onward, *z), np.where(onward, *w))
+        self._refute(rows, np.where(onward[:, None], *z), np.where(onward[:, None], *w))
 
     def _refute(self, rows: Ints, z: FloatArray, w: FloatArray) -> None:
         self.outcome[rows] = Outcome.REFUTED
@@ -241,20 +301,30 @@ class Pairs:
 
 
 def can_move(threat: Threat, feature: Ints, start: FloatArray, end: FloatArray) -> Bools:
-    """Whether the attacker can move a feature alone from `start` to `end`, entry by entry; the two differ."""
+    """Whether the attacker can move a feature alone from `start` to `end`, entry by entry; the two differ.
+
+    Of columns with prices of their own nothing is known here: they count as if they could not be moved.
+    """
+    budget = np.full(len(threat.cost), threat.budget)
+    for group, most in zip(threat.groups, threat.group_budgets, strict=True):
+        budget[list(group)] = np.minimum(budget[list(group)], most)
+    plain = np.ones(len(threat.cost), dtype=bool)
+    plain[[f for f, _ in threat.columns]] = False
     if threat.power is not None:
         radius = Fraction(threat.radius)
         farthest = np.array([double_at_most(radius * Fraction(unit)) for unit in threat.unit.tolist()])
-        return np.asarray((threat.high[feature] > 0) & (np.abs(end - start) <= farthest[feature]))
+        return np.asarray(plain[feature] & (threat.high[feature] > 0) & (np.abs(end - start) <= farthest[feature]))
     lowest, highest = add_up(start, threat.low[feature]), add_down(start, threat.high[feature])
-    return np.asarray((threat.cost[feature] <= threat.budget) & (lowest <= end) & (end <= highest))
+    payable = plain & (threat.cost <= budget)
+    return np.asarray(payable[feature] & (lowest <= end) & (end <= highest))
 
 
 def find_walls(threat: Threat, grid: Grid) -> Bools:
-    """Which cuts the attacker can cross in neither direction, from one double to the next."""
+    """Which cuts the attacker can cross in neither direction, from one double to the next; with a goal, not in both."""
     feature = np.repeat(np.arange(grid.n_features), np.diff(grid.offsets))
     below, above = grid.cuts, next_up(grid.cuts)
-    return ~(can_move(threat, feature, below, above) | can_move(threat, feature, above, below))
+    up, down = can_move(threat, feature, below, above), can_move(threat, feature, above, below)
+    return ~(up & down if threat.goal else up | down)
 
 
 def _parts(boxes: Boxes, changes: Changes) -> Boxes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,22 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.pieces import Pieces
-from treeproof.numbers.doubles import LARGEST, FloatArray, double_at_least, next_down, next_up
+from treeproof.numbers.decimals import decimal_of
+from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.relations import ColumnLiteral, Linear, Literal
 from treeproof.threat.relations.bound import linear_holds
+from treeproof.threat.rule_chains import RuleChains
+from treeproof.threat.step_grid import StepGrid
 from treeproof.verification import joint
-from treeproof.verification.cell_pairs import CellPair, Distance
 from treeproof.verification.joint import Feasibility
-from treeproof.verification.local_search import (
-    LARGEST_PRICE,
-    NO_CELL,
-    SMALLEST_PRICE,
-    Decisions,
-    Local,
-    price_of_attack,
-)
+from treeproof.verification.local_search import Decisions, Local, price_of_attack
 from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
@@ -44,6 +39,8 @@ Bools = npt.NDArray[np.bool_]
 
 TRACE = 2.0**-41
 """The share of a distance up to which the cheapest row is looked for."""
+FREE = (-math.inf, math.inf)
+"""Any distance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +55,20 @@ class _Box:
     here: FloatArray
     conflicts: tuple[Clause, ...] = ()
     cuts: tuple[tuple[int, float], ...] = ()
-    """Further cuts of columns, by which a search tells more of what cells cost."""
+    """Where else columns are cut, so that cells say what their values cost."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """A neighbour and an attacked row, or why there are none in cells: `conflict`; None if that is not known."""
+    """A neighbour and an attacked row, or why there are none in cells: `conflict`; all None if that is not known."""
 
     z: FloatArray | None = None
     w: FloatArray | None = None
     conflict: Clause | None = None
     is_cheapest: bool = True
     """Whether no pair in these cells is cheaper, if that was asked for."""
+    finer: tuple[_Box, ...] = ()
+    """Boxes to ask about instead, whose cells say more."""
 
 
 class RowSearch:
@@ -141,18 +140,20 @@ class RowSearch:
             if limits is None:
                 return Outcome.UNKNOWN, x, x
             box = todo.pop()
-            here = self._reference(box, limits)
+            here = self._reference(x, box, limits)
             if here is None:
                 continue
             status, pair = self._search(x, replace(box, here=here), limits)
-            unknown |= status == Outcome.UNKNOWN or (status == Outcome.REFUTED and pair is None)
-            if status != Outcome.REFUTED or pair is None:
+            unknown |= status == Outcome.UNKNOWN
+            if pair is None:
                 continue
             if pair.conflict is not None:
                 if len(pair.conflict):
                     todo.append(replace(box, conflicts=(*box.conflicts, pair.conflict)))
                 continue
             if pair.z is None or pair.w is None:
+                unknown |= not pair.finer
+                todo += pair.finer
                 continue
             if self._is_shown(x[None], pair.z[None], pair.w[None])[0]:
                 return Outcome.REFUTED, pair.z, pair.w
@@ -169,63 +170,33 @@ class RowSearch:
         """
         box, began, best, price, exact = _Box(x, x, x), time.monotonic(), x, math.inf, True
         while (limits := self._rest(began)) is not None:
-            question = _Question(self._columns, x, box, self._finer if self._threat.power == 1 else None)
+            question = _Question(self._columns, x, box)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
-            found, cells, least = self._cheapest_cells(local, x, within, price)
-            if found != Outcome.PROVED or not least < price:
-                return found if exact else Outcome.UNKNOWN, best, price
-            pair = question.cheapest(local, cells, least, price)
+            found = local.cheapest(x[None], within)
+            self._local.boxes += local.boxes
+            if found.outcome[0] != Outcome.PROVED or not found.price[0] < price:
+                return int(found.outcome[0]) if exact else Outcome.UNKNOWN, best, price
+            cells = local.space.cells(found.attacked)
+            pair = question.cheapest(local, cells, float(found.price[0]))
+            conflict = pair.conflict
             if pair.w is not None:
-                its_price = self._price(x, pair.w, within)
-                if its_price < price:
+                its_price = price_of_attack(self._threat, x, pair.w, within=False)
+                if its_price < price and (not within or self._can_pay(x, pair.w)):
                     best, price = pair.w, its_price
+            if pair.finer:
+                box = pair.finer[0]
+                continue
             exact &= pair.is_cheapest
-            if pair.conflict == () or price <= least * (1 + TRACE):
+            if conflict is None:
+                conflict = question.around(local, cells)
+            if not len(conflict):
                 return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
-            conflict = question.around(local, cells) if pair.conflict is None else pair.conflict
-            box = replace(box, conflicts=(*box.conflicts, conflict), cuts=(*box.cuts, *question.cuts_at(pair.w)))
+            box = replace(box, conflicts=(*box.conflicts, conflict))
         return Outcome.UNKNOWN, best, price
 
-    @cached_property
-    def _finer(self) -> Space:
-        """Cells that tell what a test on one of two columns in a sum means for the other: then prices say so, too."""
-        grid, cuts = self._columns.space.grid, []
-        sums = {one for clause in self._columns.joint for one in clause if isinstance(one, Linear)}
-        for one in sums:
-            for (f, mine), (g, other) in itertools.permutations(one.terms) if len(one.terms) == 2 else ():
-                # The end of each cell of f that leaves more to g.
-                ends = next_up(grid.cuts_of(f)) if mine > 0 else grid.cuts_of(f)
-                left = (float(one.bound) - float(mine) * ends) / float(other)
-                cuts += [(g, cut) for cut in (next_down(left) if other < 0 else left).tolist() if math.isfinite(cut)]
-        features = sorted({f for f, _ in cuts} - dict(self._columns.ensemble.categories).keys())
-        return self._columns.space.refined(
-            (), tuple((f, np.unique([cut for g, cut in cuts if g == f])) for f in features)
-        )
-
-    def _cheapest_cells(
-        self, local: Local, x: FloatArray, within: bool, below: float
-    ) -> tuple[int, npt.NDArray[np.int32], float]:
-        """Whether the cheapest cells for less than some price are known, these cells, and the least that they cost."""
-        power, row = self._threat.power, x[None]
-        budget = double_at_least(self._threat.limit) if within or power is None else math.inf
-        with np.errstate(over="ignore"):
-            budget = min(budget, float(np.float64(below) ** (power or 1)))
-        status, cells = local._run(row, row, row, self._predict(row), row, (), None, None, budget, cheapest=True)
-        self._local.boxes += local.boxes
-        if cells[0, 0] == NO_CELL:
-            return int(status[0]), cells, math.inf
-        w = local._doubles(row, row, row, cells)[1]
-        least = price_of_attack(self._threat, x, w[0], within=False)
-        with np.errstate(over="ignore", under="ignore"):
-            is_normal = power is None or SMALLEST_PRICE < np.float64(least) ** power < LARGEST_PRICE
-        return int(status[0]) if is_normal else Outcome.UNKNOWN, local.space.cells(w), least
-
-    def _price(self, x: FloatArray, w: FloatArray, within: bool) -> float:
-        """What an attack costs; inf if that is more than the attacker has."""
+    def _can_pay(self, x: FloatArray, w: FloatArray) -> bool:
         prices = self._threat.attack_prices(x, x, w)
-        if within and prices is not None and not self._threat.can_pay(prices):
-            return math.inf
-        return price_of_attack(self._threat, x, w, within)
+        return prices is not None and self._threat.can_pay(prices)
 
     def _rest(self, began: float) -> Limits | None:
         """The limits with what is left of the time for a row; None if nothing is."""
@@ -237,24 +208,22 @@ class RowSearch:
         left = limits.timeout - (time.monotonic() - began)
         return replace(limits, timeout=left) if left > 0 else None
 
-    def _reference(self, box: _Box, limits: Limits) -> FloatArray | None:
+    def _reference(self, x: FloatArray, box: _Box, limits: Limits) -> FloatArray | None:
         """A row of the box with a label that the attacker does not want, or None if there is none."""
         goal = self._threat.goal
         if not goal or self._predict(box.here[None])[0] not in goal:
             return box.here
         if bool(((box.low == box.high) | np.isnan(box.low)).all()):
             return None
-        threat = self._threat
-        nothing = np.zeros_like(threat.low)
         others = tuple(k for k in range(self._local.ensemble.n_classes) if k not in goal)
-        idle = replace(threat, low=nothing, high=nothing, ends=(), columns=(), groups=(), group_budgets=(), goal=others)
+        idle = self._threat.idle(others)
         space = Space(self._local.ensemble, (*self._columns.clauses, *box.conflicts))
         search = Local(self._local.ensemble, idle, limits, space)
         low, high, here = box.low[None], box.high[None], box.here[None]
-        status, cells = search._search(low, high, here, self._predict(here))
+        status, cells = search._search(low, high, here, self._predict(here), x[None])
         if status[0] == Outcome.UNKNOWN:
             return box.here
-        return search._doubles(here, low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
+        return search._doubles(x[None], low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
 
     def _search(self, x: FloatArray, box: _Box, limits: Limits) -> tuple[int, _Pair | None]:
         """What a search of the cells within reach of a box finds."""
@@ -292,15 +261,49 @@ class RowSearch:
         return [replace(box, high=below, here=first), replace(box, low=above, here=second)]
 
 
+@dataclass(frozen=True, eq=False)
+class _CellPair:
+    """Pairs of rows in cells: `variables`, each a column of z, of w, or of both, that relations are about."""
+
+    variables: list[joint.Variable]
+    z_of: dict[int, int]
+    """The variable of each column of z, where it is not missing."""
+    w_of: dict[int, int]
+    clauses: tuple[joint.Clause, ...]
+    """What w keeps."""
+    z_clauses: tuple[joint.Clause, ...]
+    fixed: tuple[float, ...] | None
+    """What z is, if there is no choice."""
+    z: FloatArray
+    w: FloatArray
+    """Rows in the cells, but for what relations say."""
+    numbers: frozenset[int]
+    """The columns that are not categories, whose cells say enough."""
+
+    def solve(self, nearer: joint.Linear | None = None) -> joint.Answer:
+        """Whether there is a pair; `nearer` than some bound says."""
+        clauses = self.clauses if nearer is None else (*self.clauses, (nearer,))
+        return joint.solve(tuple(self.variables), clauses, self.fixed, self.z_clauses)
+
+    def rows(self, answer: joint.Answer) -> tuple[FloatArray, FloatArray]:
+        """The pair of an answer."""
+        z, w = self.z.copy(), self.w.copy()
+        for f in self.numbers & self.w_of.keys():
+            w[f] = answer.w[self.w_of[f]]
+        if self.fixed is None:
+            for f in self.numbers & self.z_of.keys():
+                z[f] = answer.z[self.z_of[f]]
+        return z, w
+
+
 class _Question:
     """What is asked about one box of neighbours of a row."""
 
-    def __init__(self, columns: Columns, x: FloatArray, box: _Box, by_distance: Space | None = None) -> None:
-        """`by_distance`: the cells if prices are distances from x, and it need not be known what is paid for."""
+    def __init__(self, columns: Columns, x: FloatArray, box: _Box) -> None:
         self._columns, self._x, self._box = columns, x, box
-        self._by_distance = by_distance is not None
-        self._coarse = columns.space if by_distance is None else by_distance
         self._threat = columns.threat
+        self._moves = dict(columns.threat.columns)
+        self._categories = dict(columns.ensemble.categories)
         self._is_itself = bool(((box.low == x) & (box.high == x) | np.isnan(x)).all())
         clauses = columns.joint if self._is_itself else (*columns.joint, *columns.clauses)
         self._clauses = clauses
@@ -313,24 +316,30 @@ class _Question:
     def space(self) -> Any:
         """The cells, with a cut at both ends of N(x) for columns in relations."""
         cuts = []
-        for f in self._present:
-            ends = np.array([] if self._by_distance else [next_down(self._box.low[f]), self._box.high[f]])
-            ends = np.concatenate((ends, self._ends(f)))
+        for f in self._features:
+            more = [cut for g, cut in self._box.cuts if g == f]
+            ends = np.concatenate((self._near_ends(f), self._ends(f), more))
             cuts.append((f, np.unique(ends[np.isfinite(ends)])))
-        coarse = self._coarse
-        if self._box.cuts:
-            features = sorted({f for f, _ in self._box.cuts})
-            more = ((f, np.unique([cut for g, cut in self._box.cuts if g == f])) for f in features)
-            coarse = coarse.refined((), tuple(more))
-        return coarse.refined(self._box.conflicts, tuple(cuts), watched=True)
+        return self._columns.space.refined(self._box.conflicts, tuple(cuts), watched=True)
+
+    def _near_ends(self, f: int) -> FloatArray:
+        return np.array([next_down(self._box.low[f]), self._box.high[f]])
 
     def _ends(self, f: int) -> FloatArray:
-        """Cuts on both sides of the doubles that moves of a number may end at."""
-        moves = dict(self._threat.columns).get(f)
-        if moves is None or moves.ends is None or f in dict(self._columns.ensemble.categories):
+        """Cuts on both sides of the doubles that moves of a number may end at, and of ranges that rules lead to."""
+        moves = self._moves.get(f)
+        if moves is None or f in self._categories:
             return np.empty(0)
-        ends = np.array(moves.ends)
-        return np.concatenate((next_down(ends), ends))
+        first = np.array([end for _, end in moves.costs or ()] + list(moves.ends or ()))
+        last = first
+        if moves.rules and self._start_is_known(f) and not math.isnan(self._x[f]):
+            reached = RuleChains(moves.rules, moves.domain, moves.budget).ends(float(self._box.low[f]))
+            first, last = reached.first, reached.last
+        return np.concatenate((next_down(first), last))
+
+    def _start_is_known(self, f: int) -> bool:
+        """Whether all neighbours share the value of a column."""
+        return bool(self._box.low[f] == self._box.high[f] or math.isnan(self._x[f]))
 
     @cached_property
     def sums(self) -> Any:
@@ -370,157 +379,220 @@ class _Question:
         reach = threat.reach(low[None], high[None])
         least, greatest = np.fmin(low, reach[0][0]), np.fmax(high, reach[1][0])
         for f, _ in threat.columns:
-            if threat.movable[f]:
-                least[f], greatest[f] = threat.domain_low[f], threat.domain_high[f]
+            least[f], greatest[f] = threat.domain_low[f], threat.domain_high[f]
         return np.maximum(least, threat.domain_low), np.minimum(greatest, threat.domain_high)
 
-    def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _Pair | None:
-        """A pair of rows in the cells that a search found; None if nobody knows whether there is one."""
-        cell_pair = self._cell_pair(local, cells)
+    def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _Pair:
+        """A pair of rows in the cells that a search found."""
         # Values of N(x) may be paid for as well: w need not be z there.
-        tight = cell_pair.variables
-        loose = [self._loosened(f, one) for f, one in zip(cell_pair.places, tight, strict=True)]
-        optional = [k for k, one in enumerate(loose) if one is not tight[k]]
-        answer = cell_pair.solve(loose)
+        optional = [f for f in self._features if self._may_be_paid(f, local)]
+        cell_pair = self._cell_pair(local, cells, optional, loose=True)
+        answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
-            return _Pair(conflict=self._conflict(answer, cell_pair))
-        is_known = True
-        for paid in [optional, *_subsets(optional)] if optional else [[]]:
-            if paid is not optional:
-                answer = cell_pair.solve([loose[k] if k in paid else one for k, one in enumerate(tight)])
+            return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
+        is_known, is_sum = True, self._is_itself and self._threat.power == 1
+        for paid in _subsets(optional):
+            cell_pair = self._cell_pair(local, cells, paid)
+            answer = cell_pair.solve(self._within_radius(cell_pair) if is_sum else None)
             is_known &= answer.outcome != Feasibility.UNKNOWN
             if answer.outcome == Feasibility.FEASIBLE:
                 z, w = cell_pair.rows(answer)
                 prices = self._threat.attack_prices(self._x, z, w)
                 if prices is not None and self._threat.can_pay(prices):
                     return _Pair(z, w)
-        if not is_known or not self._knows_prices(cell_pair):
-            return None
-        return _Pair(conflict=self.around(local, cells))
+        unclear = [] if is_sum else [f for f in self._numbers if not self._is_clear(f, local, f in optional)]
+        if unclear:
+            return _Pair(finer=self._finer(unclear, local))
+        return _Pair(conflict=self.around(local, cells)) if is_known else _Pair()
 
-    def _knows_prices(self, cell_pair: CellPair) -> bool:
-        """Whether what a pair costs depends only on which columns are paid for."""
-        moves = dict(self._threat.columns)
-        numbers = [cell_pair.places[k] for k in cell_pair.numbers]
-        return self._threat.power is None and not any(f in moves and moves[f].rules for f in numbers)
+    @property
+    def _numbers(self) -> list[int]:
+        return [f for f in self._features if f not in self._categories]
 
-    def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float, below: float) -> _Pair:
-        """The cheapest row in the cells that a search found, which cost at least `least`, if it is below `below`.
+    def _may_be_paid(self, f: int, local: Local) -> bool:
+        """Whether cells in N(x) can be paid for, too."""
+        end = self._end(f, local)
+        if end is None or f in self._categories or self._start_is_known(f) or not self._threat.movable[f]:
+            return False
+        moves = self._moves.get(f)
+        listed = None if moves is None or moves.costs is None else {to for _, to in moves.costs}
+        listed = set(moves.ends) if moves is not None and listed is None and moves.ends is not None else listed
+        return self._is_near(f, end) and (listed is None or end[0] in listed)
 
-        The conflict is a condition that every valid row meets that is cheaper than both.
-        """
+    def _is_near(self, f: int, end: tuple[float, float]) -> bool:
+        """Whether all of a cell belongs to N(x)."""
+        return bool(self._box.low[f] <= end[0] <= end[1] <= self._box.high[f])
+
+    def _is_clear(self, f: int, local: Local, may_be_paid: bool) -> bool:
+        """Whether the box and the cell say what a column costs, if it is paid for."""
+        end, moves = self._end(f, local), self._moves.get(f)
+        if end is None or math.isnan(self._x[f]) or (self._is_near(f, end) and not may_be_paid):
+            return True
+        if self._threat.power is not None:
+            return self._start_is_known(f) and self._n_points(f, end) == 1
+        if moves is None or (moves.costs is None and not moves.rules):
+            return True
+        if moves.rules or self._start_is_known(f):
+            return self._start_is_known(f)
+        return not self._starts(f)
+
+    def _starts(self, f: int) -> list[float]:
+        """The neighbours at which moves of a matrix start."""
+        starts = {start for start, _ in self._moves[f].costs or ()}
+        return sorted(start for start in starts if self._box.low[f] <= start <= self._box.high[f])
+
+    def _n_points(self, f: int, ends: tuple[float, float]) -> float:
+        """How many values a column may have in a range."""
+        if ends[0] == ends[1]:
+            return 1
+        if f not in self._columns.steps:
+            return math.inf
+        first, last = StepGrid(self._columns.steps[f]).numbers(float(self._x[f]), *ends)
+        return last - first + 1
+
+    def _finer(self, unclear: list[int], local: Local) -> tuple[_Box, ...]:
+        """The box in parts, or with one more cut, so that a column costs less than one thing or another."""
+        box = self._box
+        for f in unclear:
+            near, moves = (float(box.low[f]), float(box.high[f])), self._moves.get(f)
+            if moves is not None and moves.costs is not None:
+                start = self._starts(f)[0]
+                ends = (near[0], float(next_down(start))), (start, start), (float(next_up(start)), near[1])
+                return tuple(self._part(f, *each) for each in ends if each[0] <= each[1])
+            if not self._start_is_known(f) and f in self._columns.steps:
+                grid, own = StepGrid(self._columns.steps[f]), float(self._x[f])
+                first, last = grid.numbers(own, *near)
+                halves = (first, (first + last) // 2), ((first + last) // 2 + 1, last)
+                return tuple(self._part(f, grid.point(own, a), grid.point(own, b)) for a, b in halves if a <= b)
+        cell = self._cut_cell(unclear, local)
+        return () if cell is None else (replace(box, cuts=(*box.cuts, cell)),)
+
+    def _cut_cell(self, unclear: list[int], local: Local) -> tuple[int, float] | None:
+        """A column and a point of its grid in the middle of its cell; None if there are none."""
+        for f in unclear:
+            end = self._end(f, local)
+            if end is None or math.isnan(self._x[f]) or self._is_near(f, end) or f not in self._columns.steps:
+                continue
+            grid, own = StepGrid(self._columns.steps[f]), float(self._x[f])
+            first, last = grid.numbers(own, *end)
+            if first < last:
+                return f, grid.point(own, (first + last) // 2)
+        return None
+
+    def _part(self, f: int, low: float, high: float) -> _Box:
+        """The neighbours with a column in this range."""
+        lows, highs, here = self._box.low.copy(), self._box.high.copy(), self._box.here.copy()
+        lows[f], highs[f], here[f] = low, high, min(max(float(here[f]), low), high)
+        return replace(self._box, low=lows, high=highs, here=here)
+
+    def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float) -> _Pair:
+        """The cheapest row in the cells that a search found, which cost `least` at least."""
         cell_pair = self._cell_pair(local, cells)
-        if self._by_distance:
-            return self._shortest(cell_pair, Distance(self._threat, self._x, cell_pair), below)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
-            return _Pair(conflict=self._conflict(answer, cell_pair))
+            return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
         if answer.outcome == Feasibility.UNKNOWN:
             return _Pair(is_cheapest=False)
         _, w = cell_pair.rows(answer)
         price = price_of_attack(self._threat, self._x, w, within=False)
-        return _Pair(self._x, w, is_cheapest=price <= least * (1 + TRACE))
+        if price <= least * (1 + TRACE):
+            return _Pair(self._x, w)
+        cut = self._cut_cell(self._numbers, local)
+        finer = () if cut is None else (replace(self._box, cuts=(*self._box.cuts, cut)),)
+        return _Pair(self._x, w, is_cheapest=False, finer=finer)
 
-    def _shortest(self, cell_pair: CellPair, price: Distance, below: float) -> _Pair:
-        """The row in the cells that is nearest to x in L1, up to a trace, and why none is nearer."""
-        best, high, low = None, None if math.isinf(below) else Fraction(below), None
-        while True:
-            answer = cell_pair.solve(nearer=None if high is None else price.at_most(high * (1 - Fraction(TRACE))))
-            if answer.outcome == Feasibility.UNKNOWN:
-                return _Pair(self._x, best, is_cheapest=False)
-            if answer.outcome == Feasibility.INFEASIBLE:
-                conflict = self._conflict(answer, cell_pair)
-                return _Pair(self._x, best, conflict if high is None else (*conflict, *price.elsewhere))
-            w = cell_pair.rows(answer)[1]
-            prices = price.of(w)
-            is_nearer = high is None or sum(prices.values()) < high
-            if is_nearer:
-                # First nearly as near as fractions are, then half way there.
-                if low is None:
-                    low = cell_pair.least(price.at_most(Fraction(0), count_all=True)) + price.rest
-                    goal = low * (1 + Fraction(TRACE) / 4)
-                else:
-                    goal = (low + sum(prices.values())) / 2
-                nearest = cell_pair.solve(nearer=price.at_most(goal, count_all=True))
-                if nearest.outcome == Feasibility.FEASIBLE:
-                    w = cell_pair.rows(nearest)[1]
-                    prices = price.of(w)
-                else:
-                    low = goal
-                best, high = w, sum(prices.values(), Fraction(0))
-            if not price.count(prices) and not is_nearer:
-                return _Pair(self._x, best, is_cheapest=False)
+    def _distance(self, cell_pair: _CellPair) -> tuple[tuple[tuple[int, Fraction], ...], Fraction]:
+        """The distance from x in L1 in the columns of relations: terms, and what their sum is at x."""
+        terms, start = [], Fraction(0)
+        for f, k in cell_pair.w_of.items():
+            one = cell_pair.variables[k]
+            if one.link is not None:
+                number = Fraction if one.step is None else decimal_of
+                sign = 1 if one.end[0] > self._x[f] else -1
+                terms.append((k, sign / number(float(self._threat.unit[f]))))
+                start += terms[-1][1] * number(float(self._x[f]))
+        return tuple(terms), start
 
-    def cuts_at(self, w: FloatArray | None) -> tuple[tuple[int, float], ...]:
-        """Cuts where the values of columns in relations begin that are as far from x as those of w."""
-        if w is None:
-            return ()
-        moved = [f for f in self._present if w[f] != self._x[f] and f not in dict(self._columns.ensemble.categories)]
-        return tuple((f, float(next_down(w[f]) if w[f] > self._x[f] else w[f])) for f in moved)
+    def _within_radius(self, cell_pair: _CellPair) -> joint.Linear | None:
+        """What the radius of an L1 attacker leaves for the columns of relations, the others being what they are."""
+        w = cell_pair.w.copy()
+        places = list(cell_pair.w_of)
+        w[places] = self._x[places]
+        spent = self._threat.attack_prices(self._x, self._x, w)
+        assert spent is not None
+        terms, start = self._distance(cell_pair)
+        return joint.Linear(terms, self._threat.limit - sum(spent.values()) + start) if terms else None
 
-    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32]) -> CellPair:
-        """The question about pairs of rows in cells."""
-        box, x = self._box, self._x
-        around = local.around[0]
-        z, w = (one[0] for one in local._doubles(x[None], box.low[None], box.high[None], cells))
-        variables, places = [], []
-        gone = {f for f in self._features if math.isnan(x[f]) and cells[0, f] < 0}
-        for f in self._features:
-            if f in gone:
-                continue
-            variable = self._variable(f, int(around[f]["low"]), int(around[f]["high"]))
-            if variable is None:
-                gone.add(f)
-            else:
-                variables.append(variable)
-                places.append(f)
-        clauses = self._clauses
-        if self._by_distance:
-            for f in np.flatnonzero(w != x).tolist():
-                if f not in self._features and not math.isnan(x[f]):
-                    variable = self._variable(f, int(cells[0, f]), int(cells[0, f]))
-                    assert variable is not None
-                    variables.append(variable)
-                    places.append(f)
-            forced = {f for f, one in zip(places, variables, strict=True) if not one.end[0] <= x[f] <= one.end[1]}
-            clauses = self._clauses_about(forced)
-            about = {f for clause in clauses for one in clause for f in _features(one)} | forced
-            kept = [k for k, f in enumerate(places) if f in about]
-            variables, places = [variables[k] for k in kept], [places[k] for k in kept]
-        fixed = tuple(x[places].tolist()) if self._is_itself else None
-        categories = dict(self._columns.ensemble.categories)
-        numbers = [k for k, f in enumerate(places) if f not in categories]
-        return CellPair(variables, places, self._linear(clauses, places, gone), fixed, z, w, numbers)
-
-    def _variable(self, f: int, first: int, last: int) -> joint.Variable | None:
-        """A column of the pair, between two cells; None if it is missing in w."""
-        start = self.space.start[f]
+    def _end(self, f: int, local: Local) -> tuple[float, float] | None:
+        """What w may be in the cells around what a search found; None: missing."""
+        around, start = local.around[0], self.space.start[f]
         lowest, highest = self.space.cell_ends
-        low, high = float(lowest[start + first]), float(highest[start + last])
-        if math.isnan(low) or math.isnan(high):
+        first, last = int(around[f]["low"]), int(around[f]["high"])
+        if first < 0 or math.isnan(lowest[start + first]) or math.isnan(highest[start + last]):
             return None
-        near = float(self._box.low[f]), float(self._box.high[f])
-        end = max(low, float(self._reach[0][f])), min(high, float(self._reach[1][f]))
-        moves = dict(self._threat.columns).get(f)
-        link: tuple[float, float] | None = None
-        if not near[0] <= end[0] <= end[1] <= near[1]:
-            interval = (float(self._threat.low[f]), float(self._threat.high[f])) if moves is None else moves.interval
-            link = interval if interval is not None and (moves is None or moves.step) else (-math.inf, math.inf)
-        step = self._columns.steps.get(f)
-        if f in dict(self._columns.ensemble.categories):
-            step = Fraction(1)
-        origin = Fraction(0) if step is None or math.isnan(self._x[f]) else Fraction(repr(float(self._x[f])))
-        return joint.Variable(near, end, link, step, origin)
+        low, high = float(lowest[start + first]), float(highest[start + last])
+        return max(low, float(self._reach[0][f])), min(high, float(self._reach[1][f]))
 
-    def _loosened(self, f: int, variable: joint.Variable) -> joint.Variable:
-        """The same where the column may be paid for, too, if it need not be."""
-        near, threat = variable.near, self._threat
-        if variable.link is not None or near[0] == near[1] or not threat.movable[f]:
-            return variable
-        moves = dict(threat.columns).get(f)
-        interval = (float(threat.low[f]), float(threat.high[f])) if moves is None else moves.interval
-        low, high = (-math.inf, math.inf) if interval is None else interval
-        return replace(variable, link=(min(low, 0.0), max(high, 0.0)))
+    def _cell_pair(
+        self, local: Local, cells: npt.NDArray[np.int32], paid: Collection[int] = (), loose: bool = False
+    ) -> _CellPair:
+        """The question about pairs of rows in cells; `paid` columns are paid for, or if `loose` may be."""
+        box, x = self._box, self._x
+        z, w = (one[0] for one in local._doubles(x[None], box.low[None], box.high[None], cells))
+        variables: list[joint.Variable] = []
+        z_of: dict[int, int] = {}
+        w_of: dict[int, int] = {}
+        for f in self._features:
+            end = None if math.isnan(x[f]) and cells[0, f] < 0 else self._end(f, local)
+            near = None if math.isnan(x[f]) else (float(box.low[f]), float(box.high[f]))
+            link = None if end is None or near is None else self._link(f, end, f in paid, loose)
+            is_pair = end is not None and near is not None and link != FREE
+            if end is not None:
+                w_of[f] = len(variables)
+                variables.append(self._variable(f, (near if is_pair and near else end), end, link if is_pair else FREE))
+            if is_pair:
+                z_of[f] = w_of[f]
+            elif near is not None and not self._is_itself:
+                z_of[f] = len(variables)
+                variables.append(self._variable(f, near, near, None))
+        places = {k: f for f, k in w_of.items()}
+        fixed = tuple(float(x[f]) if not math.isnan(x[f]) else 0.0 for _, f in sorted(places.items()))
+        return _CellPair(
+            variables,
+            z_of,
+            w_of,
+            self._linear(w_of),
+            () if self._is_itself else self._linear(z_of),
+            fixed if self._is_itself else None,
+            z,
+            w,
+            frozenset(self._numbers),
+        )
+
+    def _link(self, f: int, end: tuple[float, float], is_paid: bool, loose: bool) -> tuple[float, float] | None:
+        """How far w may be from z; None: they are the same, FREE: that is another matter."""
+        if self._is_near(f, end) and not is_paid:
+            return None
+        moves = self._moves.get(f)
+        if f in self._categories:
+            return FREE
+        if moves is None:
+            low, high = float(self._threat.low[f]), float(self._threat.high[f])
+        elif moves.interval is None or moves.rules or moves.ends is not None or moves.costs is not None:
+            return FREE
+        else:
+            low, high = moves.interval
+        return (min(low, 0.0), max(high, 0.0)) if loose and is_paid else (low, high)
+
+    def _variable(
+        self, f: int, near: tuple[float, float], end: tuple[float, float], link: tuple[float, float] | None
+    ) -> joint.Variable:
+        """A column of the pair."""
+        step = Fraction(1) if f in self._categories else self._columns.steps.get(f)
+        origin = Fraction(0) if step is None or math.isnan(self._x[f]) else decimal_of(float(self._x[f]))
+        if step is not None and end[0] == end[1] and link == FREE:
+            origin = decimal_of(end[0])
+        return joint.Variable(near, end, link, step, origin)
 
     def around(self, local: Local, cells: npt.NDArray[np.int32]) -> Clause:
         """A condition that rows outside the cells that a search found meet, and rows that cost less."""
@@ -537,40 +609,20 @@ class _Question:
                 literals.append(_outside(f, float(lowest[start + cell]), float(highest[start + cell])))
         return tuple(literals)
 
-    def _clauses_about(self, forced: set[int]) -> tuple[tuple[Literal, ...], ...]:
-        """The clauses that x breaks, those about columns that cannot stay at x, and those about columns of these."""
-        found: list[tuple[Literal, ...]] = []
-        features, left = set(forced), dict(self._kept_by_x)
-        while some := [clause for clause, kept in left.items() if not kept or not features.isdisjoint(_all(clause))]:
-            found += some
-            for clause in some:
-                del left[clause]
-                features |= _all(clause)
-        return tuple(found)
-
-    @cached_property
-    def _kept_by_x(self) -> dict[tuple[Literal, ...], bool]:
-        """Whether the row itself keeps each clause."""
-        x, steps = self._x[None], self._columns.steps
-        return {
-            clause: any(
-                linear_holds(one, x, steps)[0] if isinstance(one, Linear) else one.contains(x[:, one.feature])[0]
-                for one in clause
-            )
-            for clause in self._clauses
-        }
-
     def _linear(
-        self, clauses: tuple[tuple[Literal, ...], ...], places: list[int], gone: set[int]
+        self, number: dict[int, int], clauses: tuple[tuple[Literal, ...], ...] | None = None
     ) -> tuple[joint.Clause, ...]:
-        """Clauses over the variables; those with a missing value say nothing."""
-        number = {f: k for k, f in enumerate(places)}
+        """Clauses (all, or some) over the variables of a row, whose other columns are missing."""
         found = []
-        for clause in clauses:
-            if any(f in gone for one in clause for f in _features(one)):
+        for clause in self._clauses if clauses is None else clauses:
+            gone = [one for one in clause if any(f not in number for f in _features(one))]
+            # Only what is false breaks a relation, and sums with a missing value are not.
+            if any(isinstance(one, Linear) or one.missing for one in gone):
                 continue
             choices = []
             for one in clause:
+                if one in gone:
+                    continue
                 if isinstance(one, Linear):
                     terms = tuple((number[f], factor) for f, factor in one.terms)
                     choices.append([[joint.Linear(terms, one.bound, one.strict)]])
@@ -580,17 +632,24 @@ class _Question:
             found += [tuple(itertools.chain.from_iterable(parts)) for parts in itertools.product(*choices)]
         return tuple(found)
 
-    def _conflict(self, answer: joint.Answer, cell_pair: CellPair) -> Clause:
-        """A condition that every valid w in reach of the box meets."""
-        places, variables = cell_pair.places, cell_pair.variables
-        limits = {k: [-math.inf, math.inf] for k in answer.links if k < len(places)}
+    def _needed_gone(self, number: dict[int, int]) -> list[int]:
+        """The columns that are missing in a row where a relation wants them to be there, or something else."""
+        literals = [one for clause in self._clauses for one in clause if isinstance(one, ColumnLiteral)]
+        return sorted({one.feature for one in literals if not one.missing and one.feature not in number})
+
+    def _conflict(
+        self, answer: joint.Answer, cell_pair: _CellPair, local: Local, cells: npt.NDArray[np.int32]
+    ) -> Clause:
+        """A condition that every valid w in reach of the box meets, and no row of the cells that a search found."""
+        places = {k: f for f, k in cell_pair.w_of.items()}
+        limits = {k: [-math.inf, math.inf] for k in answer.links if k in places}
         for bound in answer.conflict:
-            if bound.variable >= len(places):
-                continue  # no distance is below 0
-            limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
-        literals = []
+            if bound.variable in places:
+                limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
+        literals = [_outside(f, math.nan, math.nan) for f in self._needed_gone(cell_pair.w_of)]
         for k, (low, high) in limits.items():
-            near, end, is_paid = variables[k].near, variables[k].end, variables[k].link is not None
+            f, end = places[k], cell_pair.variables[k].end
+            near, is_paid = (float(self._box.low[f]), float(self._box.high[f])), cell_pair.variables[k].link is not None
             # The proof is about values on this side of N(x), or in it.
             if not is_paid:
                 low, high = max(low, near[0]), min(high, near[1])
@@ -598,12 +657,16 @@ class _Question:
                 low = max(low, float(next_up(near[1])))
             elif end[1] < near[0]:
                 high = min(high, float(next_down(near[0])))
-            literals.append(_outside(places[k], low, high))
+            if not low <= end[0] <= end[1] <= high:
+                return self.around(local, cells)  # so that the search goes on in any case
+            literals.append(_outside(f, low, high))
         return tuple(literals)
 
 
 def _outside(f: int, low: float, high: float) -> ColumnLiteral:
-    """A condition that values of a column outside [low, high] meet."""
+    """A condition that values of a column outside [low, high] meet; NaN: that are not missing."""
+    if math.isnan(low):
+        return ColumnLiteral(f, Pieces.of([], last=True), missing=False)
     parts = [(float(next_down(low)), True)] if low > -LARGEST else []
     last = [(high, False)] if high < LARGEST else []
     return ColumnLiteral(f, Pieces.of([*parts, *last], last=bool(last)))
@@ -613,10 +676,6 @@ def _subsets(items: list[int]) -> Iterator[list[int]]:
     """All subsets, the small ones first."""
     for size in range(len(items) + 1):
         yield from map(list, itertools.combinations(items, size))
-
-
-def _all(clause: tuple[Literal, ...]) -> set[int]:
-    return {f for one in clause for f in _features(one)}
 
 
 def _features(literal: ColumnLiteral | Linear) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from treeproof.threat.relations import ColumnLiteral, Literal
 from treeproof.threat.relations.grouping import group_relations, groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks, Decisions, Local
+from treeproof.verification.nearest import NearestSearch
 from treeproof.verification.row_search import RowSearch
 from treeproof.verification.space import Clause, Space
 
@@ -126,7 +127,7 @@ class ValidSearch:
         local = Local(columns.ensemble, columns.threat, self.limits, columns.space)
         attacks = local.cheapest(rows, within, self.ensemble.predict_index(X))
         if columns.joint:
-            search = RowSearch(columns, local)
+            search = (NearestSearch if columns.threat.power == 1 else RowSearch)(columns, local)
             invalid = np.isfinite(attacks.price) & ~search.valid(attacks.attacked)
             for row in np.flatnonzero(invalid).tolist():
                 one = slice(row, row + 1)
