@@ -12,7 +12,11 @@ import pytest
 import treeproof as tp
 from tests.fuzz_relations import check
 from treeproof.model.builder import LEAF, EnsembleBuilder
+from treeproof.model.columns import Category
+from treeproof.model.pieces import Pieces
 from treeproof.results.verdicts import Outcome
+
+COLOURS = Category(("red", "green", "blue"))
 
 
 @pytest.mark.parametrize("number", range(3000, 3012))
@@ -59,9 +63,16 @@ def test_matrices_start_where_they_say() -> None:
     for b, resilient in ((1.75, True), (2.0, False), (3.5, False)):
         assert stable([0.5, b], attacker, "[0] <= [1]", epsilon={0: 0.5}) == (True, resilient)
     assert stable([0.5, 9.0], attacker, "[0] <= [1]", epsilon={0: 0.25}) == (True, True)
-    found = tp.cheapest_attack(stump(), [[0.0, 2.5], [0.0, 1.0]], attacker, relations="[0] <= [1]")
-    assert found.price.tolist() == [1.0, math.inf]
-    assert found.rows.tolist() == [[2.0, 2.5], [0.0, 1.0]]
+    attacker = tp.Attacker({0: tp.values(2, 3)}, costs={1: {(3.0, 2.0): 1, (2.0, 1.0): 1}})
+    found = tp.cheapest_attack(stump(), [[1.0, 3.0], [1.0, 2.0], [1.0, 4.0]], attacker, relations="[0] + [1] == 4")
+    assert found.price.tolist() == [2.0, 1.0, math.inf]
+    assert found.rows.tolist() == [[2.0, 2.0], [2.0, 2.0], [1.0, 4.0]]
+
+
+def test_listed_values_need_not_be_on_the_grid() -> None:
+    attacker = tp.Attacker({0: tp.ANY, 1: tp.values(0.5, 1)}, budget=2, step=1, domain={0: (0, 3)})
+    found = tp.cheapest_attack(stump(), [[1.0, 5.0]], attacker, relations="[0] - [1] == 1")
+    assert (found.price.tolist(), found.rows.tolist()) == ([2.0], [[2.0, 1.0]])
 
 
 def test_chains_of_rules_end_in_valid_rows() -> None:
@@ -92,6 +103,20 @@ def test_distances_on_grids_are_paid_for_in_all_columns_of_a_relation() -> None:
         assert stable([0.0, 1.0], attacker, "[0] <= [1]", epsilon={0: 1}) == (True, held)
     found = tp.cheapest_attack(stump(), [[1.0, 1.0]], tp.Attacker.lp(2, 1, step=1), relations="[0] <= [1]")
     assert (found.price.round(9).tolist(), found.exact.tolist()) == ([1.414213562], [True])
+
+
+def test_values_of_a_category_that_only_a_relation_tells_apart() -> None:
+    builder = EnsembleBuilder(n_features=2, classes=[0, 1], feature_names=["a", "b"], categories={0: COLOURS})
+    votes = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    builder.add_tree(
+        feature=[0, LEAF, LEAF], threshold=[0.5, 0.0, 0.0], left=[1, LEAF, LEAF], right=[2, LEAF, LEAF], scores=votes,
+        pieces={0: Pieces.of_codes([True, False, False])},
+    )  # fmt: skip
+    relations = [tp.implies("a == 'green'", "a == 'red' or b + b >= 2"), tp.implies("a == 'blue'", "b <= -2")]
+    attacker = tp.Attacker({"a": tp.ANY, "b": tp.ANY}, costs={"b": 3}, domain={"b": (-1, 9)})
+    found = tp.cheapest_attack(builder.build(), [["red", 0.0], ["red", 1.0]], attacker, relations=relations)
+    assert found.price.tolist() == [4.0, 1.0]
+    assert found.rows[:, 0].tolist() == ["green", "green"]
 
 
 def test_distances_in_l1_need_no_grid() -> None:
