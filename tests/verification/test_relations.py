@@ -96,6 +96,16 @@ def test_filled_values_keep_relations_and_missing_ones_break_none() -> None:
         assert stable([2.0, b], blanking, ["[0] + [1] <= 20", needs], epsilon={1: 0.2}) == outcomes
 
 
+def test_what_no_value_keeps_a_missing_one_does() -> None:
+    attacker = tp.Attacker({0: (0, 1)}, costs={0: 1}, blank={1: 1})
+    relations = ["[0] + [1] >= 9", "[0] - [1] >= 0"]
+    assert stable([1.0, 1.0], attacker, relations) == (False, False)
+    found = tp.cheapest_attack(
+        stump(), [[1.0, 1.0]], tp.Attacker({0: (0, 1)}, budget=2, blank=[1]), relations=relations
+    )
+    assert found.price.tolist() == [2.0]
+
+
 def test_distances_on_grids_are_paid_for_in_all_columns_of_a_relation() -> None:
     for p, radius, held in ((2, 1.4, True), (2, 1.5, False), (1, 1.9, True), (1, 2.0, False)):
         attacker = tp.Attacker.lp(p, radius, step=1)

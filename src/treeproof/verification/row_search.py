@@ -680,6 +680,10 @@ class _Question:
             if bound.variable in places:
                 limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
         literals = [_outside(f, math.nan, math.nan) for f in self._needed_gone(cell_pair.w_of)]
+        # Whatever it needs of these, the proof needs them to be there.
+        literals += [
+            _outside(f, *FREE) for f, k in cell_pair.w_of.items() if f in self.space.blanks and k not in limits
+        ]
         for k, (low, high) in limits.items():
             f, end = places[k], cell_pair.variables[k].end
             near, is_paid = (float(self._box.low[f]), float(self._box.high[f])), cell_pair.variables[k].link is not None
