@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.model.compiled import compile_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray
@@ -94,16 +93,17 @@ class Space:
     @cached_property
     def compiled(self) -> tuple[Any, Any]:
         """The model as kernels work on it, with a tree for each clause; and how to score exactly."""
-        if self.coarse is not None:
-            model, exact = self.coarse.compiled
-            if self.grid is not self.coarse.grid:
-                model = _on_finer_grid(model, self.coarse.grid, self.grid)
-        elif not self.clauses and not self.blanks and not self.forbids:
+        forbids = self.forbids or bool(self.clauses)
+        if self.coarse is None and not forbids and not self.blanks:
             return self.ensemble.compiled
-        else:
-            model, exact = compile_ensemble(self.ensemble, self.grid, forbids=self.forbids or bool(self.clauses))
+        if self.coarse is None:
+            model, exact = self.ensemble.compiled_to_forbid if forbids else self.ensemble.compiled
+            model = _on_finer_grid(model, self.ensemble.grid, self.grid)
             nodes, more = _with_missing_cells(model.nodes, model.more, self._blank)
             model = model._replace(nodes=nodes, more=more)
+        else:
+            model, exact = self.coarse.compiled
+            model = _on_finer_grid(model, self.coarse.grid, self.grid)
         return _with_trees(model, self._trees(model.forbidden)), exact
 
     def _trees(self, forbidden: int) -> list[_Tree]:
@@ -124,6 +124,8 @@ _Tree: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[np.int32]]
 
 def _on_finer_grid(model: Any, before: Grid, after: Grid) -> Any:
     """The model with the same tests among more cuts."""
+    if after is before:
+        return model
     # Per feature and cut its number; one more for the end of all cells, before that of missing values.
     numbers = [
         np.append(np.searchsorted(after.cuts_of(f), before.cuts_of(f)), len(after.cuts_of(f)))
@@ -212,6 +214,8 @@ def _with_missing_cells(
     nodes: npt.NDArray[Any], more: npt.NDArray[np.int32], blank: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
     """Tests that send the cell of a missing value where they send missing values, by one more cut if it takes one."""
+    if (blank < 0).all():
+        return nodes, more
     nodes = nodes.copy()
     last = np.where(nodes["feature"] >= 0, blank[np.maximum(nodes["feature"], 0)], -1)
     n_more = nodes["end"] - nodes["more"]
