@@ -11,6 +11,9 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from treeproof.model import compiled
+from treeproof.model.pieces import Pieces
+from treeproof.threat.relations import ColumnLiteral
+from treeproof.verification.space import Space
 
 
 def test_many_questions_with_relations_compile_the_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,3 +35,17 @@ def test_many_questions_with_relations_compile_the_model_once(monkeypatch: pytes
             ensemble, X[rows], y[rows], tp.Attacker((-0.3, 0.3), budget=1), relations=["a <= 1", "a + b <= 2 * c + 3"]
         )
     assert calls == [{"forbids": True}]
+
+
+def test_what_was_compiled_for_the_same_relations_is_kept() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    ensemble = tp.from_model(RandomForestClassifier(2, random_state=0).fit(X, X[:, 0] > X[:, 1]))
+    low = (ColumnLiteral(0, Pieces((1.0,), (True, False))),)
+    high = (ColumnLiteral(0, Pieces((1.0,), (False, True))),)
+    spaces = [Space(ensemble, clauses, forbids=True) for clauses in ((low,), (low,), (high,), (low, high), (low,))]
+    nodes = [space.compiled[0].nodes for space in spaces]
+    assert nodes[0] is nodes[1]
+    assert all((len(space.compiled[0].roots) == 2 + len(space.clauses)) for space in spaces)
+    np.testing.assert_array_equal(nodes[0], nodes[4])
+    assert (nodes[0][-3:] != nodes[2][-3:]).any()
+    assert Space(ensemble).compiled is ensemble.compiled

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,10 @@ NO_CUT = 2**31 - 1
 
 Clause: TypeAlias = tuple[ColumnLiteral, ...]
 """Conditions on single values, of which a row meets at least one."""
+
+
+_LAST: WeakKeyDictionary[Ensemble, tuple[Any, tuple[Any, Any]]] = WeakKeyDictionary()
+"""Per model what was compiled last, and for which clauses: rows come a few at a time, with the same relations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +101,19 @@ class Space:
         forbids = self.forbids or bool(self.clauses)
         if self.coarse is None and not forbids and not self.blanks:
             return self.ensemble.compiled
-        if self.coarse is None:
+        if self.coarse is not None:
+            model, exact = self.coarse.compiled
+            model = _on_finer_grid(model, self.coarse.grid, self.grid)
+            return _with_trees(model, self._trees(model.forbidden)), exact
+        asked, (before, kept) = (self.clauses, self.blanks, forbids), _LAST.get(self.ensemble, (None, None))
+        if kept is None or asked != before:
             model, exact = self.ensemble.compiled_to_forbid if forbids else self.ensemble.compiled
             model = _on_finer_grid(model, self.ensemble.grid, self.grid)
             nodes, more = _with_missing_cells(model.nodes, model.more, self._blank)
             model = model._replace(nodes=nodes, more=more)
-        else:
-            model, exact = self.coarse.compiled
-            model = _on_finer_grid(model, self.coarse.grid, self.grid)
-        return _with_trees(model, self._trees(model.forbidden)), exact
+            kept = _with_trees(model, self._trees(model.forbidden)), exact
+            _LAST[self.ensemble] = asked, kept
+        return kept
 
     def _trees(self, forbidden: int) -> list[_Tree]:
         """A tree for each clause, and where cuts are watched one for each of these features."""
