@@ -38,7 +38,7 @@ TOGETHER = ("--delta", "--any", "--blank", "--fill")
 GOES_WITH = {
     "--one-sided": ("--delta",),
     "--cost": TOGETHER,
-    "--budget": TOGETHER,
+    "--budget": (*TOGETHER, "--attacker"),
     "--domain": (*TOGETHER, "--l0", "--norm"),
     "--step": (*TOGETHER, "--l0", "--norm"),
     "--goal": (*TOGETHER, "--l0", "--norm"),
@@ -46,7 +46,7 @@ GOES_WITH = {
     "--radius": ("--norm",),
     "--scale": ("--norm",),
 }
-"""What the other options need one of; a file says all of it itself."""
+"""What the other options need one of; a file says all of it itself, but those of others know no budget."""
 
 
 def attacker_options(command: F) -> F:
@@ -218,7 +218,7 @@ class AttackerChoice:
         from treeproof.threat.threat_file import read_threat
 
         if self.attacker_file is not None:
-            return tp.Attacker.from_json(self.attacker_file)
+            return tp.Attacker.from_json(self.attacker_file, budget=self.budget)
         assert self.threat_file is not None
         return read_threat(self.threat_file).attacker
 

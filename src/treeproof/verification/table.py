@@ -28,7 +28,7 @@ from treeproof.tables.chunks import CHUNK_ROWS, Chunk, Place, RowFiles
 from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
+from treeproof.threat.one_hot import bind_neighbours, bind_valid
 from treeproof.threat.relations import Relation, as_relations
 from treeproof.threat.threat import Threat
 from treeproof.verification.request import Request, as_actors
@@ -155,7 +155,7 @@ def verify_table(
     # What cannot be bound is refused before there is a folder.
     threat = bind_valid(attacker, matched.ensemble, question.relations)
     for one in given:
-        bind_valid_epsilon(one, matched.ensemble, threat.relations)
+        bind_neighbours(one, matched.ensemble, threat)
     parts = Parts.open(out, _as_json(question, files), resume)
     interrupted = _Work(matched.ensemble, question, files, parts, limits).run(n_jobs, progress)
     return _summary(question, threat, parts, interrupted)

@@ -22,7 +22,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
-from treeproof.threat.one_hot import bind_valid_epsilon
+from treeproof.threat.one_hot import bind_neighbours
 from treeproof.threat.reached import InVain
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
@@ -110,7 +110,7 @@ def verify(
     began = time.monotonic()
     asked = Request.of(model, X, y, attacker, voting, relations, actors)
     given = neighbourhoods(epsilon, epsilons)
-    bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in given)
+    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in given)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     predicted = asked.ensemble.predict_index(asked.X)
@@ -147,7 +147,7 @@ def verify(
 def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
     """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
     began = time.monotonic()
-    bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in epsilons)
+    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
     left = np.flatnonzero(table.is_open)
