@@ -173,7 +173,7 @@ def test_scales_of_every_kind_of_attacker_are_exact(name: str) -> None:
     [
         (tp.Attacker.lp(1, 1.0), ["max_30d <= max_12m"], "a radius and relations; verify with attacker.scaled"),
         (tp.Attacker.lp(2, 1.0, step={"max_30d": 1}), [], "a radius and steps"),
-        (tp.Attacker({"max_30d": tp.steps(1, 2, 1)}), [], "of feature max_30d excludes 0"),
+        (tp.Attacker({"max_30d": tp.steps(1, 2, 1)}), [], "of feature 'max_30d' excludes 0"),
         (tp.Attacker.linf(1.0), RELATIONS[:1], "intervals for members of a one-hot group"),
     ],
 )
