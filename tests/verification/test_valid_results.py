@@ -57,6 +57,7 @@ def test_the_result_says_so_in_words() -> None:
     page = tp.report_html(given.forest, found, max_seconds=1)
     assert "3 of 60 rows break the relations themselves" in page and "keep 3 relations" in page
     assert "purpose to any value, at a cost of" in page and "Left out: rows keep relations" in page
+    assert "Whatever the reach, purpose may take any value." in page
     whole = tp.verify(given.forest, given.X[:3], given.y[:3], ATTACKER, relations=RELATIONS)
     assert whole.broken_in_words is None and "break" not in repr(whole)
 
