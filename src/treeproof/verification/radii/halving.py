@@ -52,7 +52,7 @@ class _Bracket:
     def next_question(self) -> Within:
         """Where to look next."""
         if self.found is None:
-            return Within(None)
+            return Within(None if self.held else Fraction(1))  # all that there is may take long, and 1 be enough
         if not self.is_halved:
             return Within(self.found.level, strictly=True)
         self.halvings += 1
@@ -72,13 +72,14 @@ class _Bracket:
             # Whatever else was found may be far away, so this one is tried before the gap is halved again.
             self.is_halved = self.found is not None and asked.strictly
             self.found = answer
-        elif self.found is None:
+        elif asked.multiple is None:
             return math.inf
         elif asked.strictly:
-            return self.found.level
+            return asked.multiple
         else:
-            assert asked.multiple is not None
             self.held = float(asked.multiple)
+        if self.found is None:
+            return None
         following = Fraction(math.nextafter(self.held, math.inf))
         if self.found.level < following:
             return self.found.level  # between two doubles: this one is rounded as the exact one is
