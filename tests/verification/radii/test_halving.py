@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
+from tests.support.any_attacker import random_attacker, random_row
+from tests.support.category_models import random_model
 from tests.support.loans import RELATIONS, loans
 from tests.support.strategies import Case, cases
 from treeproof.numbers.doubles import double_at_most
@@ -139,6 +142,39 @@ def test_radii_with_goals_are_exact(goal: tuple[int, ...]) -> None:
         return found.resilience_by_epsilon[0][0]
 
     check_by_verdicts(verdict_at, resilient)
+
+
+def check_roughly(verdict_at: Any, radius: float) -> None:
+    """A row holds below its radius and not above it; multiples of arbitrary ends are rounded."""
+    if radius == math.inf:
+        assert verdict_at(1000.0) == Outcome.PROVED
+    elif radius <= 0:
+        assert verdict_at(1e-9) == Outcome.REFUTED
+    else:
+        assert verdict_at(radius * (1 - 1e-9)) == Outcome.PROVED
+        assert verdict_at(radius * (1 + 1e-9)) == Outcome.REFUTED
+
+
+@pytest.mark.slow
+def test_radii_of_random_attackers_fit_their_verdicts() -> None:
+    sizes = np.array([0.0, 0.1, 0.0, 0.05])
+    for seed in range(60):
+        random = Random(seed)
+        model, attacker = random_model(random), random_attacker(random)
+        X = np.array([random_row(random) for _ in range(2)])
+        y = model.predict(X)
+        for row, radius in enumerate(robustness_radius(model, X, y, attacker).tolist()):
+            ask = partial(tp.verify, model, X[[row]], y[[row]])
+            check_roughly(lambda scale, ask=ask: ask(attacker.scaled(scale)).stability[0], radius)  # noqa: B023
+        for row, radius in enumerate(resilience_radius(model, X, y, attacker, epsilon=sizes).tolist()):
+            ask = partial(tp.verify, model, X[[row]], y[[row]], attacker)
+            check_roughly(lambda multiple, ask=ask: ask(epsilon=sizes * multiple).resilience_by_epsilon[0][0], radius)
+
+
+def test_attackers_are_scaled_by_doubles_of_numpy_too() -> None:
+    scaled = tp.Attacker({"max_30d": tp.steps(-2, 1, 1)}).scaled(np.float64(0.5))
+    assert scaled == tp.Attacker({"max_30d": tp.steps(-2, 1, 1)}).scaled(0.5)
+    assert "float64" not in repr(scaled)
 
 
 SCALED: dict[str, tuple[tp.Attacker, list[Any]]] = {
