@@ -328,7 +328,9 @@ class _Question:
     def _ends(self, f: int) -> FloatArray:
         """Cuts on both sides of the doubles that moves of a number may end at, and of ranges that rules lead to."""
         moves = self._moves.get(f)
-        if moves is None or f in self._categories:
+        if f in self._categories:
+            return self._told_apart(f)
+        if moves is None:
             return np.empty(0)
         first = np.array([end for _, end in moves.costs or ()] + list(moves.ends or ()))
         last = first
@@ -336,6 +338,13 @@ class _Question:
             reached = RuleChains(moves.rules, moves.domain, moves.budget).ends(float(self._box.low[f]))
             first, last = reached.first, reached.last
         return np.concatenate((next_down(first), last))
+
+    def _told_apart(self, f: int) -> FloatArray:
+        """Cuts between the values of a category that relations tell apart; its cells then say enough."""
+        literals = [one for clause in self._clauses for one in clause if f in _features(one)]
+        if any(isinstance(one, Linear) for one in literals):
+            return self._categories[f].known()
+        return np.array([cut for one in literals if isinstance(one, ColumnLiteral) for cut in one.where.cuts])
 
     def _start_is_known(self, f: int) -> bool:
         """Whether all neighbours share the value of a column."""
@@ -590,9 +599,8 @@ class _Question:
         """A column of the pair."""
         step = Fraction(1) if f in self._categories else self._columns.steps.get(f)
         origin = Fraction(0) if step is None or math.isnan(self._x[f]) else decimal_of(float(self._x[f]))
-        if step is not None and end[0] == end[1] and link == FREE:
-            origin = decimal_of(end[0])
-        return joint.Variable(near, end, link, step, origin)
+        variable = joint.Variable(near, end, link, step, origin)
+        return replace(variable, origin=decimal_of(end[0])) if step is not None and _is_single(variable) else variable
 
     def around(self, local: Local, cells: npt.NDArray[np.int32]) -> Clause:
         """A condition that rows outside the cells that a search found meet, and rows that cost less."""
@@ -642,17 +650,25 @@ class _Question:
     ) -> Clause:
         """A condition that every valid w in reach of the box meets, and no row of the cells that a search found."""
         places = {k: f for f, k in cell_pair.w_of.items()}
-        limits = {k: [-math.inf, math.inf] for k in answer.links if k in places}
+        # A listed value need not be on the grid of others.
+        listed = {k for k in places if _is_single(cell_pair.variables[k])}
+        limits = {k: [-math.inf, math.inf] for k in {*answer.links, *(listed & set(answer.grids))} if k in places}
         for bound in answer.conflict:
             if bound.variable in places:
                 limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
         literals = [_outside(f, math.nan, math.nan) for f in self._needed_gone(cell_pair.w_of)]
+        # Whatever it needs of these, the proof needs them to be there.
+        literals += [
+            _outside(f, *FREE) for f, k in cell_pair.w_of.items() if f in self.space.blanks and k not in limits
+        ]
         for k, (low, high) in limits.items():
             f, end = places[k], cell_pair.variables[k].end
             near, is_paid = (float(self._box.low[f]), float(self._box.high[f])), cell_pair.variables[k].link is not None
             # The proof is about values on this side of N(x), or in it.
             if not is_paid:
                 low, high = max(low, near[0]), min(high, near[1])
+            elif k in listed:
+                low, high = end
             elif end[0] > near[1]:
                 low = max(low, float(next_up(near[1])))
             elif end[1] < near[0]:
@@ -661,6 +677,11 @@ class _Question:
                 return self.around(local, cells)  # so that the search goes on in any case
             literals.append(_outside(f, low, high))
         return tuple(literals)
+
+
+def _is_single(variable: joint.Variable) -> bool:
+    """Whether a column is brought to one value, from anywhere."""
+    return variable.link == FREE and variable.end[0] == variable.end[1]
 
 
 def _outside(f: int, low: float, high: float) -> ColumnLiteral:

@@ -64,9 +64,22 @@ class Columns:
             return cls(ensemble, threat, clauses, joint, dict(relations.steps))
         grouped = group_columns(ensemble, groups_of(relations, ensemble), X)
         assert threat.attacker is not None
-        inner, on_groups = bind_grouped(threat.attacker, grouped), group_relations(relations, grouped)
+        inner = _with_own_columns(bind_grouped(threat.attacker, grouped), threat, grouped)
+        on_groups = group_relations(relations, grouped)
         clauses, joint = _divided(on_groups.clauses)
         return cls(grouped.ensemble, inner, clauses, joint, dict(on_groups.steps), grouped)
+
+
+def _with_own_columns(inner: Threat, threat: Threat, grouped: Grouped) -> Threat:
+    """The attacker on grouped columns, with those that are in no group as a threat on the user's columns has them."""
+    place_of = {f: place for place, (f, *more) in enumerate(grouped.columns) if place not in grouped.places}
+    own, places = list(place_of), list(place_of.values())
+    columns = dict(inner.columns) | {place_of[f]: moves for f, moves in threat.columns if f in place_of}
+    names = ("low", "high", "domain_low", "domain_high")
+    arrays = {name: getattr(inner, name).copy() for name in names}
+    for name, array in arrays.items():
+        array[places] = getattr(threat, name)[own]
+    return replace(inner, **arrays, columns=tuple(sorted(columns.items())))
 
 
 def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ...], tuple[tuple[Literal, ...], ...]]:
