@@ -13,6 +13,7 @@ from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.relation_words import broken_in_short
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
@@ -49,6 +50,8 @@ class CheapestAttacks:
     """(n,) how many values of the row are missing: no attack moves them, and the proof is about the others."""
     in_vain: InVain
     """The columns that no move brings to a threshold of the model, from any row."""
+    broken_rows: npt.NDArray[np.bool_]
+    """(n,) which rows break the relations themselves; their attacks end in rows that keep them, too."""
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
@@ -59,6 +62,8 @@ class CheapestAttacks:
             text += f"; missing values in {int((self.missing > 0).sum())} rows stay missing"
         if n and self.in_vain.unreached:
             text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
+        if self.broken_rows.any():
+            text += f"; {broken_in_short(int(self.broken_rows.sum()))}"
         return f"CheapestAttacks({text})"
 
 
@@ -89,7 +94,8 @@ def cheapest_attack(
 
     The attacker's intervals and domain bind; its budget or Lp radius only with `within=True`. The price is the sum of
     costs, or the Lp norm. Missing values are never moved. An attacker to whom every move is free (`Attacker.linf`) has
-    no cheapest attack: ask for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`.
+    no cheapest attack: ask for `robustness_radius`. `timeout` is for a row; `n_jobs` and `relations` are as in
+    `verify`: attacked rows keep them.
     One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -158,4 +164,5 @@ def _result(asked: Request, found_by: Threat, found: Attacks) -> CheapestAttacks
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
     missing = np.isnan(asked.X).sum(axis=1)
     exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
-    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain)
+    broken = asked.threat.relations.broken(asked.X)
+    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain, broken)

@@ -23,7 +23,7 @@ from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.relations import ColumnLiteral, Linear
+from treeproof.threat.relations import ColumnLiteral, Linear, Literal
 from treeproof.threat.relations.bound import linear_holds
 from treeproof.threat.rule_chains import RuleChains
 from treeproof.threat.step_grid import StepGrid
@@ -506,8 +506,6 @@ class _Question:
         price = price_of_attack(self._threat, self._x, w, within=False)
         if price <= least * (1 + TRACE):
             return _Pair(self._x, w)
-        if self._threat.power == 1:
-            return _Pair(self._x, self._shortest(cell_pair, w))
         cut = self._cut_cell(self._numbers, local)
         finer = () if cut is None else (replace(self._box, cuts=(*self._box.cuts, cut)),)
         return _Pair(self._x, w, is_cheapest=False, finer=finer)
@@ -533,29 +531,6 @@ class _Question:
         assert spent is not None
         terms, start = self._distance(cell_pair)
         return joint.Linear(terms, self._threat.limit - sum(spent.values()) + start) if terms else None
-
-    def _shortest(self, cell_pair: _CellPair, w: FloatArray) -> FloatArray:
-        """The row in the cells that is nearest to x in L1, up to a trace: by halving what its distance may be."""
-        terms, start = self._distance(cell_pair)
-        place = {k: f for f, k in cell_pair.w_of.items()}
-
-        def distance_of(row: FloatArray) -> Fraction:
-            total = -start
-            for k, factor in terms:
-                value = float(row[place[k]])
-                total += factor * (Fraction(value) if cell_pair.variables[k].step is None else decimal_of(value))
-            return total
-
-        low, high = Fraction(0), distance_of(w)
-        while high - low > high * Fraction(TRACE):
-            middle = (low + high) / 2
-            answer = cell_pair.solve(joint.Linear(terms, middle + start))
-            if answer.outcome == Feasibility.FEASIBLE:
-                w = cell_pair.rows(answer)[1]
-                high = distance_of(w)
-            else:
-                low = middle
-        return w
 
     def _end(self, f: int, local: Local) -> tuple[float, float] | None:
         """What w may be in the cells around what a search found; None: missing."""
@@ -642,10 +617,12 @@ class _Question:
                 literals.append(_outside(f, float(lowest[start + cell]), float(highest[start + cell])))
         return tuple(literals)
 
-    def _linear(self, number: dict[int, int]) -> tuple[joint.Clause, ...]:
-        """Clauses over the variables of a row, whose other columns are missing."""
+    def _linear(
+        self, number: dict[int, int], clauses: tuple[tuple[Literal, ...], ...] | None = None
+    ) -> tuple[joint.Clause, ...]:
+        """Clauses (all, or some) over the variables of a row, whose other columns are missing."""
         found = []
-        for clause in self._clauses:
+        for clause in self._clauses if clauses is None else clauses:
             gone = [one for one in clause if any(f not in number for f in _features(one))]
             # Only what is false breaks a relation, and sums with a missing value are not.
             if any(isinstance(one, Linear) or one.missing for one in gone):
