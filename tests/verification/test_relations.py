@@ -122,3 +122,11 @@ def test_values_of_a_category_that_only_a_relation_tells_apart() -> None:
 def test_distances_in_l1_need_no_grid() -> None:
     for radius, held in ((0.9, True), (1.1, False)):
         assert stable([1.0, 1.0], tp.Attacker.lp(1, radius), "[0] <= [1]") == (held, held)
+
+
+def test_rows_may_keep_relations_by_missing_values() -> None:
+    nobody = tp.Attacker({1: (-1, 1)}, fill=[0])
+    assert stable([math.nan, 3.0], nobody, "[0] is missing") == (True, True)
+    assert stable([math.nan, 3.0], nobody, [tp.implies("[0] is present", "[0] + [1] <= -1"), "[0] >= 0", "[1] >= 0"])[0]
+    with pytest.raises(tp.InvalidInput, match="no row that the model takes, in the domain, keeps"):
+        stable([math.nan, 3.0], nobody, ["[0] is missing", "[1] <= 3", "[1] >= 4 or [0] is present"])
