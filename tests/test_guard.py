@@ -13,6 +13,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
-from tests.support import oracles
+from tests.support import loans, oracles
 from tests.support.adapters import as_attacker
 from tests.support.oracles import OracleAttacker, Span
 from tests.support.strategies import Case, cases, points
@@ -497,3 +498,44 @@ def test_models_that_are_not_trees_are_refused() -> None:
         GuardedClassifier(None, ATTACKER).fit(X, y)
     with pytest.raises(tp.UnsupportedModel, match="GuardedClassifier is not a tree model; pass the model inside it"):
         tp.from_model(GuardedClassifier(forest(), ATTACKER).fit(X, y))
+
+
+# --- goals and relations -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goal", [(1,), (1, 2)])
+def test_no_attack_gets_an_answer_that_the_attacker_wants(goal: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 6, (60, 2)).astype(float), rng.integers(0, 3, 60)
+    model = tp.from_model(RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y))
+    attacker = tp.Attacker({0: tp.steps(-1, 2, 1), 1: tp.steps(-1, 1, 1)}, budget=1, goal=goal)
+    guard = GuardedClassifier(model, attacker).fit()
+    rows = np.stack(np.meshgrid(np.arange(-2.0, 9.0), np.arange(-2.0, 9.0)), axis=-1).reshape(-1, 2)
+    answers, labels = guard.predict(rows), model.predict(rows)
+    wanted = np.isin(labels, goal)
+    assert (answers[wanted] == labels[wanted]).all()
+    away = rows[None] - rows[:, None]
+    reaches = ((away == 0).sum(axis=2) >= 1) & (away >= [-1, -1]).all(axis=2) & (away <= [2, 1]).all(axis=2)
+    gets = (reaches & np.isin(answers, goal)[None]).any(axis=1)
+    answered = ~wanted & (answers != guard.abstain_label_)
+    assert answered.any() and not (answered & gets).any()
+    inside = (rows >= 0).all(axis=1) & (rows < 6).all(axis=1)  # whose attacks end on the mesh
+    assert (gets[inside & ~wanted] == ~answered[inside & ~wanted]).all()
+
+
+def test_with_relations_a_guard_answers_what_no_valid_row_changes() -> None:
+    given = loans.loans()
+    plain = GuardedClassifier(
+        FrozenEstimator(given.forest), tp.Attacker({"max_30d": (-2, 2), "max_12m": (-1, 3)})
+    ).fit()
+    guard = GuardedClassifier(FrozenEstimator(given.forest), loans.ATTACKER, relations=loans.RELATIONS).fit()
+    answers = guard.predict(given.X)
+    result = tp.verify(given.forest, given.X, given.y, loans.ATTACKER, relations=loans.RELATIONS)
+    assert ((answers != "abstain") == (result.stability == tp.Outcome.PROVED)).all()
+    assert (guard.breaks_relations(given.X) == result.broken_rows).all() and result.broken_rows.sum() == 3
+    assert not plain.breaks_relations(given.X).any()
+    for row, answer in zip(given.X.to_numpy().tolist(), answers, strict=True):
+        if answer != "abstain":
+            made = guard.predict(pd.DataFrame(loans.attacks(row), columns=given.X.columns))
+            assert set(made) <= {answer, "abstain"}
+    assert clone(guard).relations == loans.RELATIONS

@@ -34,8 +34,9 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.workers import in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Local
+from treeproof.verification.valid_rows import search_for
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -66,6 +67,11 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     and later calls do so on a few of their rows; a difference is a SoundnessError. A missing value is taken to stay
     missing, unless the attacker may fill it in (see `has_missing`). `abstain_label` must be of the same
     kind as the labels but not one of them; for None, one is chosen (see `abstain_label_`).
+
+    If the attacker has a goal, the promise is about the labels that he wants: where the guard answers with another one,
+    no attack gets one of these, and rows that have one anyway are always answered. With `relations`, as in `verify`,
+    attacks end in rows that keep them (online only). A row that breaks them itself is answered like any other: if no
+    attack on it that ends in a row which keeps them changes its label.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -99,6 +105,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         mode: str = "online",
         abstain_label: Any = None,
         stability_map: StabilityMap | None = None,
+        relations: Any = None,
         voting: str | None = None,
         timeout: float | None = None,
         max_seconds: float | None = None,
@@ -111,6 +118,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         self.mode = mode
         self.abstain_label = abstain_label
         self.stability_map = stability_map
+        self.relations = relations
         self.voting = voting
         self.timeout = timeout
         self.max_seconds = max_seconds
@@ -132,7 +140,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             self._take_columns(ensemble)
         classes = _classes_of(model, ensemble)
         labels = np.concatenate((classes, _as_label(self.abstain_label, classes)))
-        threat = self.attacker.bind(ensemble)
+        threat = bind_valid(self.attacker, ensemble, self.relations)
         smap = self._map(ensemble, X) if self.mode == "map" else None
         self._forget("map_")
         if smap is not None:
@@ -152,6 +160,10 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     def is_proved(self, X: Any) -> BoolArray:
         """Whether the model's label of each row is proved to withstand every attack on the row."""
         return self._proved(self._rows(X))
+
+    def breaks_relations(self, X: Any) -> BoolArray:
+        """Which rows break the relations themselves; they are answered all the same, where that is proved."""
+        return self._threat.relations.broken(self._rows(X))
 
     def has_missing(self, X: Any) -> BoolArray:
         """Which rows have missing values that stay missing, in columns that the attacker can move.
@@ -221,6 +233,8 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         ready: Any = self.stability_map
         if ready is not None and self.mode != "map":
             raise InvalidInput(f"stability_map needs mode='map', but mode is {self.mode!r}")
+        if self.relations is not None and self.mode == "map":
+            raise InvalidInput("a map knows no relations between columns; use mode='online', or leave relations out")
         if ready is not None and not isinstance(ready, StabilityMap):
             given = type(ready).__name__
             raise InvalidInput(f"stability_map must be a StabilityMap, got {given}; StabilityMap.load reads files")
@@ -342,7 +356,8 @@ class _Task:
 
 def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], BoolArray]:
     """The numbers of a task's rows, and whether each is proved stable; runs in whichever worker joblib chose."""
-    decided = Local(ensemble, task.threat, task.limits).decide(task.X, np.zeros(ensemble.n_features), task.index)
+    search = search_for(ensemble, task.threat, task.limits)
+    decided = search.decide(task.X, np.zeros(ensemble.n_features), task.index)
     return task.rows, decided.outcome == Outcome.PROVED
 
 

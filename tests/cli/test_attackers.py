@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,16 @@ def test_a_threat_file_says_everything_itself(tmp_path: Path) -> None:
     assert chosen(threat_file=str(tmp_path / "threat.json")) == attacker
     with pytest.raises(tp.InvalidInput, match=r"--budget goes with .*, not with --threat"):
         chosen(threat_file=str(tmp_path / "threat.json"), budget=2)
+
+
+def test_files_that_know_no_budget_are_given_one(tmp_path: Path) -> None:
+    rule = {"pre": "(0, np.inf)", "post": 500, "cost": 10, "is_numerical": True}
+    file = tmp_path / "attacks.json"
+    file.write_text(json.dumps({"attacks": [{"amount": [rule]}]}))
+    assert chosen(attacker_file=str(file), budget=30) == tp.Attacker.from_json(file, budget=30)
+    tp.Attacker((-1, 1), budget=1).to_json(file)
+    with pytest.raises(tp.InvalidInput, match="states its own budget"):
+        chosen(attacker_file=str(file), budget=30)
 
 
 def test_verify_takes_a_threat_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

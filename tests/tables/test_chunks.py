@@ -22,7 +22,7 @@ def written(folder: Path, ending: str, group: int = 7) -> str:
     if ending == "parquet":
         FRAME.to_parquet(path, row_group_size=group)
     else:
-        FRAME.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+        FRAME.to_csv(path, index=False, sep="\t" if "tsv" in ending else ",")
     return str(path)
 
 
@@ -32,7 +32,7 @@ def rows_of(chunk: Chunk) -> list[float]:
     return table.columns["a.b"].tolist()
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "tsv.gz", "parquet"])
 @pytest.mark.parametrize("size", [1, 5, 7, 8, 50, 51])
 def test_every_row_is_in_one_chunk(ending: str, size: int, tmp_path: Path) -> None:
     files = RowFiles(written(tmp_path, ending), size)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +202,11 @@ def test_long_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monke
         ("binary.csv", b"\xff\xfe\x00\x01", "not a text file in UTF-8"),
         ("nul.csv", b"a,b\n1,\0\n", "CSV|not a number"),
         ("bad.npz", b"PK\x03\x04", "not an .npz file"),
+        ("text.csv.gz", b"a,b\n1,2\n", "text.csv.gz cannot be unpacked: Not a gzipped file"),
+        ("text.csv.xz", b"a,b\n1,2\n", "text.csv.xz cannot be unpacked"),
+        ("text.csv.bz2", b"a,b\n1,2\n", "cannot read .*text.csv.bz2: Invalid data stream"),
+        ("cut.csv.bz2", bz2.compress(b"a,b\n1,2\n")[:20], "cut.csv.bz2 cannot be unpacked: .* ended before"),
+        ("packed.npz.gz", b"", "not a data file that treeproof reads: .*, or .csv and .tsv packed as .gz, .bz2, .xz"),
         ("bad.parquet", b"PAR1", "Parquet"),
         ("bad.libsvm", b"a b c", "not a LIBSVM file"),
     ],
@@ -209,6 +217,17 @@ def test_bad_files_are_refused_in_one_line(name: str, content: bytes | None, mes
     with pytest.raises(tp.InvalidInput, match=message) as caught:
         read_table(tmp_path / name).rows(model())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("pack", [gzip, bz2, lzma])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_packed_text_is_read_as_if_it_were_not(pack: Any, ending: str, tmp_path: Path) -> None:
+    text = b"a,b\n" + b"1,2.5\n" * 100
+    packed = tmp_path / f"d.{ending}.{ {gzip: 'gz', bz2: 'bz2', lzma: 'xz'}[pack] }"
+    packed.write_bytes(pack.compress(text if ending == "csv" else text.replace(b",", b"\t")))
+    np.testing.assert_array_equal(read_table(packed).rows(model()), [[1, 2.5]] * 100)
+    with pytest.raises(tp.InvalidInput, match="max_bytes"):
+        read_table(packed, max_bytes=800)
 
 
 def test_types_of_parquet_columns(tmp_path: Path) -> None:

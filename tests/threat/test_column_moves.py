@@ -229,6 +229,12 @@ def test_a_table_of_many_rows_is_made_of_the_tables_of_each() -> None:
             assert np.array_equal(table[one], moves.table(X[one], low[one], high[one], *cells, True))
 
 
+def test_cells_between_two_points_are_out_of_reach_of_any_number_of_steps() -> None:
+    moves = ColumnMoves(EVERYWHERE, ANY, Fraction(1))
+    own, lowest, highest = np.array([0.0]), np.array([1.25, 1.5]), np.array([1.5, 2.5])
+    assert moves.table(own, own, own, lowest, highest, False).tolist() == [[math.inf, 1.0]]
+
+
 def test_cells_far_away_are_reached_only_by_as_many_steps() -> None:
     cells = cells_of([2.0**51, 2.0**51 + 0.5, 2.0**60])  # the second holds one double, and that is no whole number
     for x, interval, expected in (

@@ -9,12 +9,16 @@ import numpy.typing as npt
 
 from treeproof.check.evidence import is_witness, predict_row
 from treeproof.check.prover import _Prover, _TooManyBoxes
+from treeproof.check.relations import truth_of
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.importers import as_ensemble
+from treeproof.model.ensemble import Ensemble
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification
 from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
 from treeproof.threat.reached import moved_in_vain
+from treeproof.threat.threat import Threat
 
 
 def check_verification(
@@ -25,29 +29,26 @@ def check_verification(
     The sample is drawn from the operating system's randomness, so that nobody can tell before which rows it will be,
     unless a `seed` repeats one. Raises SoundnessError with the first row that does not hold. Returns how many labels,
     counterexamples and proofs were checked, and how many proofs were not: those that take more than `most_boxes` boxes,
-    those for Lp attackers and others that are more than intervals, costs and a budget, and those for rows with missing
-    values.
+    those for Lp attackers and others that are more than intervals, costs and a budget, those under relations, and those
+    for rows with missing values. Counterexamples keep the result's relations, and the rows that break them are those
+    that the result names.
     """
     ensemble, attacker = as_ensemble(model), result.attacker
     if attacker is None:
         raise InvalidInput("the result does not name its attacker")
     rows = np.arange(len(result)) if sample is None else drawn(len(result), sample, seed)
-    threat = attacker.bind(ensemble)
-    provable = attacker.power is None and threat.beyond_plain is None
+    threat = bind_valid(attacker, ensemble, result.relations)
+    provable = attacker.power is None and threat.beyond_plain is None and not threat.relations
     prover = _Prover(ensemble, attacker, most_boxes) if provable else None
     if result.movable not in (None, tuple(np.flatnonzero(threat.movable).tolist())):
         raise SoundnessError("the result names other columns than those that its attacker can move")
-    around = [bind_epsilon(one, ensemble) for one in result.epsilons]
+    around = [bind_valid_epsilon(one, ensemble, threat.relations) for one in result.epsilons]
     if result.in_vain not in (None, moved_in_vain(threat, ensemble, result.X[result.is_attacked], around)):
         raise SoundnessError("the result names other columns than those that its attacker moves in vain")
     counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
     for row in rows.tolist():
         x = result.X[row]
-        _hold(
-            predict_row(ensemble, x) == result.predicted[row],
-            row,
-            "gets another label from the model than the result says",
-        )
+        _check_row_itself(ensemble, threat, result, row)
         counts["labels"] += 1
         if not result.is_attacked[row]:
             _hold(_counts_by_accuracy(result, row), row, "is not attacked, but does not count by its label alone")
@@ -55,7 +56,9 @@ def check_verification(
         refuted, proved = _claims(result, row)
         if result.has_witness[row] or refuted:
             witness = result.witness(row)
-            holds = witness is not None and any(is_witness(ensemble, attacker, one, witness) for one in refuted)
+            holds = witness is not None and any(
+                is_witness(ensemble, attacker, one, witness, threat.relations) for one in refuted
+            )
             _hold(holds, row, "has no counterexample that holds")
             counts["counterexamples"] += 1
         for epsilon in proved:
@@ -72,6 +75,16 @@ def check_verification(
             _hold(holds, row, f"is not stable within ε = {epsilon}")
             counts["proofs"] += 1
     return counts
+
+
+def _check_row_itself(ensemble: Ensemble, threat: Threat, result: Verification, row: int) -> None:
+    """Its label, and the relations that it breaks, by their definition."""
+    x = result.X[row]
+    labelled = predict_row(ensemble, x) == result.predicted[row]
+    _hold(labelled, row, "gets another label from the model than the result says")
+    stepped = [f for f, moves in threat.columns if moves.step is not None]
+    broken = tuple(one for one in threat.relations.given if truth_of(ensemble, one, x, stepped) is False)
+    _hold(broken == result.broken_by(row), row, "breaks other relations than the result says")
 
 
 def drawn(n: int, sample: int, seed: int | None) -> npt.NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from treeproof import Attacker, Ensemble
-    from treeproof.threat.relations.expressions import Relation
+    from treeproof.threat.relations import Relation, Relations
 
 TOGETHER = ("--delta", "--any", "--blank", "--fill")
 """What attackers with costs and a budget may do: one of these, or several."""
@@ -37,7 +38,7 @@ TOGETHER = ("--delta", "--any", "--blank", "--fill")
 GOES_WITH = {
     "--one-sided": ("--delta",),
     "--cost": TOGETHER,
-    "--budget": TOGETHER,
+    "--budget": (*TOGETHER, "--attacker"),
     "--domain": (*TOGETHER, "--l0", "--norm"),
     "--step": (*TOGETHER, "--l0", "--norm"),
     "--goal": (*TOGETHER, "--l0", "--norm"),
@@ -45,7 +46,7 @@ GOES_WITH = {
     "--radius": ("--norm",),
     "--scale": ("--norm",),
 }
-"""What the other options need one of; a file says all of it itself."""
+"""What the other options need one of; a file says all of it itself, but those of others know no budget."""
 
 
 def attacker_options(command: F) -> F:
@@ -120,9 +121,15 @@ class AttackerChoice:
             raise InvalidInput("--ranges needs --relative")
         return X if self.ranges is None else replace(source, file=self.ranges).rows(ensemble).X
 
-    def attacker(self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None) -> Attacker:
-        """The attacker on this model; with --relative, scaled by the ranges of these rows."""
+    def attacker(
+        self, ensemble: Ensemble, X: npt.NDArray[np.float64] | None, relations: Sequence[Relation] = ()
+    ) -> Attacker:
+        """The attacker on this model; with --relative, scaled by the ranges of these rows.
+
+        Relations declare groups of columns that options may name.
+        """
         import treeproof as tp
+        from treeproof.threat.relations import bind_relations
 
         way = self._way()
         if way in ("--attacker", "--threat"):
@@ -141,7 +148,7 @@ class AttackerChoice:
                 raise InvalidInput("--relative needs a reach per feature: use --delta, or a radius in the data's units")
             units = None if self.scale is None else number_or_by_name(self.scale, "--scale", ensemble)
             return tp.Attacker.lp(self.norm, self.radius, features=features, scale=units, **words)
-        intervals = self._intervals(features, ensemble)
+        intervals = self._intervals(features, ensemble, bind_relations(relations, ensemble))
         if self.relative and intervals is not None:
             intervals = _stretched(tp.Attacker(intervals), ensemble, ranges(X))
         return tp.Attacker(
@@ -167,7 +174,7 @@ class AttackerChoice:
         return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
 
     def relations(self, file: str | None = None) -> list[Relation]:
-        """The relations of the threat file and of another file."""
+        """The relations of the threat file and of --relations."""
         import treeproof as tp
         from treeproof.threat.threat_file import read_threat
 
@@ -211,14 +218,16 @@ class AttackerChoice:
         from treeproof.threat.threat_file import read_threat
 
         if self.attacker_file is not None:
-            return tp.Attacker.from_json(self.attacker_file)
+            return tp.Attacker.from_json(self.attacker_file, budget=self.budget)
         assert self.threat_file is not None
         return read_threat(self.threat_file).attacker
 
-    def _intervals(self, features: tuple[int | str, ...] | None, ensemble: Ensemble) -> Any:
+    def _intervals(self, features: tuple[int | str, ...] | None, own: Ensemble, relations: Relations) -> Any:
         """How far features move, for all of them or by name; None: no feature does."""
         import treeproof as tp
+        from treeproof.threat.one_hot import with_groups
 
+        ensemble = with_groups(own, relations)
         reach: Any = _by_name(self.delta, "--delta", ensemble, self._interval)
         categories = dict(ensemble.categories)
         if features is not None:
@@ -236,6 +245,8 @@ class AttackerChoice:
         if reach is None:
             return dict.fromkeys(anything, tp.ANY)
         free = {ensemble.feature_index(name) for name in anything}
+        for group, members in enumerate(relations.groups, start=own.n_features):
+            free |= set(members.features) if group in free else set()
         if not isinstance(reach, dict):
             # What is given for all features leaves categories alone.
             reach = {f: reach for f in range(ensemble.n_features) if f not in free and f not in categories}
@@ -316,12 +327,21 @@ def _scaled(attacker: Attacker, ensemble: Ensemble, by: npt.NDArray[np.float64])
     )
 
 
-def say_attacker(attacker: Attacker, ensemble: Ensemble, choice: AttackerChoice | None = None) -> None:
-    """Says what the attacker may do to the columns of the model."""
-    from treeproof.results.attacker_words import attacker_in_words
+def say_attacker(
+    attacker: Attacker,
+    ensemble: Ensemble,
+    choice: AttackerChoice | None = None,
+    relations: Sequence[Relation] = (),
+) -> None:
+    """Says what the attacker may do to the columns of the model, and which relations rows keep."""
+    from treeproof.results.attacker_words import attacker_on_model
+    from treeproof.results.relation_words import kept_in_words
+    from treeproof.threat.relations import bind_relations
 
     names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
-    said = attacker_in_words(attacker, attacker.bind(ensemble), names, ensemble.categories)
+    said = attacker_on_model(attacker, ensemble, bind_relations(relations, ensemble), names)
     said = said.removeprefix("The attacker ").removesuffix(".")
     what = "" if choice is None or not choice.relative else f" ({choice.fraction} of each feature's range)"
     screen.say(f"attacker   {shortened(said, screen.MAX_CHARACTERS)}{what}")
+    if relations:
+        screen.say(f"relations  {shortened(kept_in_words(relations).removesuffix('.'), screen.MAX_CHARACTERS)}")

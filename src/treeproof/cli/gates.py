@@ -32,6 +32,8 @@ class Found(NamedTuple):
     """Statements about columns that the attacker moves in vain."""
     is_empty: bool
     """Whether one of them is about columns that reach no threshold: the attack is weaker than it looks."""
+    broken: str | None = None
+    """How many rows break the relations themselves, in words; None if none does."""
 
     @classmethod
     def of(cls, result: Verification | TableSummary) -> Found:
@@ -39,7 +41,8 @@ class Found(NamedTuple):
         vain, movable = result.in_vain or InVain(), result.movable or ()
         said = in_vain_in_words(vain, len(movable), result.feature_names) if len(result) else []
         all_rows, complete = (result, result.complete) if isinstance(result, TableSummary) else (result.measures, True)
-        return cls(all_rows, result.by_class, result.names_of_epsilons, complete, said, bool(said and vain.unreached))
+        names, is_empty = result.names_of_epsilons, bool(said and vain.unreached)
+        return cls(all_rows, result.by_class, names, complete, said, is_empty, result.broken_in_words)
 
     def rows_of(self, name: str) -> Measures:
         """The measures of the class with this name, or of all rows if there is no name."""

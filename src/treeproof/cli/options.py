@@ -96,6 +96,13 @@ def max_bytes_option(command: F) -> F:
     )(command)
 
 
+def relations_option(command: F) -> F:
+    """Adds --relations."""
+    return click.option(
+        "--relations", "relations_file", metavar="FILE", help="Relations that valid rows keep, one per line."
+    )(command)
+
+
 def jobs_option(command: F) -> F:
     """Adds how many workers there are."""
     return click.option(

@@ -125,7 +125,7 @@ def slice(
     first, second = plane_of(ensemble, features)
     frames = [frame_of(ensemble, attacker, rows, f) for f in (first, second)]
     if frames[0] is None or frames[1] is None:
-        raise InvalidInput("a feature without values, or whose domain is one value, has no slice")
+        raise InvalidInput("a feature without values, with a step, or whose domain is one value, has no slice")
     (low_1, high_1), (low_2, high_2) = frames[0], frames[1]
     cut = cut_slice(
         ensemble,

@@ -124,16 +124,17 @@ def plane_of(ensemble: Ensemble, features: tuple[int | str, int | str]) -> tuple
 def frame_of(ensemble: Ensemble, attacker: Attacker, X: FloatArray, feature: int) -> tuple[float, float] | None:
     """The range of a feature that a picture of these rows should show; None for a category, or if there is no room.
 
-    It is a little wider than that of the rows, but inside the attacker's domain.
+    It is a little wider than that of the rows, but inside the attacker's domain. A feature with a step has none: what
+    is said of a square is about its points on the grid of its centre only.
     """
-    if ensemble.columns[feature].kind == "category":
+    threat = attacker.bind(ensemble)
+    if ensemble.columns[feature].kind == "category" or threat.moves_of(feature).step is not None:
         return None
     values = X[:, feature][~np.isnan(X[:, feature])]
     if not len(values):
         return None
     low, high = float(values.min()), float(values.max())
     margin = 0.04 * (high - low) if high > low else max(abs(low) / 2, 0.5)
-    threat = attacker.bind(ensemble)
     low, high = (
         max(low - margin, float(threat.domain_low[feature])),
         min(high + margin, float(threat.domain_high[feature])),

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from treeproof.model.columns import Categories, Category
+from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import plain_decimal
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.column_words import EITHER_WAY, how_far, how_it_moves, joined, quantity
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.one_hot import seen_by
 from treeproof.threat.reached import InVain
+from treeproof.threat.relations import Relations
 from treeproof.threat.threat import Threat
 from treeproof.visible import visible
 
@@ -40,6 +43,13 @@ def attacker_in_words(attacker: Attacker, threat: Threat, names: Sequence[str], 
         said.append(f"Changes of {who} ({visible(group.name)}) cost at most {group.budget} together.")
     said += _of_whole_attacker(attacker, threat, names)
     return " ".join(said)
+
+
+def attacker_on_model(attacker: Attacker, ensemble: Ensemble, relations: Relations, names: Sequence[str]) -> str:
+    """The same about a model whose columns have these names, and groups of them where the attacker names such."""
+    seen = seen_by(attacker, ensemble, relations)
+    groups = [] if seen is ensemble else list(seen.feature_names or ())[ensemble.n_features :]
+    return attacker_in_words(attacker, attacker.bind(seen), [*names, *groups], seen.categories)
 
 
 def _ways(threat: Threat, features: list[int], categories: dict[int, Category]) -> dict[int, str]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome, Verdict, Witness
+from treeproof.threat.relations import Relation
 
 
 class Refuted(enum.IntEnum):
@@ -69,11 +70,13 @@ class RowTable:
         """Which rows have something left to decide."""
         return np.asarray((self.stability == Outcome.UNKNOWN) | (self.resilience == Outcome.UNKNOWN).any(axis=0))
 
-    def verdict(self, row: int, correct: bool, has_missing: bool, witness: Witness | None) -> Verdict:
+    def verdict(
+        self, row: int, correct: bool, has_missing: bool, witness: Witness | None, breaks: tuple[Relation, ...] = ()
+    ) -> Verdict:
         """What is known about one row, in the first neighbourhood if there are several."""
         stability = Outcome(int(self.stability[row]))
         resilience = Outcome(int(self.resilience[0, row])) if len(self.resilience) else None
-        return Verdict(stability, stability if correct else Outcome.REFUTED, resilience, witness, has_missing)
+        return Verdict(stability, stability if correct else Outcome.REFUTED, resilience, witness, has_missing, breaks)
 
     def leave_alone(self, rows: npt.NDArray[np.bool_]) -> None:
         """Records that nobody attacks these rows: they are stable, and resilient where their label is right."""

@@ -8,9 +8,11 @@ from typing import Any
 
 from treeproof.results.attacker_words import in_vain_in_short
 from treeproof.results.measures import Measures, classes_in_words, missing_in_short
+from treeproof.results.relation_words import broken_in_short, broken_in_words, relation_in_short
 from treeproof.results.verdicts import short
 from treeproof.results.verification import Verification, names_of
 from treeproof.threat.reached import InVain
+from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
 FORMATS = ("parquet", "csv")
@@ -38,11 +40,27 @@ class TableSummary(Measures):
     """The columns that the attacker can move, by position."""
     actors: tuple[Any, ...] | None = None
     """The classes whose rows are attacked; the others count by accuracy alone. None stands for all classes."""
+    relations: tuple[Relation, ...] = ()
+    """What neighbours and attacked rows keep, as it was stated."""
 
     @property
     def in_vain(self) -> InVain:
         """The columns that no move brings to a threshold of the model, from any of the rows."""
         return InVain.of_counts(self.counts, self.rows, self.movable)
+
+    @property
+    def rows_that_break(self) -> int:
+        """The number of rows that break the relations themselves; the files have them in the column `breaks`."""
+        return self.counts.get("broken", 0)
+
+    @property
+    def broken_in_words(self) -> str | None:
+        """How many rows break the relations, and how many of them the one that most break; None if all keep them."""
+        if not self.rows_that_break:
+            return None
+        most, k = max((self.counts.get(f"breaks {k}", 0), -k) for k in range(len(self.relations)))
+        example = f"{most:,} of them {relation_in_short(self.relations[-k])}"
+        return broken_in_words(self.rows_that_break, self.rows, example)
 
     @property
     def by_class(self) -> dict[Any, Measures]:
@@ -67,6 +85,7 @@ class TableSummary(Measures):
         parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
         if self.actors is not None:
             parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
+        parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted + ["not complete"] * (not self.complete)
         return f"TableSummary({', '.join(parts)}{classes_in_words(self.by_class)})"
@@ -79,6 +98,9 @@ def counts_of(result: Verification, classes: list[Any]) -> dict[str, int]:
         found |= {_of_class(classes.index(label), name): n for name, n in one.counts.items()}
     if result.in_vain is not None:
         found |= result.in_vain.counts(len(result))
+    if result.relations:
+        found["broken"] = int(result.broken_rows.sum())
+        found |= {f"breaks {k}": len(rows) for k, rows in enumerate(result.breakers)}
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.results.markup import change
+from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
 
@@ -130,6 +131,8 @@ class Verdict:
     """The counterexample to stability if there is one, else to resilience, in the smallest neighbourhood refuted."""
     has_missing: bool = False
     """Whether a value in a column that the attacker can move is missing, and stays so, since he cannot fill it in."""
+    breaks: tuple[Relation, ...] = ()
+    """The relations that the row itself breaks."""
 
 
 def short(bounds: Bounds) -> str:

@@ -22,11 +22,13 @@ from treeproof.results.column_words import quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
+from treeproof.results.relation_words import broken_in_short, broken_in_words, kept_in_words, relation_in_short
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.reached import InVain
+from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
 MAX_WITNESSES, MAX_CHARACTERS = 5, 120
@@ -73,6 +75,10 @@ class Verification:
     """Those of them that no move brings to a threshold of the model, from any row; None in files that do not say."""
     actors: tuple[Any, ...] | None = None
     """The classes whose rows are attacked; the others count by accuracy alone. None stands for all classes."""
+    relations: tuple[Relation, ...] = ()
+    """What neighbours and attacked rows keep, as it was stated."""
+    breakers: tuple[tuple[int, ...], ...] = ()
+    """For each of `relations` the rows that break it themselves; see `broken_rows`."""
     given: Any = None
     """The data frame that was verified, if it is one of pandas; files do not keep it."""
 
@@ -135,13 +141,43 @@ class Verification:
             return np.ones(len(self), dtype=bool)
         return np.array([label in self.actors for label in self.y.tolist()], dtype=bool)
 
+    @cached_property
+    def broken_rows(self) -> npt.NDArray[np.bool_]:
+        """Which rows break the relations themselves. Each may stay as it is, or become a row that keeps them."""
+        broken = np.zeros(len(self), dtype=bool)
+        broken[list(self._broken_relations)] = True
+        return broken
+
+    def broken_by(self, row: int) -> tuple[Relation, ...]:
+        """The relations that one row breaks itself."""
+        return self._broken_relations.get(row, ())
+
+    @cached_property
+    def _broken_relations(self) -> dict[int, tuple[Relation, ...]]:
+        """The relations that rows break, for those that break any."""
+        found: dict[int, tuple[Relation, ...]] = {}
+        for relation, rows in zip(self.relations, self.breakers, strict=True):
+            for row in rows:
+                found[row] = (*found.get(row, ()), relation)
+        return found
+
+    @property
+    def broken_in_words(self) -> str | None:
+        """How many rows break the relations, with an example; None if all keep them."""
+        if not self.broken_rows.any():
+            return None
+        first = int(np.argmax(self.broken_rows))
+        example = f"row {first}: {relation_in_short(self.broken_by(first)[0])}"
+        return broken_in_words(int(self.broken_rows.sum()), len(self), example)
+
     @property
     def assumptions(self) -> list[str]:
         """What a reader must know of the attacker to judge the measures, in sentences; often nothing."""
         said = [] if self.actors is None else [actors_in_words(self.actors)]
         if len(self) and self.in_vain is not None and self.movable is not None:
             said += [f"{one}." for one in in_vain_in_words(self.in_vain, len(self.movable), self.feature_names)]
-        return said
+        said += [kept_in_words(self.relations)] * bool(self.relations)
+        return said + [f"{one}." for one in [self.broken_in_words] if one is not None]
 
     @property
     def rows_with_missing(self) -> int:
@@ -198,7 +234,7 @@ class Verification:
     def verdicts(self) -> Sequence[Verdict]:
         """One verdict per row."""
         known = zip(self.correct.tolist(), self.has_missing.tolist(), strict=True)
-        return tuple(self.rows.verdict(i, *both, self.witness(i)) for i, both in enumerate(known))
+        return tuple(self.rows.verdict(i, *both, self.witness(i), self.broken_by(i)) for i, both in enumerate(known))
 
     def witness(self, row: int) -> Witness | None:
         """The counterexample of one row, if there is one."""
@@ -259,6 +295,8 @@ class Verification:
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             title = "resilience" if len(self.epsilons) == 1 else f"resilience at {name.removeprefix('ε = ')}"
             columns[title] = _WORDS[outcomes].tolist()
+        if self.relations:
+            columns["breaks"] = ["; ".join(map(str, self.broken_by(row))) for row in range(len(self))]
         if moved:
             columns["moved"] = [self._moved(i) if found else "" for i, found in enumerate(self.has_witness.tolist())]
         return columns
@@ -314,6 +352,8 @@ class Verification:
             parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
         if self.actors is not None:
             parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
+        broken = int(self.broken_rows.sum())
+        parts += [broken_in_short(broken)] * (broken > 0)
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"

@@ -20,11 +20,12 @@ from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
 from treeproof.threat.reached import InVain
+from treeproof.threat.relations import as_relations
 
 FORMAT = "treeproof-verification"
 VERSION = 4
-"""Versions 1 to 3 are still read. None of them has actors or says what moves in vain; 1 and 2 have no measures either,
-and version 1 says only whether a row has a counterexample."""
+"""Versions 1 to 3 are still read. None of them has actors or relations, or says what moves in vain; 1 and 2 have no
+measures either, and version 1 says only whether a row has a counterexample."""
 
 # What a file contains besides scalars; rows are (n, n_features) doubles.
 _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
@@ -48,8 +49,9 @@ _FIELDS = {
     *_LABELS,
     *_ROWS,
     *("categories", "decision", "movable", "rows_with_missing", "by_class", "unreached", "untested", "actors"),
+    *("relations", "broken"),
 }
-_FIELDS_OF_3 = _FIELDS - {"unreached", "untested", "actors"}
+_FIELDS_OF_3 = _FIELDS - {"unreached", "untested", "actors", "relations", "broken"}
 _FIELDS_OF_2 = _FIELDS_OF_3 - {"categories", "decision", "movable", "rows_with_missing", "by_class"}
 _FIELDS_OF = {1: _FIELDS_OF_2 - {"refuted"} | {"has_witness"}, 2: _FIELDS_OF_2, 3: _FIELDS_OF_3, VERSION: _FIELDS}
 
@@ -75,6 +77,8 @@ def content_of(result: Any) -> dict[str, Any]:
         "unreached": None if result.in_vain is None else list(result.in_vain.unreached),
         "untested": None if result.in_vain is None else list(result.in_vain.untested),
         "actors": None if result.actors is None else [_plain_label(label) for label in result.actors],
+        "relations": list(map(str, result.relations)),
+        "broken": [list(rows) for rows in result.breakers],
         "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
         "label_dtype": np.result_type(*labels.values()).str,
@@ -146,6 +150,7 @@ def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
         "movable": _columns_from_json(content, "movable", width),
         "in_vain": _in_vain_from_json(content, width),
         "actors": _actors_from_json(content.get("actors")),
+        **_relations_from_json(content, n),
         "decision": content.get("decision", ""),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
@@ -167,6 +172,15 @@ def _in_vain_from_json(content: dict[str, Any], width: int) -> InVain | None:
 
 def _actors_from_json(values: Any) -> tuple[Any, ...] | None:
     return None if values is None else tuple(_list(values, "actors", _KINDS["O"]))
+
+
+def _relations_from_json(content: dict[str, Any], n: int) -> dict[str, Any]:
+    relations = as_relations(_list(content.get("relations", []), "relations", (str,)))
+    broken = _list(content.get("broken", []), "broken", (list,), len(relations))
+    for rows in broken:
+        if _list(rows, "broken", (int,)) != sorted(set(rows)) or not all(0 <= row < n for row in rows):
+            raise InvalidInput(f"broken must list rows from 0 to {n - 1} in order, got {rows[:20]}")
+    return {"relations": relations, "breakers": tuple(map(tuple, broken))}
 
 
 def _table_from_json(content: dict[str, Any], n: int, width: int, n_epsilons: int) -> RowTable:

@@ -17,7 +17,7 @@ import numpy as np
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, file_stamp
 from treeproof.model.ensemble import Ensemble
-from treeproof.tables.csv_files import PLAIN, CsvStyle, open_csv
+from treeproof.tables.csv_files import PLAIN, CsvStyle, ending_of, open_csv
 from treeproof.tables.parquet_files import ParquetFile
 from treeproof.tables.table import Matched, Table, check_shape
 
@@ -181,7 +181,7 @@ def _file_names(given: Any) -> list[str]:
     if not names:
         raise InvalidInput("the list of files is empty; give at least one")
     for name in names:
-        if Path(name).suffix.lower() not in ENDINGS:
+        if ending_of(Path(name)) not in ENDINGS or _is_parquet(Path(name).with_suffix("")):
             raise InvalidInput(f"{name} cannot be read in chunks; give a file that ends in {', '.join(ENDINGS)}")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:

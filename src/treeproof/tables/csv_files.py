@@ -1,10 +1,14 @@
-"""CSV files: whole, or a number of rows at a time."""
+"""CSV files, packed or not: whole, or a number of rows at a time."""
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
+import lzma
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -22,10 +26,19 @@ PADDED = re.compile(r"^(?:[ \t]|0\d)|[ \t]$", re.MULTILINE)
 BLOCK = 4096
 """The number of lines that are kept as text at a time, where nobody asks for another number."""
 
+PACKED: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+"""What text files may be packed with, and what opens them."""
+
 Lines = list[list[str]]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 """What separates the values of files that people have, and what messages call it."""
+
+
+def ending_of(file: Path) -> str:
+    """What the name of a file ends in, whatever it is packed with: `.csv` for `test.csv.bz2`."""
+    name = file.with_suffix("") if file.suffix.lower() in PACKED else file
+    return name.suffix.lower()
 
 
 class CsvStyle(NamedTuple):
@@ -52,7 +65,7 @@ class CsvStyle(NamedTuple):
         """What separates the values of a file of this name."""
         if self.separator is not None:
             return self.separator
-        return "\t" if file.suffix.lower() == ".tsv" else ";" if self.decimal == "," else ","
+        return "\t" if ending_of(file) == ".tsv" else ";" if self.decimal == "," else ","
 
 
 PLAIN = CsvStyle()
@@ -134,8 +147,10 @@ class CsvFile:
 def open_csv(file: Path, max_bytes: int, style: CsvStyle = PLAIN) -> Iterator[CsvFile]:
     """The file, open inside `with`; what is wrong with its text is InvalidInput there."""
     try:
-        with open(file, newline="", encoding="utf-8-sig") as text:
+        with PACKED.get(file.suffix.lower(), open)(file, "rt", newline="", encoding="utf-8-sig") as text:
             yield CsvFile(file, text, max_bytes, style)
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"{file} cannot be unpacked: {error}") from None
     except UnicodeDecodeError:
         raise InvalidInput(f"{file} is not a text file in UTF-8; save it as one") from None
     except csv.Error as error:

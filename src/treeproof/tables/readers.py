@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, check_bytes
-from treeproof.tables.csv_files import PLAIN, CsvStyle, read_csv
+from treeproof.tables.csv_files import PACKED, PLAIN, CsvStyle, ending_of, read_csv
 from treeproof.tables.parquet_files import read_parquet
 from treeproof.tables.table import Table, check_names, check_shape, listed, plain_labels
 
@@ -26,9 +26,9 @@ NPZ_ARRAYS = ("X", "y", "feature_names")
 def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN) -> Table:
     """The table in a .csv, .tsv, .parquet, .libsvm (.svm, .svmlight, .txt) or .npz file.
 
-    `style` says how text files are written. An .npz file holds the array `X`, and optionally `y` and `feature_names`.
-    What a file says about its size is checked before it is believed: rows and columns must fit into `max_bytes` as
-    doubles.
+    `style` says how text files are written; they may be packed, as `test.csv.bz2` is (.gz, .bz2, .xz). An .npz file
+    holds the array `X`, and optionally `y` and `feature_names`. What a file says about its size is checked before it is
+    believed: rows and columns must fit into `max_bytes` as doubles.
     """
     file = as_path(path)
     text = partial(read_csv, style=style)
@@ -39,9 +39,12 @@ def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN) -
         ".npz": _read_npz,
         **dict.fromkeys((".libsvm", ".svm", ".svmlight", ".txt"), _read_libsvm),
     }
-    reader = readers.get(file.suffix.lower())
-    if reader is None:
-        raise InvalidInput(f"{file} is not a data file that treeproof reads: {', '.join(readers)}")
+    reader = readers.get(ending_of(file))
+    if reader is None or (reader is not text and file.suffix.lower() in PACKED):
+        raise InvalidInput(
+            f"{file} is not a data file that treeproof reads: {', '.join(readers)}, or .csv and .tsv packed as "
+            f"{', '.join(PACKED)}"
+        )
     try:
         with open(file, "rb"):
             pass

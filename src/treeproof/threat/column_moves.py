@@ -142,15 +142,26 @@ class ColumnMoves:
         Neighbours are points at most `epsilon` away, as decimals. NaN stays NaN.
         """
         assert self._grid is not None
+        number = None if math.isinf(epsilon) else math.floor(decimal_of(epsilon) / self._grid.step)
+        return self.points_around(X, number)
+
+    def points_around(self, X: FloatArray, number: int | None) -> tuple[FloatArray, FloatArray]:
+        """The same for neighbours at most so many steps away; None: however far."""
+        assert self._grid is not None
         low, high, present = X.copy(), X.copy(), ~np.isnan(X)
         own = X[present]
-        if math.isinf(epsilon):
+        if number is None:
             limits = np.full(len(own), -LARGEST), np.full(len(own), LARGEST)
         else:
-            number = math.floor(decimal_of(epsilon) / self._grid.step)
             limits = self._grid.points_from(own, -number), self._grid.points_from(own, number)
         low[present], high[present] = GridStarts(own, *self._inside(*limits), self._grid).ends()
         return low, high
+
+    def steps_to(self, x: float, point: float) -> int:
+        """How many steps a point of the grid of x is away from x, in a column with a step."""
+        assert self._grid is not None
+        first, last = self._grid.numbers(x, point, point)
+        return min(abs(first), abs(last)) if first * last > 0 else 0
 
     def points_between(self, X: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The first and the last point of each row's grid in [low, high], in a column with a step; NaN stays NaN.

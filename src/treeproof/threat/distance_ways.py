@@ -165,7 +165,7 @@ class BySteps(Way):
         with np.errstate(invalid="ignore"):
             if self.fee.power is None:
                 near = (begin <= high) & (end >= low)
-                reached = (begin <= high + most) & (end >= low + least)
+                reached = (begin <= end) & (begin <= high + most) & (end >= low + least)
                 prices = np.where(near, 0.0, np.where(reached, float(self.fee.cost), np.inf))
             else:
                 number = np.maximum(np.maximum(begin - high, low - end), 0.0)

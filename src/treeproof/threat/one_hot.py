@@ -20,6 +20,7 @@ from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group, Grouped, category_of, group_columns, names_of
 from treeproof.model.per_feature import PerFeature, as_size
+from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
 from treeproof.numbers.moves import some_move
 from treeproof.threat.attacker import Attacker
@@ -86,6 +87,21 @@ def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
     )
 
 
+def seen_by(attacker: Attacker, ensemble: Ensemble, relations: Relations) -> Ensemble:
+    """The model as the attacker speaks of it: with a further column of categories per group, if he names any."""
+    if not relations.groups:
+        return ensemble
+    grouped = group_columns(ensemble, groups_of(relations, ensemble))
+    return _with_groups(grouped) if _named(grouped, attacker.named) else ensemble
+
+
+def with_groups(ensemble: Ensemble, relations: Relations) -> Ensemble:
+    """The model with a further column of categories for each group that the relations declare."""
+    if not relations.groups:
+        return ensemble
+    return _with_groups(group_columns(ensemble, groups_of(relations, ensemble)))
+
+
 def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -> FloatArray:
     """ε for each of the user's columns: neighbours share the values of one-hot groups."""
     bound = bind_epsilon(epsilon, ensemble)
@@ -93,6 +109,21 @@ def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -
         for f in group.features:
             _refuse_neighbours(bound, f, group, ensemble)
             bound[f] = 0.0
+    return bound
+
+
+def bind_neighbours(epsilon: Any, ensemble: Ensemble, threat: Threat) -> FloatArray:
+    """The same for neighbours that are asked about: there must be some in every column that ε names."""
+    bound = bind_valid_epsilon(epsilon, ensemble, threat.relations)
+    keys = PerFeature.of_numbers(epsilon, "epsilon", as_size).keys or ()
+    for f in map(ensemble.feature_index, keys):
+        step = threat.moves_of(f).step
+        if step is not None and 0 < decimal_of(float(bound[f])) < step:
+            raise InvalidInput(
+                f"ε is {bound[f]:g} in column {ensemble.feature_name(f)}, which moves in steps of {float(step):g}: "
+                "nothing is so near; give at least the step, or leave the column out",
+                argument="epsilon",
+            )
     return bound
 
 

@@ -23,6 +23,7 @@ class ExactScorer:
     epsilon: Any
     timeout: float | None
     voting: str | None
+    relations: Any = None
 
     def __call__(
         self, estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
@@ -43,7 +44,13 @@ class ExactScorer:
         proved = np.zeros(len(labels), dtype=bool)
         if known.any():
             result = verify(
-                ensemble, rows[known], labels[known], self.attacker, epsilon=self.epsilon, timeout=self.timeout
+                ensemble,
+                rows[known],
+                labels[known],
+                self.attacker,
+                epsilon=self.epsilon,
+                relations=self.relations,
+                timeout=self.timeout,
             )
             outcomes = result.robustness_outcomes if self.epsilon is None else result.resilience_by_epsilon[0]
             proved[known] = outcomes == Outcome.PROVED
@@ -51,11 +58,12 @@ class ExactScorer:
 
 
 def robust_accuracy_scorer(
-    attacker: Attacker, *, timeout: float | None = None, voting: str | None = None
+    attacker: Attacker, *, relations: Any = None, timeout: float | None = None, voting: str | None = None
 ) -> ExactScorer:
     """A scorer for `GridSearchCV(scoring=…)` and the like: the share of rows that are right under every attack.
 
-    It works with every model that `from_model` accepts. Rows not decided within `timeout` seconds count as not robust.
+    It works with every model that `from_model` accepts. Rows not decided within `timeout` seconds count as not robust;
+    `relations` are those of `verify`.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -67,13 +75,13 @@ def robust_accuracy_scorer(
     >>> search.best_params_
     {'max_depth': 3}
     """
-    return ExactScorer(check_attacker(attacker), None, timeout, voting)
+    return ExactScorer(check_attacker(attacker), None, timeout, voting, relations)
 
 
 def resilience_scorer(
-    attacker: Attacker, epsilon: Any, *, timeout: float | None = None, voting: str | None = None
+    attacker: Attacker, epsilon: Any, *, relations: Any = None, timeout: float | None = None, voting: str | None = None
 ) -> ExactScorer:
     """A scorer like `robust_accuracy_scorer` for resilience: robust, and stable everywhere within `epsilon`."""
     if epsilon is None:
         raise InvalidInput("epsilon is None; give the size of the neighbourhood, or use robust_accuracy_scorer")
-    return ExactScorer(check_attacker(attacker), epsilon, timeout, voting)
+    return ExactScorer(check_attacker(attacker), epsilon, timeout, voting, relations)

@@ -71,11 +71,15 @@ class Answer:
 
 
 def solve(
-    variables: tuple[Variable, ...], clauses: tuple[Clause, ...], z_fixed: tuple[float, ...] | None = None
+    variables: tuple[Variable, ...],
+    clauses: tuple[Clause, ...],
+    z_fixed: tuple[float, ...] | None = None,
+    z_clauses: tuple[Clause, ...] | None = None,
 ) -> Answer:
     """Find rows z and w that keep every range, link and clause, or prove that there are none.
 
-    With `z_fixed`, z is that row, whether it keeps ranges and clauses or not.
+    With `z_fixed`, z is that row, whether it keeps ranges and clauses or not. `z_clauses` are those of z, if they are
+    others than those of w.
 
     >>> moved = Variable(near=(0.0, 9.0), end=(5.0, 9.0), link=(0.0, 2.0), step=Fraction(1))
     >>> same = Variable(near=(0.0, 9.0), end=(0.0, 9.0), step=Fraction(1))
@@ -84,22 +88,25 @@ def solve(
     >>> answer.outcome.value, answer.conflict
     ('infeasible', (Bound(variable=0, side='end_low', value=4.000000000000001),))
     """
-    question = Question(variables, clauses, z_fixed)
+    question = Question(variables, clauses, z_fixed, z_clauses)
     search = Search(question)
     why = search.run(question.bounds(question.entries))
     if search.point is not None:
-        return _checked(question, clauses, search.point)
+        return _checked(question, (clauses, clauses if z_clauses is None else z_clauses), search.point)
     if why is None:
         return Answer(Feasibility.UNKNOWN, reason=search.gave_up)
     return _explained(search, why)
 
 
-def _checked(question: Question, clauses: tuple[Clause, ...], point: list[int]) -> Answer:
-    """The pair of rows at a point of the search, if it keeps everything in rational arithmetic."""
+def _checked(question: Question, each: tuple[tuple[Clause, ...], ...], point: list[int]) -> Answer:
+    """The pair of rows at a point of the search, if it keeps everything in rational arithmetic.
+
+    `each` are the clauses of w and of z.
+    """
     rows = [_row_at(question, question.w_of, point)]
     if question.z_fixed is None:
         rows.append(_row_at(question, question.z_of, point))
-    for _, exact, printed in rows:
+    for clauses, (_, exact, printed) in zip(each, rows, strict=False):
         if not _all_hold(clauses, printed):
             if exact == printed:
                 raise SoundnessError(f"the search found {exact!r}, which does not keep {clauses!r}")

@@ -225,7 +225,11 @@ class Question:
     """Unknowns, the bounds that ranges and links put on them, rows, and clauses of bounds on rows."""
 
     def __init__(
-        self, variables: tuple[Variable, ...], clauses: tuple[Clause, ...], z_fixed: tuple[float, ...] | None
+        self,
+        variables: tuple[Variable, ...],
+        clauses: tuple[Clause, ...],
+        z_fixed: tuple[float, ...] | None,
+        z_clauses: tuple[Clause, ...] | None = None,
     ) -> None:
         self.variables, self.z_fixed = variables, z_fixed
         self.grids = [self._grid(f) for f in range(len(variables))]
@@ -245,7 +249,14 @@ class Question:
         for f in range(len(variables)):
             self._add_column(f)
         for clause in clauses:
-            self._add_clause(clause)
+            self._add_clause(clause, self.w_of, OF_W)
+        if z_fixed is None:
+            for clause in clauses if z_clauses is None else z_clauses:
+                is_new = clause not in clauses or any(
+                    self.w_of[f] != self.z_of[f] for one in clause for f, _ in one.terms
+                )
+                if is_new:
+                    self._add_clause(clause, self.z_of, OF_Z)
         self.n = len(self.column)
         far = [
             1 << (1024 + self.shift) if grid is None else (grid.parts << 1025) // grid.step + 1 for grid in self.grids
@@ -397,15 +408,13 @@ class Question:
             self.rows.append(terms)
         return self._row_at[terms]
 
-    def _add_clause(self, clause: Clause) -> None:
-        """Demand a clause of w and, where that is something else, of z."""
+    def _add_clause(self, clause: Clause, unknown_of: list[int], side: int) -> None:
+        """Demand a clause of w or of z."""
         scaled = [scale(linear, tuple([self.grids[f] for f, _ in linear.terms])) for linear in clause]
         if any(not one.terms and one.bound >= one.is_strict for one in scaled):
             return
         scaled = [one for one in scaled if one.terms]
-        self.clauses.append([self._literal(one, self.w_of, OF_W) for one in scaled])
-        if any(self.w_of[f] != self.z_of[f] for one in scaled for f, _ in one.terms):
-            self.clauses.append([self._literal(one, self.z_of, OF_Z) for one in scaled])
+        self.clauses.append([self._literal(one, unknown_of, side) for one in scaled])
 
     def _literal(self, scaled: Scaled, unknown_of: list[int], side: int) -> Literal:
         """The bound on the unknowns of z or of w."""

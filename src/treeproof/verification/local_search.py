@@ -156,8 +156,8 @@ class Local:
             status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
 
-    def shows(self, X: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which pairs of rows within reach of X are counterexamples: the label changes, to one that is wanted."""
+    def shows(self, _x: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which pairs of rows within reach of others are counterexamples: the label changes, to one that is wanted."""
         before, after = self.ensemble.predict_index(neighbour), self.ensemble.predict_index(attacked)
         wants = self._goal
         return np.asarray(wants[after] & ~wants[before] if self.threat.goal else before != after)

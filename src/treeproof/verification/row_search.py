@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.pieces import Pieces
+from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.relations import ColumnLiteral, Linear
 from treeproof.threat.relations.bound import linear_holds
+from treeproof.threat.rule_chains import RuleChains
+from treeproof.threat.step_grid import StepGrid
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
 from treeproof.verification.local_search import Decisions, Local, price_of_attack
@@ -36,6 +39,8 @@ Bools = npt.NDArray[np.bool_]
 
 TRACE = 2.0**-41
 """The share of a distance up to which the cheapest row is looked for."""
+FREE = (-math.inf, math.inf)
+"""Any distance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +54,21 @@ class _Box:
     high: FloatArray
     here: FloatArray
     conflicts: tuple[Clause, ...] = ()
+    cuts: tuple[tuple[int, float], ...] = ()
+    """Where else columns are cut, so that cells say what their values cost."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """A neighbour and an attacked row, or why there are none in cells: `conflict`; None if that is not known."""
+    """A neighbour and an attacked row, or why there are none in cells: `conflict`; all None if that is not known."""
 
     z: FloatArray | None = None
     w: FloatArray | None = None
     conflict: Clause | None = None
     is_cheapest: bool = True
     """Whether no pair in these cells is cheaper, if that was asked for."""
+    finer: tuple[_Box, ...] = ()
+    """Boxes to ask about instead, whose cells say more."""
 
 
 class RowSearch:
@@ -135,14 +144,16 @@ class RowSearch:
             if here is None:
                 continue
             status, pair = self._search(x, replace(box, here=here), limits)
-            unknown |= status == Outcome.UNKNOWN or (status == Outcome.REFUTED and pair is None)
-            if status != Outcome.REFUTED or pair is None:
+            unknown |= status == Outcome.UNKNOWN
+            if pair is None:
                 continue
             if pair.conflict is not None:
                 if len(pair.conflict):
                     todo.append(replace(box, conflicts=(*box.conflicts, pair.conflict)))
                 continue
             if pair.z is None or pair.w is None:
+                unknown |= not pair.finer
+                todo += pair.finer
                 continue
             if self._is_shown(x[None], pair.z[None], pair.w[None])[0]:
                 return Outcome.REFUTED, pair.z, pair.w
@@ -167,19 +178,25 @@ class RowSearch:
                 return int(found.outcome[0]) if exact else Outcome.UNKNOWN, best, price
             cells = local.space.cells(found.attacked)
             pair = question.cheapest(local, cells, float(found.price[0]))
-            conflict = None if pair is None else pair.conflict
-            if pair is not None and pair.w is not None:
-                its_price = price_of_attack(self._threat, x, pair.w, within)
-                if its_price < price:
+            conflict = pair.conflict
+            if pair.w is not None:
+                its_price = price_of_attack(self._threat, x, pair.w, within=False)
+                if its_price < price and (not within or self._can_pay(x, pair.w)):
                     best, price = pair.w, its_price
-                exact &= pair.is_cheapest
-            exact &= pair is not None
+            if pair.finer:
+                box = pair.finer[0]
+                continue
+            exact &= pair.is_cheapest
             if conflict is None:
                 conflict = question.around(local, cells)
             if not len(conflict):
                 return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
             box = replace(box, conflicts=(*box.conflicts, conflict))
         return Outcome.UNKNOWN, best, price
+
+    def _can_pay(self, x: FloatArray, w: FloatArray) -> bool:
+        prices = self._threat.attack_prices(x, x, w)
+        return prices is not None and self._threat.can_pay(prices)
 
     def _rest(self, began: float) -> Limits | None:
         """The limits with what is left of the time for a row; None if nothing is."""
@@ -246,30 +263,36 @@ class RowSearch:
 
 @dataclass(frozen=True, eq=False)
 class _CellPair:
-    """Pairs of rows in cells: `variables` at `places`, those columns that relations are about."""
+    """Pairs of rows in cells: `variables`, each a column of z, of w, or of both, that relations are about."""
 
     variables: list[joint.Variable]
-    places: list[int]
+    z_of: dict[int, int]
+    """The variable of each column of z, where it is not missing."""
+    w_of: dict[int, int]
     clauses: tuple[joint.Clause, ...]
+    """What w keeps."""
+    z_clauses: tuple[joint.Clause, ...]
     fixed: tuple[float, ...] | None
     """What z is, if there is no choice."""
     z: FloatArray
     w: FloatArray
     """Rows in the cells, but for what relations say."""
-    numbers: list[int]
-    """The variables that are not categories, whose cells say enough."""
+    numbers: frozenset[int]
+    """The columns that are not categories, whose cells say enough."""
 
-    def solve(self, variables: list[joint.Variable] | None = None, nearer: joint.Linear | None = None) -> joint.Answer:
-        """Whether there is a pair; of other variables, or `nearer` than some bound says."""
+    def solve(self, nearer: joint.Linear | None = None) -> joint.Answer:
+        """Whether there is a pair; `nearer` than some bound says."""
         clauses = self.clauses if nearer is None else (*self.clauses, (nearer,))
-        return joint.solve(tuple(self.variables if variables is None else variables), clauses, self.fixed)
+        return joint.solve(tuple(self.variables), clauses, self.fixed, self.z_clauses)
 
     def rows(self, answer: joint.Answer) -> tuple[FloatArray, FloatArray]:
         """The pair of an answer."""
         z, w = self.z.copy(), self.w.copy()
-        at = [self.places[k] for k in self.numbers]
-        w[at] = [answer.w[k] for k in self.numbers]
-        z[at] = [answer.z[k] for k in self.numbers] if self.fixed is None else [self.fixed[k] for k in self.numbers]
+        for f in self.numbers & self.w_of.keys():
+            w[f] = answer.w[self.w_of[f]]
+        if self.fixed is None:
+            for f in self.numbers & self.z_of.keys():
+                z[f] = answer.z[self.z_of[f]]
         return z, w
 
 
@@ -279,6 +302,8 @@ class _Question:
     def __init__(self, columns: Columns, x: FloatArray, box: _Box) -> None:
         self._columns, self._x, self._box = columns, x, box
         self._threat = columns.threat
+        self._moves = dict(columns.threat.columns)
+        self._categories = dict(columns.ensemble.categories)
         self._is_itself = bool(((box.low == x) & (box.high == x) | np.isnan(x)).all())
         clauses = columns.joint if self._is_itself else (*columns.joint, *columns.clauses)
         self._clauses = clauses
@@ -291,19 +316,30 @@ class _Question:
     def space(self) -> Any:
         """The cells, with a cut at both ends of N(x) for columns in relations."""
         cuts = []
-        for f in self._present:
-            ends = np.array([next_down(self._box.low[f]), self._box.high[f]])
-            ends = np.concatenate((ends, self._ends(f)))
+        for f in self._features:
+            more = [cut for g, cut in self._box.cuts if g == f]
+            ends = np.concatenate((self._near_ends(f), self._ends(f), more))
             cuts.append((f, np.unique(ends[np.isfinite(ends)])))
         return self._columns.space.refined(self._box.conflicts, tuple(cuts), watched=True)
 
+    def _near_ends(self, f: int) -> FloatArray:
+        return np.array([next_down(self._box.low[f]), self._box.high[f]])
+
     def _ends(self, f: int) -> FloatArray:
-        """Cuts on both sides of the doubles that moves of a number may end at."""
-        moves = dict(self._threat.columns).get(f)
-        if moves is None or moves.ends is None or f in dict(self._columns.ensemble.categories):
+        """Cuts on both sides of the doubles that moves of a number may end at, and of ranges that rules lead to."""
+        moves = self._moves.get(f)
+        if moves is None or f in self._categories:
             return np.empty(0)
-        ends = np.array(moves.ends)
-        return np.concatenate((next_down(ends), ends))
+        first = np.array([end for _, end in moves.costs or ()] + list(moves.ends or ()))
+        last = first
+        if moves.rules and self._start_is_known(f) and not math.isnan(self._x[f]):
+            reached = RuleChains(moves.rules, moves.domain, moves.budget).ends(float(self._box.low[f]))
+            first, last = reached.first, reached.last
+        return np.concatenate((next_down(first), last))
+
+    def _start_is_known(self, f: int) -> bool:
+        """Whether all neighbours share the value of a column."""
+        return bool(self._box.low[f] == self._box.high[f] or math.isnan(self._x[f]))
 
     @cached_property
     def sums(self) -> Any:
@@ -346,125 +382,242 @@ class _Question:
             least[f], greatest[f] = threat.domain_low[f], threat.domain_high[f]
         return np.maximum(least, threat.domain_low), np.minimum(greatest, threat.domain_high)
 
-    def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _Pair | None:
-        """A pair of rows in the cells that a search found; None if nobody knows whether there is one."""
-        cell_pair = self._cell_pair(local, cells)
+    def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _Pair:
+        """A pair of rows in the cells that a search found."""
         # Values of N(x) may be paid for as well: w need not be z there.
-        tight = cell_pair.variables
-        loose = [self._loosened(f, one) for f, one in zip(cell_pair.places, tight, strict=True)]
-        optional = [k for k, one in enumerate(loose) if one is not tight[k]]
-        answer = cell_pair.solve(loose)
+        optional = [f for f in self._features if self._may_be_paid(f, local)]
+        cell_pair = self._cell_pair(local, cells, optional, loose=True)
+        answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
             return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
-        is_known = True
-        for paid in [optional, *_subsets(optional)] if optional else [[]]:
-            if paid is not optional:
-                answer = cell_pair.solve([loose[k] if k in paid else one for k, one in enumerate(tight)])
+        is_known, is_sum = True, self._is_itself and self._threat.power == 1
+        for paid in _subsets(optional):
+            cell_pair = self._cell_pair(local, cells, paid)
+            answer = cell_pair.solve(self._within_radius(cell_pair) if is_sum else None)
             is_known &= answer.outcome != Feasibility.UNKNOWN
             if answer.outcome == Feasibility.FEASIBLE:
                 z, w = cell_pair.rows(answer)
                 prices = self._threat.attack_prices(self._x, z, w)
                 if prices is not None and self._threat.can_pay(prices):
                     return _Pair(z, w)
-        if not is_known or not self._knows_prices(cell_pair):
-            return None
-        return _Pair(conflict=self.around(local, cells))
+        unclear = [] if is_sum else [f for f in self._numbers if not self._is_clear(f, local, f in optional)]
+        if unclear:
+            return _Pair(finer=self._finer(unclear, local))
+        return _Pair(conflict=self.around(local, cells)) if is_known else _Pair()
 
-    def _knows_prices(self, cell_pair: _CellPair) -> bool:
-        """Whether what a pair costs depends only on which columns are paid for."""
-        moves = dict(self._threat.columns)
-        numbers = [cell_pair.places[k] for k in cell_pair.numbers]
-        return self._threat.power is None and not any(f in moves and moves[f].rules for f in numbers)
+    @property
+    def _numbers(self) -> list[int]:
+        return [f for f in self._features if f not in self._categories]
 
-    def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float) -> _Pair | None:
-        """The cheapest row in the cells that a search found, which cost `least` at least; None if nobody knows."""
+    def _may_be_paid(self, f: int, local: Local) -> bool:
+        """Whether cells in N(x) can be paid for, too."""
+        end = self._end(f, local)
+        if end is None or f in self._categories or self._start_is_known(f) or not self._threat.movable[f]:
+            return False
+        moves = self._moves.get(f)
+        listed = None if moves is None or moves.costs is None else {to for _, to in moves.costs}
+        listed = set(moves.ends) if moves is not None and listed is None and moves.ends is not None else listed
+        return self._is_near(f, end) and (listed is None or end[0] in listed)
+
+    def _is_near(self, f: int, end: tuple[float, float]) -> bool:
+        """Whether all of a cell belongs to N(x)."""
+        return bool(self._box.low[f] <= end[0] <= end[1] <= self._box.high[f])
+
+    def _is_clear(self, f: int, local: Local, may_be_paid: bool) -> bool:
+        """Whether the box and the cell say what a column costs, if it is paid for."""
+        end, moves = self._end(f, local), self._moves.get(f)
+        if end is None or math.isnan(self._x[f]) or (self._is_near(f, end) and not may_be_paid):
+            return True
+        if self._threat.power is not None:
+            return self._start_is_known(f) and self._n_points(f, end) == 1
+        if moves is None or (moves.costs is None and not moves.rules):
+            return True
+        if moves.rules or self._start_is_known(f):
+            return self._start_is_known(f)
+        return not self._starts(f)
+
+    def _starts(self, f: int) -> list[float]:
+        """The neighbours at which moves of a matrix start."""
+        starts = {start for start, _ in self._moves[f].costs or ()}
+        return sorted(start for start in starts if self._box.low[f] <= start <= self._box.high[f])
+
+    def _n_points(self, f: int, ends: tuple[float, float]) -> float:
+        """How many values a column may have in a range."""
+        if ends[0] == ends[1]:
+            return 1
+        if f not in self._columns.steps:
+            return math.inf
+        first, last = StepGrid(self._columns.steps[f]).numbers(float(self._x[f]), *ends)
+        return last - first + 1
+
+    def _finer(self, unclear: list[int], local: Local) -> tuple[_Box, ...]:
+        """The box in parts, or with one more cut, so that a column costs less than one thing or another."""
+        box = self._box
+        for f in unclear:
+            near, moves = (float(box.low[f]), float(box.high[f])), self._moves.get(f)
+            if moves is not None and moves.costs is not None:
+                start = self._starts(f)[0]
+                ends = (near[0], float(next_down(start))), (start, start), (float(next_up(start)), near[1])
+                return tuple(self._part(f, *each) for each in ends if each[0] <= each[1])
+            if not self._start_is_known(f) and f in self._columns.steps:
+                grid, own = StepGrid(self._columns.steps[f]), float(self._x[f])
+                first, last = grid.numbers(own, *near)
+                halves = (first, (first + last) // 2), ((first + last) // 2 + 1, last)
+                return tuple(self._part(f, grid.point(own, a), grid.point(own, b)) for a, b in halves if a <= b)
+        cell = self._cut_cell(unclear, local)
+        return () if cell is None else (replace(box, cuts=(*box.cuts, cell)),)
+
+    def _cut_cell(self, unclear: list[int], local: Local) -> tuple[int, float] | None:
+        """A column and a point of its grid in the middle of its cell; None if there are none."""
+        for f in unclear:
+            end = self._end(f, local)
+            if end is None or math.isnan(self._x[f]) or self._is_near(f, end) or f not in self._columns.steps:
+                continue
+            grid, own = StepGrid(self._columns.steps[f]), float(self._x[f])
+            first, last = grid.numbers(own, *end)
+            if first < last:
+                return f, grid.point(own, (first + last) // 2)
+        return None
+
+    def _part(self, f: int, low: float, high: float) -> _Box:
+        """The neighbours with a column in this range."""
+        lows, highs, here = self._box.low.copy(), self._box.high.copy(), self._box.here.copy()
+        lows[f], highs[f], here[f] = low, high, min(max(float(here[f]), low), high)
+        return replace(self._box, low=lows, high=highs, here=here)
+
+    def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float) -> _Pair:
+        """The cheapest row in the cells that a search found, which cost `least` at least."""
         cell_pair = self._cell_pair(local, cells)
         answer = cell_pair.solve()
         if answer.outcome == Feasibility.INFEASIBLE:
             return _Pair(conflict=self._conflict(answer, cell_pair, local, cells))
         if answer.outcome == Feasibility.UNKNOWN:
-            return None
+            return _Pair(is_cheapest=False)
         _, w = cell_pair.rows(answer)
         price = price_of_attack(self._threat, self._x, w, within=False)
-        if self._threat.power == 1 and price > least * (1 + TRACE):
-            w = self._shortest(cell_pair, w)
+        if price <= least * (1 + TRACE):
             return _Pair(self._x, w)
-        return _Pair(self._x, w, is_cheapest=price <= least * (1 + TRACE))
+        if self._threat.power == 1:
+            return _Pair(self._x, self._shortest(cell_pair, w))
+        cut = self._cut_cell(self._numbers, local)
+        finer = () if cut is None else (replace(self._box, cuts=(*self._box.cuts, cut)),)
+        return _Pair(self._x, w, is_cheapest=False, finer=finer)
+
+    def _distance(self, cell_pair: _CellPair) -> tuple[tuple[tuple[int, Fraction], ...], Fraction]:
+        """The distance from x in L1 in the columns of relations: terms, and what their sum is at x."""
+        terms, start = [], Fraction(0)
+        for f, k in cell_pair.w_of.items():
+            one = cell_pair.variables[k]
+            if one.link is not None:
+                number = Fraction if one.step is None else decimal_of
+                sign = 1 if one.end[0] > self._x[f] else -1
+                terms.append((k, sign / number(float(self._threat.unit[f]))))
+                start += terms[-1][1] * number(float(self._x[f]))
+        return tuple(terms), start
+
+    def _within_radius(self, cell_pair: _CellPair) -> joint.Linear | None:
+        """What the radius of an L1 attacker leaves for the columns of relations, the others being what they are."""
+        w = cell_pair.w.copy()
+        places = list(cell_pair.w_of)
+        w[places] = self._x[places]
+        spent = self._threat.attack_prices(self._x, self._x, w)
+        assert spent is not None
+        terms, start = self._distance(cell_pair)
+        return joint.Linear(terms, self._threat.limit - sum(spent.values()) + start) if terms else None
 
     def _shortest(self, cell_pair: _CellPair, w: FloatArray) -> FloatArray:
         """The row in the cells that is nearest to x in L1, up to a trace: by halving what its distance may be."""
-        threat = self._threat
-        signs = [0 if one.link is None else (1 if one.end[0] > one.near[1] else -1) for one in cell_pair.variables]
-        units = [Fraction(float(threat.unit[f])) for f in cell_pair.places]
-        terms = tuple((k, sign / units[k]) for k, sign in enumerate(signs) if sign)
+        terms, start = self._distance(cell_pair)
+        place = {k: f for f, k in cell_pair.w_of.items()}
 
-        def sum_at(row: FloatArray) -> Fraction:
-            values = row[cell_pair.places].tolist()
-            exact = [Fraction(repr(v) if one.step else v) for v, one in zip(values, cell_pair.variables, strict=True)]
-            return sum((factor * exact[k] for k, factor in terms), Fraction(0))
+        def distance_of(row: FloatArray) -> Fraction:
+            total = -start
+            for k, factor in terms:
+                value = float(row[place[k]])
+                total += factor * (Fraction(value) if cell_pair.variables[k].step is None else decimal_of(value))
+            return total
 
-        start = sum_at(self._x)
-        low, high = Fraction(0), sum_at(w) - start
+        low, high = Fraction(0), distance_of(w)
         while high - low > high * Fraction(TRACE):
             middle = (low + high) / 2
-            answer = cell_pair.solve(nearer=joint.Linear(terms, middle + start))
+            answer = cell_pair.solve(joint.Linear(terms, middle + start))
             if answer.outcome == Feasibility.FEASIBLE:
                 w = cell_pair.rows(answer)[1]
-                high = sum_at(w) - start
+                high = distance_of(w)
             else:
                 low = middle
         return w
 
-    def _cell_pair(self, local: Local, cells: npt.NDArray[np.int32]) -> _CellPair:
-        """The question about pairs of rows in cells."""
-        box, x = self._box, self._x
-        around = local.around[0]
-        z, w = (one[0] for one in local._doubles(x[None], box.low[None], box.high[None], cells))
-        variables, places = [], []
-        gone = {f for f in self._features if math.isnan(x[f]) and cells[0, f] < 0}
-        for f in self._features:
-            if f in gone:
-                continue
-            variable = self._variable(f, int(around[f]["low"]), int(around[f]["high"]))
-            if variable is None:
-                gone.add(f)
-            else:
-                variables.append(variable)
-                places.append(f)
-        fixed = tuple(x[places].tolist()) if self._is_itself else None
-        categories = dict(self._columns.ensemble.categories)
-        numbers = [k for k, f in enumerate(places) if f not in categories]
-        return _CellPair(variables, places, self._linear(places, gone), fixed, z, w, numbers)
-
-    def _variable(self, f: int, first: int, last: int) -> joint.Variable | None:
-        """A column of the pair, between two cells; None if it is missing in w."""
-        start = self.space.start[f]
+    def _end(self, f: int, local: Local) -> tuple[float, float] | None:
+        """What w may be in the cells around what a search found; None: missing."""
+        around, start = local.around[0], self.space.start[f]
         lowest, highest = self.space.cell_ends
-        low, high = float(lowest[start + first]), float(highest[start + last])
-        if math.isnan(low) or math.isnan(high):
+        first, last = int(around[f]["low"]), int(around[f]["high"])
+        if first < 0 or math.isnan(lowest[start + first]) or math.isnan(highest[start + last]):
             return None
-        near = float(self._box.low[f]), float(self._box.high[f])
-        end = max(low, float(self._reach[0][f])), min(high, float(self._reach[1][f]))
-        moves = dict(self._threat.columns).get(f)
-        link: tuple[float, float] | None = None
-        if not near[0] <= end[0] <= end[1] <= near[1]:
-            interval = (float(self._threat.low[f]), float(self._threat.high[f])) if moves is None else moves.interval
-            link = interval if interval is not None and (moves is None or moves.step) else (-math.inf, math.inf)
-        step = self._columns.steps.get(f)
-        if f in dict(self._columns.ensemble.categories):
-            step = Fraction(1)
-        origin = Fraction(0) if step is None or math.isnan(self._x[f]) else Fraction(repr(float(self._x[f])))
-        return joint.Variable(near, end, link, step, origin)
+        low, high = float(lowest[start + first]), float(highest[start + last])
+        return max(low, float(self._reach[0][f])), min(high, float(self._reach[1][f]))
 
-    def _loosened(self, f: int, variable: joint.Variable) -> joint.Variable:
-        """The same where the column may be paid for, too, if it need not be."""
-        near, threat = variable.near, self._threat
-        if variable.link is not None or near[0] == near[1] or not threat.movable[f]:
-            return variable
-        moves = dict(threat.columns).get(f)
-        interval = (float(threat.low[f]), float(threat.high[f])) if moves is None else moves.interval
-        low, high = (-math.inf, math.inf) if interval is None else interval
-        return replace(variable, link=(min(low, 0.0), max(high, 0.0)))
+    def _cell_pair(
+        self, local: Local, cells: npt.NDArray[np.int32], paid: Collection[int] = (), loose: bool = False
+    ) -> _CellPair:
+        """The question about pairs of rows in cells; `paid` columns are paid for, or if `loose` may be."""
+        box, x = self._box, self._x
+        z, w = (one[0] for one in local._doubles(x[None], box.low[None], box.high[None], cells))
+        variables: list[joint.Variable] = []
+        z_of: dict[int, int] = {}
+        w_of: dict[int, int] = {}
+        for f in self._features:
+            end = None if math.isnan(x[f]) and cells[0, f] < 0 else self._end(f, local)
+            near = None if math.isnan(x[f]) else (float(box.low[f]), float(box.high[f]))
+            link = None if end is None or near is None else self._link(f, end, f in paid, loose)
+            is_pair = end is not None and near is not None and link != FREE
+            if end is not None:
+                w_of[f] = len(variables)
+                variables.append(self._variable(f, (near if is_pair and near else end), end, link if is_pair else FREE))
+            if is_pair:
+                z_of[f] = w_of[f]
+            elif near is not None and not self._is_itself:
+                z_of[f] = len(variables)
+                variables.append(self._variable(f, near, near, None))
+        places = {k: f for f, k in w_of.items()}
+        fixed = tuple(float(x[f]) if not math.isnan(x[f]) else 0.0 for _, f in sorted(places.items()))
+        return _CellPair(
+            variables,
+            z_of,
+            w_of,
+            self._linear(w_of),
+            () if self._is_itself else self._linear(z_of),
+            fixed if self._is_itself else None,
+            z,
+            w,
+            frozenset(self._numbers),
+        )
+
+    def _link(self, f: int, end: tuple[float, float], is_paid: bool, loose: bool) -> tuple[float, float] | None:
+        """How far w may be from z; None: they are the same, FREE: that is another matter."""
+        if self._is_near(f, end) and not is_paid:
+            return None
+        moves = self._moves.get(f)
+        if f in self._categories:
+            return FREE
+        if moves is None:
+            low, high = float(self._threat.low[f]), float(self._threat.high[f])
+        elif moves.interval is None or moves.rules or moves.ends is not None or moves.costs is not None:
+            return FREE
+        else:
+            low, high = moves.interval
+        return (min(low, 0.0), max(high, 0.0)) if loose and is_paid else (low, high)
+
+    def _variable(
+        self, f: int, near: tuple[float, float], end: tuple[float, float], link: tuple[float, float] | None
+    ) -> joint.Variable:
+        """A column of the pair."""
+        step = Fraction(1) if f in self._categories else self._columns.steps.get(f)
+        origin = Fraction(0) if step is None or math.isnan(self._x[f]) else decimal_of(float(self._x[f]))
+        if step is not None and end[0] == end[1] and link == FREE:
+            origin = decimal_of(end[0])
+        return joint.Variable(near, end, link, step, origin)
 
     def around(self, local: Local, cells: npt.NDArray[np.int32]) -> Clause:
         """A condition that rows outside the cells that a search found meet, and rows that cost less."""
@@ -481,15 +634,18 @@ class _Question:
                 literals.append(_outside(f, float(lowest[start + cell]), float(highest[start + cell])))
         return tuple(literals)
 
-    def _linear(self, places: list[int], gone: set[int]) -> tuple[joint.Clause, ...]:
-        """Clauses over the variables; those with a missing value say nothing."""
-        number = {f: k for k, f in enumerate(places)}
+    def _linear(self, number: dict[int, int]) -> tuple[joint.Clause, ...]:
+        """Clauses over the variables of a row, whose other columns are missing."""
         found = []
         for clause in self._clauses:
-            if any(f in gone for one in clause for f in _features(one)):
+            gone = [one for one in clause if any(f not in number for f in _features(one))]
+            # Only what is false breaks a relation, and sums with a missing value are not.
+            if any(isinstance(one, Linear) or one.missing for one in gone):
                 continue
             choices = []
             for one in clause:
+                if one in gone:
+                    continue
                 if isinstance(one, Linear):
                     terms = tuple((number[f], factor) for f, factor in one.terms)
                     choices.append([[joint.Linear(terms, one.bound, one.strict)]])
@@ -499,17 +655,24 @@ class _Question:
             found += [tuple(itertools.chain.from_iterable(parts)) for parts in itertools.product(*choices)]
         return tuple(found)
 
+    def _needed_gone(self, number: dict[int, int]) -> list[int]:
+        """The columns that are missing in a row where a relation wants them to be there, or something else."""
+        literals = [one for clause in self._clauses for one in clause if isinstance(one, ColumnLiteral)]
+        return sorted({one.feature for one in literals if not one.missing and one.feature not in number})
+
     def _conflict(
         self, answer: joint.Answer, cell_pair: _CellPair, local: Local, cells: npt.NDArray[np.int32]
     ) -> Clause:
         """A condition that every valid w in reach of the box meets, and no row of the cells that a search found."""
-        places, variables = cell_pair.places, cell_pair.variables
-        limits = {k: [-math.inf, math.inf] for k in answer.links}
+        places = {k: f for f, k in cell_pair.w_of.items()}
+        limits = {k: [-math.inf, math.inf] for k in answer.links if k in places}
         for bound in answer.conflict:
-            limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
-        literals = []
+            if bound.variable in places:
+                limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
+        literals = [_outside(f, math.nan, math.nan) for f in self._needed_gone(cell_pair.w_of)]
         for k, (low, high) in limits.items():
-            near, end, is_paid = variables[k].near, variables[k].end, variables[k].link is not None
+            f, end = places[k], cell_pair.variables[k].end
+            near, is_paid = (float(self._box.low[f]), float(self._box.high[f])), cell_pair.variables[k].link is not None
             # The proof is about values on this side of N(x), or in it.
             if not is_paid:
                 low, high = max(low, near[0]), min(high, near[1])
@@ -519,12 +682,14 @@ class _Question:
                 high = min(high, float(next_down(near[0])))
             if not low <= end[0] <= end[1] <= high:
                 return self.around(local, cells)  # so that the search goes on in any case
-            literals.append(_outside(places[k], low, high))
+            literals.append(_outside(f, low, high))
         return tuple(literals)
 
 
 def _outside(f: int, low: float, high: float) -> ColumnLiteral:
-    """A condition that values of a column outside [low, high] meet."""
+    """A condition that values of a column outside [low, high] meet; NaN: that are not missing."""
+    if math.isnan(low):
+        return ColumnLiteral(f, Pieces.of([], last=True), missing=False)
     parts = [(float(next_down(low)), True)] if low > -LARGEST else []
     last = [(high, False)] if high < LARGEST else []
     return ColumnLiteral(f, Pieces.of([*parts, *last], last=bool(last)))

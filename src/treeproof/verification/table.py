@@ -28,7 +28,8 @@ from treeproof.tables.chunks import CHUNK_ROWS, Chunk, Place, RowFiles
 from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.one_hot import bind_neighbours, bind_valid
+from treeproof.threat.relations import Relation, as_relations
 from treeproof.threat.threat import Threat
 from treeproof.verification.request import Request, as_actors
 from treeproof.verification.rows import replay_witnesses
@@ -46,6 +47,7 @@ class _Question:
     attacker: Attacker
     epsilons: tuple[Any, ...]
     actors: tuple[Any, ...] | None
+    relations: tuple[Relation, ...]
     columns: list[str]
     label: str
     format: str
@@ -83,6 +85,7 @@ def verify_table(
     epsilon: Any = None,
     epsilons: Sequence[Any] | None = None,
     actors: Any = None,
+    relations: Any = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
     n_jobs: int | None = None,
@@ -111,8 +114,8 @@ def verify_table(
     question, or be new. After Ctrl-C, or `max_seconds`, whole chunks are kept. A chunk is a task for one of `n_jobs`
     workers: threads, or whatever `joblib.parallel_config` says. Row groups of at most `chunk_rows` rows are read by
     the workers themselves, so on a cluster all machines must see the files. A chunk of more than `max_bytes` is
-    refused. `epsilon`, `epsilons`, `actors`, `timeout` and `voting` are those of `verify`. One parameter per choice
-    that users have. Long because of them.
+    refused. `epsilon`, `epsilons`, `actors`, `relations`, `timeout` and `voting` are those of `verify`; what rows break
+    themselves is in the column `breaks`. One parameter per choice that users have. Long because of them.
 
     >>> import pathlib, tempfile
     >>> import treeproof as tp
@@ -141,6 +144,7 @@ def verify_table(
         attacker,
         given,
         None if actors is None else as_actors(actors, matched.ensemble),
+        as_relations(relations),
         matched.columns,
         label,
         _checked_format(format, files),
@@ -149,9 +153,9 @@ def verify_table(
         ensemble.source is not None,
     )
     # What cannot be bound is refused before there is a folder.
-    threat = attacker.bind(matched.ensemble)
+    threat = bind_valid(attacker, matched.ensemble, question.relations)
     for one in given:
-        bind_epsilon(one, matched.ensemble)
+        bind_neighbours(one, matched.ensemble, threat)
     parts = Parts.open(out, _as_json(question, files), resume)
     interrupted = _Work(matched.ensemble, question, files, parts, limits).run(n_jobs, progress)
     return _summary(question, threat, parts, interrupted)
@@ -169,6 +173,7 @@ def _summary(question: _Question, threat: Threat, parts: Parts, interrupted: boo
         feature_names=question.ensemble.feature_names,
         movable=tuple(np.flatnonzero(threat.movable).tolist()),
         actors=question.actors,
+        relations=question.relations,
     )
 
 
@@ -193,6 +198,7 @@ def _as_json(question: _Question, files: RowFiles) -> dict[str, Any]:
         "attacker": json.loads(question.attacker.to_json()),
         "epsilon": [epsilon_to_json(one) for one in question.epsilons],
         "choice of actors": None if question.actors is None else [str(label) for label in question.actors],
+        "set of relations": list(map(str, question.relations)),
         "set of files": files.sources,
         "label": question.label,
         "separator or decimal": list(files.style),
@@ -271,7 +277,7 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     table, _ = task.chunk.load()
     X, labels = table.model_rows(question.ensemble, question.columns), table.labels(question.label, question.ensemble)
     with table.counted_here():
-        asked = Request.of(question.ensemble, X, labels, question.attacker, actors=question.actors)
+        asked = Request.of(question.ensemble, X, labels, question.attacker, None, question.relations, question.actors)
     result = verify_here(asked, question.epsilons, task.limits)
     if task.limits.is_over() and result.rows.is_open.any():
         return None

@@ -18,7 +18,8 @@ from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.one_hot import bind_neighbours, bind_valid
+from treeproof.threat.relations import Relation
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
 
 
@@ -31,7 +32,7 @@ class Verifier:
     re-checked with rational numbers. The labels of the model's own library are compared with those that are proved on
     rows at thresholds first, and later on a few of the rows that come along; a difference is a SoundnessError.
     Threads may share a Verifier. Names in attacker and epsilon are those of the model; for a model without names, give
-    positions. For test sets there is `verify`.
+    positions. `relations` are those of `verify`. For test sets there is `verify`.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -49,20 +50,28 @@ class Verifier:
     attacker: Attacker
 
     def __init__(
-        self, model: Any, attacker: Attacker, *, epsilon: Any = None, timeout: float | None = None, voting: Any = None
+        self,
+        model: Any,
+        attacker: Attacker,
+        *,
+        epsilon: Any = None,
+        relations: Any = None,
+        timeout: float | None = None,
+        voting: Any = None,
     ) -> None:
         self.attacker = check_attacker(attacker)
         self.ensemble = as_ensemble(model, voting=voting)
         self._timeout = Limits.of(timeout=timeout).timeout
-        self._threat = attacker.bind(self.ensemble)
+        self._threat = bind_valid(attacker, self.ensemble, relations)
         self._epsilon = epsilon
-        self._epsilons = () if epsilon is None else (bind_epsilon(epsilon, self.ensemble),)
+        self._epsilons = () if epsilon is None else (bind_neighbours(epsilon, self.ensemble, self._threat),)
         check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))
         self._spot_check = SpotCheck()
 
     def __repr__(self) -> str:
         near = "" if self._epsilon is None else f", epsilon={self._epsilon!r}"
-        return f"Verifier({self.ensemble!r}, {self.attacker!r}{near})"
+        kept = f", relations={list(map(str, self._threat.relations.given))}" if self._threat.relations else ""
+        return f"Verifier({self.ensemble!r}, {self.attacker!r}{near}{kept})"
 
     def verdict(self, x: Any, label: Any = None) -> Verdict:
         """What is known about one row; without the right label, that of the model counts as right."""
@@ -86,7 +95,12 @@ class Verifier:
         replay_witnesses(ensemble, table)
         witnesses = self._witnesses(table)
         known = zip((predicted == right).tolist(), self._threat.has_missing(rows).tolist(), strict=True)
-        return tuple(table.verdict(row, *both, witnesses.get(row)) for row, both in enumerate(known))
+        breaks: dict[int, tuple[Relation, ...]] = {}
+        for row, relation in self._threat.relations.which_broken(rows):
+            breaks[row] = (*breaks.get(row, ()), relation)
+        return tuple(
+            table.verdict(row, *both, witnesses.get(row), breaks.get(row, ())) for row, both in enumerate(known)
+        )
 
     def _witnesses(self, table: RowTable) -> dict[int, Witness]:
         """The counterexamples, by the numbers of their rows."""

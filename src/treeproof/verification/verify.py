@@ -22,7 +22,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
-from treeproof.threat.one_hot import bind_valid_epsilon
+from treeproof.threat.one_hot import bind_neighbours
 from treeproof.threat.reached import InVain
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
@@ -88,13 +88,15 @@ def verify(
 
     `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience);
     `epsilons` is a list of several. With `actors`, one or more classes, only rows whose true label is one of them are
-    attacked; the others count by accuracy alone: robust and resilient wherever the model is right. A row that is not
-    decided within `timeout` seconds (for each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever
-    is left after Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says, such
-    as a Dask cluster. Every counterexample has been replayed on the model, and its moves re-checked with rational
-    numbers. `resume` is an earlier result of the same question that was stopped: what it decided is taken over, and
-    only the rest is searched. `checkpoint` is called with what is decided so far, a result to resume from, about every
-    10 seconds if there is anything new. One parameter per choice that users have.
+    attacked; the others count by accuracy alone: robust and resilient wherever the model is right. `relations` say
+    which rows are valid, and neighbours and attacked rows are; a row that breaks them itself is listed in the result's
+    `broken_rows`, and may stay as it is or become a valid row. A row that is not decided within `timeout` seconds (for
+    each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever is left after Ctrl-C. `n_jobs` goes
+    to joblib: threads by default, or whatever `joblib.parallel_config` says, such as a Dask cluster. Every
+    counterexample has been replayed on the model, and its moves re-checked with rational numbers. `resume` is an
+    earlier result of the same question that was stopped: what it decided is taken over, and only the rest is searched.
+    `checkpoint` is called with what is decided so far, a result to resume from, about every 10 seconds if there is
+    anything new. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -108,7 +110,7 @@ def verify(
     began = time.monotonic()
     asked = Request.of(model, X, y, attacker, voting, relations, actors)
     given = neighbourhoods(epsilon, epsilons)
-    bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in given)
+    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in given)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     predicted = asked.ensemble.predict_index(asked.X)
@@ -145,7 +147,7 @@ def verify(
 def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
     """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
     began = time.monotonic()
-    bound = tuple(bind_valid_epsilon(one, asked.ensemble, asked.threat.relations) for one in epsilons)
+    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
     left = np.flatnonzero(table.is_open)
@@ -210,6 +212,8 @@ def _result(
         movable=tuple(np.flatnonzero(asked.threat.movable).tolist()),
         in_vain=in_vain,
         actors=asked.actors,
+        relations=asked.threat.relations.given,
+        breakers=asked.threat.relations.breakers(asked.X),
         given=asked.given,
     )
 
@@ -234,6 +238,7 @@ def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any
         ("epsilon", earlier.epsilons == given),
         ("set of rows", np.array_equal(earlier.X, asked.X, equal_nan=True)),
         ("choice of actors", earlier.actors == asked.actors),
+        ("set of relations", earlier.relations == asked.threat.relations.given),
         ("set of labels", np.array_equal(earlier.y, asked.ensemble.classes[asked.y])),
     ):
         if not same:

@@ -21,6 +21,7 @@ from treeproof.cli.options import (
     load,
     model_options,
     raw_csv_option,
+    relations_option,
     say_assumed,
     say_cut,
 )
@@ -31,16 +32,19 @@ from treeproof.files import file_stamp, write_parts
 from treeproof.results.attacker_words import in_vain_in_words
 from treeproof.results.csv_text import as_csv
 from treeproof.results.measures import MISSING_STAYS, missing_in_words
+from treeproof.results.relation_words import broken_in_short
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
 from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow, parquet_rows
+from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain, moved_in_vain
 
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble, GuardedClassifier
     from treeproof.tables.table import Matched, Table
+    from treeproof.threat.relations import Relation
 
 ABSTAIN = "abstain"
 PARQUET = ".parquet"
@@ -50,6 +54,7 @@ PARQUET = ".parquet"
 @model_options
 @data_options
 @attacker_options
+@relations_option
 @click.option("--map", "map_file", metavar="FILE", help="A map of the model; it comes with its attacker.")
 @click.option(
     "--out",
@@ -77,6 +82,7 @@ def guard(
     separator: str | None,
     decimal: str,
     max_bytes: int,
+    relations_file: str | None,
     map_file: str | None,
     out: str,
     column: str,
@@ -99,11 +105,11 @@ def guard(
     import treeproof as tp
 
     choice = AttackerChoice(**attack)
-    choice.refuse_relations("guard")
+    relations = choice.relations(relations_file)
     in_parts = out.endswith("/")
     if not in_parts and (chunk_rows is not None or resume):
         raise InvalidInput("--chunk-rows and --resume need a folder as --out; end it with a slash")
-    read = {"MODEL": model, "DATA": data, "--map": map_file, **choice.files}
+    read = {"MODEL": model, "DATA": data, "--map": map_file, "--relations": relations_file, **choice.files}
     outputs = Outputs({} if in_parts else {"--out": out}, read, {"--out": (".csv", ".tsv", PARQUET)})
     if out.lower().endswith(PARQUET):
         need_pyarrow("--out")
@@ -114,21 +120,22 @@ def guard(
     ensemble = matched.ensemble
     _refuse_column(rows.heads if isinstance(rows, RowFiles) else [rows], column)
     smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
-    if smap is not None and any(attack.values()):
-        raise InvalidInput("a map comes with its attacker; leave out --map, or --delta and the like")
-    attacker = _attacker(choice, source, ensemble) if smap is None else smap.attacker
+    if smap is not None and (relations or any(attack.values())):
+        raise InvalidInput("a map comes with its attacker; leave out --map, or --delta, --relations and the like")
+    attacker = _attacker(choice, source, ensemble, relations) if smap is None else smap.attacker
     screen.announce_compilation()
     guarded = tp.GuardedClassifier(
         ensemble,
         attacker,
         mode="online" if smap is None else "map",
         stability_map=smap,
+        relations=relations or None,
         timeout=timeout,
         n_jobs=jobs,
     ).fit()
     say_assumed(matched)
     say_cut(ensemble)
-    say_attacker(attacker, ensemble, choice)
+    say_attacker(attacker, ensemble, choice, relations)
     answers = _Answers(guarded, matched, label, column, raw_csv, source.style)
     if isinstance(rows, RowFiles):
         _write_parts(answers, rows, out, map_file, resume)
@@ -140,13 +147,13 @@ def guard(
     outputs.finish()
 
 
-def _attacker(choice: AttackerChoice, source: Source, ensemble: Ensemble) -> Attacker:
+def _attacker(choice: AttackerChoice, source: Source, ensemble: Ensemble, relations: list[Relation]) -> Attacker:
     """The attacker, but never scaled by the rows to label: a promise must not depend on which rows come together."""
     if choice.relative and choice.ranges is None:
         raise InvalidInput(
             "--relative needs --ranges FILE here: the data, such as training data, to take the ranges from"
         )
-    return choice.attacker(ensemble, choice.reference(source, ensemble, None))
+    return choice.attacker(ensemble, choice.reference(source, ensemble, None), relations)
 
 
 def _refuse_column(heads: list[Table], column: str) -> None:
@@ -165,7 +172,7 @@ class _Answers:
         self.style = style
         self.counts: Counter[str] = Counter()
         """Sums over all tables so far."""
-        self.threat = guarded.attacker.bind(matched.ensemble)
+        self.threat = bind_valid(guarded.attacker, matched.ensemble, guarded.relations)
 
     def of(self, table: Table) -> list[str]:
         """The label of each row where it is proved, elsewhere that the guard abstains."""
@@ -175,7 +182,8 @@ class _Answers:
             warnings.filterwarnings("ignore", message=f".*{MISSING_STAYS}")  # said with the counts
             proved, predicted = self.guarded.is_proved(X), ensemble.predict(X)
         missing = int(self.guarded.has_missing(X).sum())
-        self.counts.update(rows=len(X), answered=int(proved.sum()), missing=missing)
+        broken = int(self.guarded.breaks_relations(X).sum())
+        self.counts.update(rows=len(X), answered=int(proved.sum()), missing=missing, broken=broken)
         self.counts.update(moved_in_vain(self.threat, ensemble, X).counts(len(X)))
         if self.label in table.columns:
             right = predicted == table.labels(self.label, ensemble)
@@ -205,6 +213,10 @@ class _Answers:
         vain = InVain.of_counts(self.counts, n, movable)
         for statement in in_vain_in_words(vain, len(movable), self.matched.ensemble.feature_names):
             screen.say(f"in vain    {statement}")
+        if self.counts["broken"]:
+            screen.say(
+                f"invalid    {broken_in_short(self.counts['broken'])}; they are answered all the same, if proved"
+            )
         if self.counts["missing"]:
             assumed = MISSING_STAYS if self.guarded.mode == "online" else "a map has no answer for them"
             screen.say(f"missing    {missing_in_words(self.counts['missing'], n, assumed)}")
@@ -212,7 +224,8 @@ class _Answers:
             screen.say(f"accuracy   {self.counts['right'] / n:.3f} without the guard")
             if answered:
                 share = self.counts["right_answers"] / answered
-                screen.say(f"           {share:.3f} of the answers; no attack can turn one into another")
+                wanted = "one that he wants" if self.guarded.attacker.goal else "another"
+                screen.say(f"           {share:.3f} of the answers; no attack can turn one into {wanted}")
 
 
 def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | None, resume: bool) -> None:
@@ -221,6 +234,7 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
     question = {
         "model": answers.matched.ensemble.fingerprint.hex(),
         "attacker": json.loads(guarded.attacker.to_json()),
+        "set of relations": list(map(str, guarded.relations or ())),
         "map": None if map_file is None else file_stamp(Path(map_file)),
         "set of files": files.sources,
         "set of columns": [*answers.matched.columns, answers.label],

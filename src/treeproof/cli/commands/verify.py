@@ -22,6 +22,7 @@ from treeproof.cli.options import (
     named_classes,
     neighbourhoods,
     raw_csv_option,
+    relations_option,
     say_actors,
     say_assumed,
 )
@@ -40,6 +41,7 @@ from treeproof.verification.witnesses import moved_features
 if TYPE_CHECKING:
     from treeproof import Attacker, Ensemble, Verification
     from treeproof.tables.table import Matched
+    from treeproof.threat.relations import Relation
 
 ENDINGS = {"--json": (".json",), "--csv": (".csv",), "--report": (".html", ".htm")}
 """What the names of files that are written end in."""
@@ -53,7 +55,7 @@ WITNESSES, CLASSES = 3, 20
 @data_options
 @attacker_options
 @click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=E,…")
-@click.option("--relations", "relations_file", metavar="FILE", help="Relations that valid rows keep, one per line.")
+@relations_option
 @click.option("--actors", metavar="CLASS,…", help="Only rows of these true classes are attacked.")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
 @click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
@@ -135,14 +137,13 @@ def verify(
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
     if out is not None:
         _refuse(written, "needs all rows at once; leave it or --out out")
-        _refuse({"--relations": relations_file}, "does not go with --out yet; leave one out")
-        choice.refuse_relations("verify --out")
         ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
         how = {
             **limits,
             **writing,
             "raw": raw_csv,
             "resume": resume,
+            "relations": relations,
             "actors": named_classes(actors, "--actors", ensemble),
         }
         gates.check_classes(ensemble)
@@ -153,15 +154,13 @@ def verify(
     gates.check_classes(rows.matched.ensemble)
     ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
-    attacker = choice.attacker(ensemble, reference)
+    attacker = choice.attacker(ensemble, reference, relations)
     around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
     names = tuple(one.text + (" of the range" * choice.relative) for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
     attacked = named_classes(actors, "--actors", ensemble)
-    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, around)
+    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, relations, around)
     say_actors(attacked)
-    if relations:
-        screen.say(f"relations  {len(relations)} that neighbours and attacked rows keep")
     checkpoints = Checkpoints(kept)
     result = tp.verify(
         ensemble,
@@ -170,7 +169,7 @@ def verify(
         attacker,
         epsilons=[one.value for one in around] or None,
         actors=attacked,
-        relations=relations or None,
+        relations=relations,
         **limits,
         resume=_earlier(kept, max_bytes) if resume else None,
         checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
@@ -207,10 +206,10 @@ def _verify_in_parts(
     files = source.files(how["chunk_rows"])
     matched = files.matched(ensemble, source.label, source.dropped)
     reference = choice.reference(source, matched.ensemble, None)
-    attacker = choice.attacker(matched.ensemble, reference)
+    attacker = choice.attacker(matched.ensemble, reference, how["relations"])
     around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble)
     data = f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}"
-    _say_question(matched, data, attacker, choice, around)
+    _say_question(matched, data, attacker, choice, how["relations"], around)
     say_actors(how["actors"])
     summary = tp.verify_table(
         matched.ensemble,
@@ -245,13 +244,18 @@ def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
 
 
 def _say_question(
-    matched: Matched, data: str, attacker: Attacker, choice: AttackerChoice, around: list[Neighbourhood]
+    matched: Matched,
+    data: str,
+    attacker: Attacker,
+    choice: AttackerChoice,
+    relations: list[Relation],
+    around: list[Neighbourhood],
 ) -> None:
     ensemble = matched.ensemble
     screen.say(f"model      {ensemble}")
     screen.say(f"data       {data}")
     say_assumed(matched)
-    say_attacker(attacker, ensemble, choice)
+    say_attacker(attacker, ensemble, choice, relations)
     names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
     for one in around:
         sizes = sizes_in_words(bind_epsilon(one.value, ensemble), names)
@@ -304,6 +308,8 @@ def _show_measures(found: Found, seconds: float) -> None:
     screen.table(f"{n} rows, {seconds:.2f} s", ("", "share", "rows", ""), lines)
     for statement in found.in_vain:
         screen.say(f"in vain    {statement}")
+    if found.broken is not None:
+        screen.say(f"invalid    {found.broken}")
     if all_rows.rows_with_missing:
         screen.say(f"missing    {missing_in_words(all_rows.rows_with_missing, n)}")
         screen.say()

@@ -20,7 +20,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.present.report.curves import Curve, measured_resilience, measured_robustness
 from treeproof.present.report.instances import Instances, choose
 from treeproof.present.report.planes import Planes, choose_features, cut_planes
-from treeproof.results.attacker_words import actors_in_words, attacker_in_words
+from treeproof.results.attacker_words import actors_in_words, attacker_on_model
 from treeproof.results.verification import Verification
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
@@ -66,7 +66,8 @@ def gather(
     asked = _asked(model, result, voting)
     ensemble, attacker = asked.ensemble, asked.attacker
     names = _names(ensemble, feature_names)
-    wanted = choose_features(ensemble, attacker, result, features, names)
+    # A plane leaves the rows that keep relations.
+    wanted = [] if result.relations else choose_features(ensemble, attacker, result, features, names)
 
     def left(share: float) -> float:
         """Seconds for a part that may take this share; what earlier parts did not use goes to the slices."""
@@ -96,7 +97,7 @@ def _asked(model: Any, result: Verification, voting: Any) -> Request:
     ensemble = as_ensemble(model, voting=voting).named(result.feature_names)
     if ensemble.fingerprint.hex() != result.fingerprint:
         raise InvalidInput("the result is for another model; pass the one that was verified")
-    return Request.of(ensemble, result.X, result.y, result.attacker, actors=result.actors)
+    return Request.of(ensemble, result.X, result.y, result.attacker, None, result.relations, result.actors)
 
 
 def _names(ensemble: Ensemble, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -121,7 +122,7 @@ def _record(asked: Request, result: Verification, names: Sequence[str], seconds:
         ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
         *([("Decision", ensemble.decision_text)] if ensemble.decided else []),
         ("Model’s fingerprint", result.fingerprint[:16]),
-        ("Attacker", attacker_in_words(asked.attacker, asked.threat, names, asked.ensemble.categories)),
+        ("Attacker", attacker_on_model(asked.attacker, ensemble, asked.threat.relations, names)),
         *([] if result.actors is None else [("Attacked", actors_in_words(result.actors))]),
         ("Neighbourhood", epsilons),
         ("Test set", f"{n:,} rows, fingerprint {_hash(asked.X, asked.y)}"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,9 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
-from treeproof.verification.radii.radii import resilience_radius, robustness_radius
+from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
+from treeproof.threat.threat import Threat
+from treeproof.verification.radii.radii import refused_by_robustness, resilience_radius, robustness_radius
 from treeproof.verification.verify import verify
 
 FARTHEST = 4.0
@@ -128,13 +130,12 @@ def measured_robustness(
     ensemble: Ensemble, attacker: Attacker, result: Verification, seconds: float, n_jobs: int | None
 ) -> Curve | str:
     """Robustness against the scale of the attacker's reach, or why there is no such curve."""
-    threat = attacker.bind(ensemble)
+    threat = bind_valid(attacker, ensemble, result.relations)
     if threat.away.any():
         return (
             "An interval of this attacker excludes 0: scaled up, it moves away, so more reach need not break more rows."
         )
-    finite = np.isfinite(threat.low) & np.isfinite(threat.high) & (threat.low != threat.high)
-    if not finite.any():
+    if not _has_scale(threat):
         return "The reach of this attacker is infinite, or 0, so there is no scale to vary."
     sample = _sample(len(result))
     X, y = result.X[sample], result.y[sample]
@@ -143,8 +144,8 @@ def measured_robustness(
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
         left = max(0.0, began + seconds * 0.6 - time.monotonic())
         decided = verify(
-            ensemble, X[rows], y[rows], attacker.scaled(level), actors=result.actors, timeout=patience,
-            max_seconds=left, n_jobs=n_jobs,
+            ensemble, X[rows], y[rows], attacker.scaled(level), actors=result.actors, relations=result.relations,
+            timeout=patience, max_seconds=left, n_jobs=n_jobs,
         )  # fmt: skip
         return decided.stability
 
@@ -162,7 +163,9 @@ def measured_robustness(
 
     brackets = _Brackets(np.zeros(len(X)), np.where(result.correct[sample], np.inf, 0.0))
     brackets.learn(np.flatnonzero(result.correct[sample]), 1.0, result.stability[sample][result.correct[sample]])
-    if attacker.power is None:
+    if refused_by_robustness(threat) is not None:
+        brackets.halve(ask)
+    elif attacker.power is None:
         brackets.halve(ask)
         brackets.close(radius, began + seconds)
     else:
@@ -183,23 +186,23 @@ def measured_resilience(
     spec = PerFeature.of_numbers(unit, "epsilon", as_number)
     if not any(0 < value < np.inf for value in spec.values):
         return "The neighbourhood asked for is a single point, or everything, so there is no scale to vary."
+    sizes = bind_valid_epsilon(unit, ensemble, bind_valid(attacker, ensemble, result.relations).relations)
     sample = _sample(len(result))
     X, y = result.X[sample], result.y[sample]
     began, patience = time.monotonic(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
 
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
         left = max(0.0, began + seconds * 0.6 - time.monotonic())
-        epsilon: Any = spec.map(lambda value: value * level)
         decided = verify(
-            ensemble, X[rows], y[rows], attacker, epsilon=_plain(epsilon), actors=result.actors, timeout=patience,
-            max_seconds=left, n_jobs=n_jobs,
+            ensemble, X[rows], y[rows], attacker, epsilon=(sizes * level).tolist(), actors=result.actors,
+            relations=result.relations, timeout=patience, max_seconds=left, n_jobs=n_jobs,
         )  # fmt: skip
         return decided.resilience_by_epsilon[0]
 
     def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
         return resilience_radius(
-            ensemble, X[rows], y[rows], attacker, epsilon=unit, actors=result.actors, timeout=patience,
-            max_seconds=left, n_jobs=n_jobs,
+            ensemble, X[rows], y[rows], attacker, epsilon=unit, actors=result.actors, relations=result.relations,
+            timeout=patience, max_seconds=left, n_jobs=n_jobs,
         )  # fmt: skip
 
     # A row that is not robust is not resilient at any ε; one whose robustness is open may be either.
@@ -236,10 +239,10 @@ def _reach_axis(attacker: Attacker) -> tuple[str, float]:
     return "multiple of the attacker's reach", 1.0
 
 
-def _plain(spec: PerFeature[float]) -> Any:
-    if spec.shared:
-        return spec.values[0]
-    return list(spec.values) if spec.keys is None else dict(zip(spec.keys, spec.values, strict=True))
+def _has_scale(threat: Threat) -> bool:
+    """Whether some feature moves by distances that can be multiplied."""
+    intervals = [threat.moves_of(int(f)).interval for f in np.flatnonzero(threat.movable)]
+    return any(ends is not None and ends[0] != ends[1] and np.isfinite(ends).all() for ends in intervals)
 
 
 def _curve(brackets: _Brackets, unit: float, axis: str, of_rows: int, seconds: float) -> Curve:

@@ -16,7 +16,7 @@ from treeproof.present.report.content import Content
 from treeproof.present.report.curves import Curve
 from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
-from treeproof.results.attacker_words import attacker_in_words, columns_in_words
+from treeproof.results.attacker_words import attacker_on_model, columns_in_words
 from treeproof.results.markup import escape, number, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
@@ -40,9 +40,7 @@ def page(content: Content) -> str:
         script=_resource("script.js"),
         data=_as_json(_data(content)),
         summary=escape(words.summary(result)),
-        attacker=escape(
-            attacker_in_words(content.attacker, content.threat, content.names, content.ensemble.categories)
-        ),
+        attacker=escape(attacker_on_model(content.attacker, content.ensemble, content.threat.relations, content.names)),
         interrupted=_interrupted(result),
         missing=_assumptions(result) + _missing(result),
         measures="".join(_measures(result)),
@@ -278,6 +276,8 @@ def _feature_row(content: Content, one: Any, n: int) -> str:
 def _slices_note(content: Content) -> str:
     planes = content.planes
     if planes is None or not planes.slices:
+        if content.result.relations:
+            return "Left out: rows keep relations, and those of a plane do not."
         return "Left out: there was no time, or there were fewer than two features to show."
     note = (
         "Each picture is a plane through one row of the test set: two features vary, the others stay as in that row. "

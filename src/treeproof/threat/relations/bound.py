@@ -174,6 +174,10 @@ class Relations:
         """Each row with each relation that it breaks."""
         return [(row, self.given[number]) for row, number in np.argwhere(self._broken_by(X).T).tolist()]
 
+    def breakers(self, X: FloatArray) -> tuple[tuple[int, ...], ...]:
+        """For each relation the rows that break it, in order."""
+        return tuple(tuple(np.flatnonzero(rows).tolist()) for rows in self._broken_by(X))
+
     def holds(self, row: FloatArray) -> bool:
         """Whether one row is valid."""
         return not self.broken(np.asarray(row, dtype=np.float64)[None])[0]

@@ -21,14 +21,16 @@ from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.epsilon import bind_epsilon, plain_epsilon
+from treeproof.threat.epsilon import plain_epsilon
+from treeproof.threat.one_hot import bind_valid_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Local
+from treeproof.verification.radii.halving import Halving
 from treeproof.verification.radii.lowest import Found, lowest_levels
 from treeproof.verification.radii.question import Level
 from treeproof.verification.radii.resilience import Resilience
 from treeproof.verification.radii.robustness import IntervalRobustness, LpRobustness
 from treeproof.verification.request import Request
+from treeproof.verification.valid_rows import search_for
 
 MAX_ENTRIES = 1_000_000
 """The largest number of rows times cells in one task, to bound its memory."""
@@ -41,6 +43,7 @@ def robustness_radius(
     attacker: Attacker,
     *,
     actors: Any = None,
+    relations: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -56,8 +59,9 @@ def robustness_radius(
     The exact radius is rarely a double; the result is the largest double that is not above it.
 
     -inf marks a row with a wrong label, inf one that no scale breaks (or that nobody attacks, with `actors` as in
-    `verify`), and nan one for which a single search took more than `timeout` seconds or that was not decided after
-    `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
+    `verify`, or since its label is the attacker's goal), and nan one for which a single search took more than `timeout`
+    seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in `verify`. Relations, and attackers
+    with steps, values, rules or missing values, are refused. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -65,7 +69,14 @@ def robustness_radius(
     >>> robustness_radius(clf, [[0.0], [0.75], [0.9]], [0, 1, 0], tp.Attacker.linf(1.0)).round(6).tolist()
     [0.5, 0.25, -inf]
     """
-    asked = Request.of(model, X, y, attacker, voting, actors=actors)
+    asked = Request.of(model, X, y, attacker, voting, relations, actors)
+    refused = refused_by_robustness(asked.threat)
+    if refused is not None:
+        raise InvalidInput(
+            f"robustness_radius scales intervals and radii, and this attacker has {refused}",
+            argument="attacker",
+            way_out="verify with attacker.scaled(s) decides one scale s, and cheapest_attack finds least prices",
+        )
     _refuse_away(asked.threat, asked.ensemble)
     levels = exact_radii(asked, _robustness, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     power, radius = asked.threat.power, Fraction(asked.threat.radius)
@@ -82,6 +93,7 @@ def resilience_radius(
     *,
     epsilon: Any = 1.0,
     actors: Any = None,
+    relations: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -95,6 +107,9 @@ def resilience_radius(
     other values alike. The row is resilient at every multiple below its radius, and not at it. The exact radius may
     not be a double; the result is the largest double that is not above it.
 
+    Attackers of every kind are taken, and `relations` as in `verify`. With these, and for attackers with steps, values,
+    rules or missing values, the radius is found by halving, which takes more searches.
+
     -inf marks a row that is not robust, inf one that is resilient in every neighbourhood (or that nobody attacks, with
     `actors` as in `verify`), and nan one for which a single search took more than `timeout` seconds or that was not
     decided after `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
@@ -107,8 +122,8 @@ def resilience_radius(
     >>> resilience_radius(clf, [[0.0]], [0], tp.Attacker.linf(0.125), epsilon={0: 0.25}).round(6).tolist()
     [1.5]
     """
-    asked = Request.of(model, X, y, attacker, voting, actors=actors)
-    work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
+    asked = Request.of(model, X, y, attacker, voting, relations, actors)
+    work = partial(_resilience, unit=_bind_unit(epsilon, asked))
     levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     return _as_doubles(levels, double_at_most)
 
@@ -150,6 +165,7 @@ def resilience_curve(
     *,
     epsilon: Any = 1.0,
     actors: Any = None,
+    relations: Any = None,
     n_jobs: int | None = None,
     timeout: float | None = None,
     max_seconds: float | None = None,
@@ -158,8 +174,8 @@ def resilience_curve(
 ) -> ResilienceCurve:
     """Certified resilience for every ε at once: what `verify(…, epsilon=ε)` finds, as a function of ε.
 
-    With `epsilon`, as in `resilience_radius`, it is a function of the multiples of that neighbourhood. `actors` is that
-    of `verify`.
+    With `epsilon`, as in `resilience_radius`, it is a function of the multiples of that neighbourhood. `actors` and
+    `relations` are those of `verify`.
     One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -169,10 +185,10 @@ def resilience_curve(
     >>> curve(0.1), curve(0.2), curve(0.5)
     (1.0, 0.5, 0.0)
     """
-    asked = Request.of(model, X, y, attacker, voting, actors=actors)
+    asked = Request.of(model, X, y, attacker, voting, relations, actors)
     if not len(asked.X):
         raise InvalidInput("X has no rows; a share of no rows is undefined")
-    work = partial(_resilience, unit=_bind_unit(epsilon, asked.ensemble))
+    work = partial(_resilience, unit=_bind_unit(epsilon, asked))
     levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     firsts = _as_doubles(levels, double_at_least)
     finite = firsts[np.isfinite(firsts)]
@@ -182,14 +198,19 @@ def resilience_curve(
     return ResilienceCurve(epsilons, shares, undecided, plain_epsilon(epsilon))
 
 
-def _bind_unit(epsilon: Any, ensemble: Ensemble) -> FloatArray:
+def _bind_unit(epsilon: Any, asked: Request) -> FloatArray:
     """The size for each feature of the neighbourhood whose multiples are asked for."""
     sizes = PerFeature.of_numbers(epsilon, "epsilon", as_size).values
     if not any(sizes) or math.inf in sizes:
         raise InvalidInput(
             f"epsilon is the unit of the radius: it must be finite, and not 0 everywhere; got {epsilon!r}"
         )
-    return bind_epsilon(epsilon, ensemble)
+    return bind_valid_epsilon(epsilon, asked.ensemble, asked.threat.relations)
+
+
+def refused_by_robustness(threat: Threat) -> str | None:
+    """What is about an attacker that `robustness_radius` does not take; None: it takes it."""
+    return threat.columns[0][1].kind if threat.columns else "relations" if threat.relations else None
 
 
 def _refuse_away(threat: Threat, ensemble: Ensemble) -> None:
@@ -216,20 +237,32 @@ class _Task:
 
 
 def _robustness(ensemble: Ensemble, task: _Task) -> Found:
-    rows = task.correct(ensemble)
+    correct = task.correct(ensemble)
+    # Nobody attacks a row that has a label he wants.
+    content = np.isin(task.y[correct], task.threat.goal)
+    rows = correct[~content]
     X = task.X[rows]
     if task.threat.power is None:
-        return _spread(task, rows, lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits)))
-    return _spread(task, rows, LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels())
+        found = lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits))
+    else:
+        found = LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels()
+    found = _spread(task, rows, found)
+    for row in correct[content].tolist():
+        found[0][row] = math.inf
+    return found
 
 
 def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     rows = task.correct(ensemble)
-    local = Local(ensemble, task.threat, task.limits)
-    stability = local.decide(task.X[rows], np.zeros(ensemble.n_features)).outcome
+    threat, limits = task.threat, task.limits
+    stability = search_for(ensemble, threat, limits).decide(task.X[rows], np.zeros(ensemble.n_features)).outcome
     stable = rows[stability == Outcome.PROVED]
-    question = Resilience(ensemble, task.threat, task.X[stable], task.limits, unit)
-    found = _spread(task, stable, lowest_levels(question))
+    X = task.X[stable]
+    if threat.relations or threat.columns:
+        levels = Halving(ensemble, threat, X, limits, unit).lowest_levels()
+    else:
+        levels = lowest_levels(Resilience(ensemble, threat, X, limits, unit))
+    found = _spread(task, stable, levels)
     for row in rows[stability == Outcome.UNKNOWN]:
         found[0][row] = math.nan
     return found

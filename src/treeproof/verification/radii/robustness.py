@@ -63,7 +63,8 @@ class _Attacked(Rows):
                 ends = self.first if step > 0 else self.last
                 rows[:, f] = ends[self.start[f] + np.array(closer)]
                 rows[0, f] = self.X[row, f]
-                other = np.flatnonzero(self.ensemble.predict_index(rows) != label)
+                after = self.ensemble.predict_index(rows)
+                other = np.flatnonzero(np.isin(after, self.threat.goal) if self.threat.goal else after != label)
                 if len(other):
                     cells[f], attacked[f] = closer[int(other[0])], rows[other[0], f]
         return cells

@@ -1,0 +1,48 @@
+"""Relations in plain language: what rows keep, and which rows of a test set break them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from treeproof.threat.relations import Relation
+from treeproof.visible import visible
+
+MOST_RELATIONS, MOST_CHARACTERS = 4, 120
+"""How many relations a sentence states, and how much of each."""
+
+
+def kept_in_words(relations: Sequence[Relation]) -> str:
+    """What neighbours and attacked rows keep.
+
+    >>> from treeproof.threat.relations import as_relations
+    >>> kept_in_words(as_relations("a <= b"))
+    'Neighbours and attacked rows keep 1 relation: a <= b.'
+    """
+    said = "; ".join(relation_in_short(one) for one in relations[:MOST_RELATIONS])
+    more = f"; and {len(relations) - MOST_RELATIONS} more" if len(relations) > MOST_RELATIONS else ""
+    many = "relation" if len(relations) == 1 else "relations"
+    return f"Neighbours and attacked rows keep {len(relations)} {many}: {said}{more}."
+
+
+def relation_in_short(relation: Relation) -> str:
+    """One relation, cut if it is long."""
+    text = visible(str(relation))
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+
+
+def broken_in_short(rows: int) -> str:
+    """How many rows break the relations, in a few words."""
+    return f"{rows:,} {'row breaks' if rows == 1 else 'rows break'} the relations"
+
+
+def broken_in_words(rows: int, of: int, example: str) -> str:
+    """How many rows break the relations themselves, with an example, and what is then said of them.
+
+    >>> broken_in_words(2, 90, "row 7: a <= b").partition(":")[0]
+    '2 of 90 rows break the relations themselves (row 7'
+    """
+    breaks = "row breaks" if rows == 1 else "rows break"
+    return (
+        f"{rows:,} of {of:,} {breaks} the relations themselves ({example}): each may stay as it is, or become a row "
+        "that keeps them"
+    )
