@@ -34,8 +34,8 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.workers import in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.threat import Threat
+from treeproof.verification.possible import bind_possible
 from treeproof.verification.valid_rows import search_for
 
 BoolArray = npt.NDArray[np.bool_]
@@ -140,7 +140,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
             self._take_columns(ensemble)
         classes = _classes_of(model, ensemble)
         labels = np.concatenate((classes, _as_label(self.abstain_label, classes)))
-        threat = bind_valid(self.attacker, ensemble, self.relations)
+        threat = bind_possible(self.attacker, ensemble, self.relations)
         smap = self._map(ensemble, X) if self.mode == "map" else None
         self._forget("map_")
         if smap is not None:

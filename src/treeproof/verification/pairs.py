@@ -176,7 +176,7 @@ class Pairs:
         return np.isin(labels, self._local.threat.goal).astype(np.int64) if self._local.threat.goal else labels
 
     def _ask(self, boxes: Boxes) -> tuple[Ints, Ints, FloatArray, FloatArray]:
-        """Which boxes hold another label than `here` has, or reach one that is wanted: outcomes, boxes, pairs of rows."""
+        """Which boxes hold another label than `here` has, or reach one that is wanted: outcomes, boxes, pairs."""
         local = self._local
         outcome, x = np.full(len(boxes), Outcome.PROVED, dtype=np.int64), self._x[boxes.row]
         wanted = self._predict(boxes.here) == 1 if local.threat.goal else np.zeros(len(boxes), dtype=bool)

@@ -17,9 +17,9 @@ from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain, moved_in_vain
 from treeproof.threat.threat import Threat
+from treeproof.verification.possible import bind_possible
 
 MOST_NAMES = 4
 """The number of columns that a warning names."""
@@ -60,7 +60,7 @@ class Request:
         ensemble = as_ensemble(model, voting=voting).named_after(X)
         check_attacker(attacker)
         rows = ensemble.check_rows(X).copy()
-        threat = bind_valid(attacker, ensemble, relations)
+        threat = bind_possible(attacker, ensemble, relations)
         threat.check_domain(rows, ensemble)
         check_agreement(ensemble, rows, X)
         _warn_of_truth_values(X, ensemble, threat)

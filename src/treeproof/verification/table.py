@@ -28,9 +28,10 @@ from treeproof.tables.chunks import CHUNK_ROWS, Chunk, Place, RowFiles
 from treeproof.tables.csv_files import CsvStyle
 from treeproof.tables.parquet_files import as_parquet, need_pyarrow
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.one_hot import bind_neighbours, bind_valid
+from treeproof.threat.one_hot import bind_neighbours
 from treeproof.threat.relations import Relation, as_relations
 from treeproof.threat.threat import Threat
+from treeproof.verification.possible import bind_possible
 from treeproof.verification.request import Request, as_actors
 from treeproof.verification.rows import replay_witnesses
 from treeproof.verification.verify import neighbourhoods, verify_here
@@ -153,7 +154,7 @@ def verify_table(
         ensemble.source is not None,
     )
     # What cannot be bound is refused before there is a folder.
-    threat = bind_valid(attacker, matched.ensemble, question.relations)
+    threat = bind_possible(attacker, matched.ensemble, question.relations)
     for one in given:
         bind_neighbours(one, matched.ensemble, threat)
     parts = Parts.open(out, _as_json(question, files), resume)

@@ -18,8 +18,9 @@ from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker, check_attacker
-from treeproof.threat.one_hot import bind_neighbours, bind_valid
+from treeproof.threat.one_hot import bind_neighbours
 from treeproof.threat.relations import Relation
+from treeproof.verification.possible import bind_possible
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
 
 
@@ -62,7 +63,7 @@ class Verifier:
         self.attacker = check_attacker(attacker)
         self.ensemble = as_ensemble(model, voting=voting)
         self._timeout = Limits.of(timeout=timeout).timeout
-        self._threat = bind_valid(attacker, self.ensemble, relations)
+        self._threat = bind_possible(attacker, self.ensemble, relations)
         self._epsilon = epsilon
         self._epsilons = () if epsilon is None else (bind_neighbours(epsilon, self.ensemble, self._threat),)
         check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))

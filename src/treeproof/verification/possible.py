@@ -1,0 +1,59 @@
+"""Relations that no row keeps are refused, since everything would be proved about none."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Ensemble
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.one_hot import bind_valid
+from treeproof.threat.threat import Threat
+from treeproof.verification import joint
+from treeproof.verification.joint import Feasibility
+from treeproof.verification.pair_clauses import clauses_over, features_of
+
+MOST_RELATIONS = 64
+"""With more, it is not looked for those that are to blame."""
+
+
+def bind_possible(attacker: Attacker, ensemble: Ensemble, relations: Any) -> Threat:
+    """The attacker and relations on the columns of a model; InvalidInput if no row of the domain keeps them all.
+
+    What one-hot groups say is left out, and missing values do not count.
+    """
+    threat = bind_valid(attacker, ensemble, relations)
+    numbers = list(range(len(threat.relations.given)))
+    if threat.relations.clauses and not _is_possible(ensemble, threat, numbers):
+        if len(numbers) <= MOST_RELATIONS:
+            for one in list(numbers):
+                without = [number for number in numbers if number != one]
+                if not _is_possible(ensemble, threat, without):
+                    numbers = without
+        stated = " and ".join(repr(str(threat.relations.given[number])) for number in numbers)
+        raise InvalidInput(f"no row that the model takes, in the domain, keeps {stated}", argument="relations")
+    return threat
+
+
+def _is_possible(ensemble: Ensemble, threat: Threat, numbers: list[int]) -> bool:
+    """Whether there may be a row that keeps the relations with these numbers."""
+    relations = threat.relations
+    clauses = [
+        clause for number, clause in zip(relations.clause_origin, relations.clauses, strict=True) if number in numbers
+    ]
+    features = sorted({f for clause in clauses for one in clause for f in features_of(one)})
+    steps, categories = dict(relations.steps), dict(ensemble.categories)
+    variables = []
+    for f in features:
+        end = float(threat.domain_low[f]), float(threat.domain_high[f])
+        step = steps.get(f)
+        if f in categories and categories[f].coded:
+            end, step = (0.0, categories[f].n_codes - 1.0), Fraction(1)
+        # Which points of a grid there are depends on the row.
+        step = step if f in categories else None
+        variables.append(joint.Variable(end, end, (-math.inf, math.inf), step))
+    somewhere = tuple(min(max(0.0, one.end[0]), one.end[1]) for one in variables)
+    over = clauses_over(clauses, {f: k for k, f in enumerate(features)}, steps)
+    return joint.solve(tuple(variables), over, somewhere).outcome != Feasibility.INFEASIBLE
