@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage test-minimum fuzz fuzz-files kill lint hooks bench docs dist clean
+.PHONY: demo test quick coverage test-minimum fuzz fuzz-relations fuzz-files kill lint hooks bench docs dist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
@@ -30,6 +30,11 @@ fuzz: CASES ?= 1000000
 SEED ?= 0
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz_local --cases $(CASES) --seed $(SEED)
+
+# The same where rows must be valid: relations, and every kind of attacker.
+fuzz-relations: CASES ?= 20000
+fuzz-relations: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz_relations --cases $(CASES) --seed $(SEED)
 
 # Model files with fields changed, read by treeproof and by their library: 20,000 that both accept; CASES= and SEED= as above.
 fuzz-files: CASES ?= 20000

@@ -1,11 +1,12 @@
 """The cheapest L1 attack, against treecf's exact search (a Rust core).
 
     pip install treecf
-    python -m benchmarks.cheapest [--rows 12]
+    python -m benchmarks.cheapest [--rows 12] [--relations]
 
 Breast cancer, min-max scaled, XGBoost trained on the even rows; both search for the cheapest change of the label of the
 same odd rows, one after the other in the same run. Reading the model is not counted on either side; treecf has its own
-settings, but as many nodes as it needs within 60 s a row.
+settings, but as many nodes as it needs within 60 s a row. With `--relations`, under each kind of constraint
+(`cheapest_relations.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
+from benchmarks import cheapest_relations
 
 CASES = ((30, 3, 8), (100, 4, 8), (100, 6, 30), (300, 6, 30))
 """Trees, depth, features."""
@@ -53,7 +55,12 @@ def main() -> None:
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=12)
+    parser.add_argument("--relations", action="store_true", help="the same under treecf's kinds of constraints")
     options = parser.parse_args()
+    if options.relations:
+        for line in cheapest_relations.compare(options.rows):
+            print(line, flush=True)
+        return
     X, y = load_breast_cancer(return_X_y=True)
     X = minmax_scale(X)
     print(f"{'model':24} {'treecf':>9} {'treeproof':>10} {'ratio':>7}  prices equal to 1e-5, proved")

@@ -404,7 +404,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"by_class": []}, "by_class is not what the rows add up to"),
     ({"stability": [0, 0, 0, 0]}, "by_class is not what the rows add up to"),
 ]
-SINCE_4 = ("actors", "unreached", "untested")
+SINCE_4 = ("actors", "broken", "relations", "unreached", "untested")
 """What files of versions 1 to 3 do not have."""
 MEASURES = ("by_class", "categories", "decision", "movable", "rows_with_missing", *SINCE_4)
 """What files of versions 1 and 2 do not have."""

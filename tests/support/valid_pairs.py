@@ -79,7 +79,7 @@ class Pairs:
 
     def _points(self, column: Column, f: int, x: float, size: float) -> tuple[list[float], bool]:
         """Values that matter, and whether they are all."""
-        found = {value for value in self._listed(column)}
+        found = set(self._listed(column))
         gone = [math.nan] if column.blank is not None or math.isnan(x) else []
         low, high = column.domain
         if column.category is not None:

@@ -57,6 +57,7 @@ def test_the_result_says_so_in_words() -> None:
     page = tp.report_html(given.forest, found, max_seconds=1)
     assert "3 of 60 rows break the relations themselves" in page and "keep 3 relations" in page
     assert "purpose to any value, at a cost of" in page and "Left out: rows keep relations" in page
+    assert "Whatever the reach, purpose may take any value." in page
     whole = tp.verify(given.forest, given.X[:3], given.y[:3], ATTACKER, relations=RELATIONS)
     assert whole.broken_in_words is None and "break" not in repr(whole)
 
@@ -125,6 +126,15 @@ def test_single_rows_have_the_same_verdicts() -> None:
     assert [bool(one.breaks) for one in verdicts] == found.broken_rows[:14].tolist()
 
 
+def test_cheapest_attacks_end_in_valid_rows() -> None:
+    given, found = loans(), result()
+    cheapest = tp.cheapest_attack(given.forest, given.X, ATTACKER, within=True, relations=RELATIONS)
+    assert (np.isfinite(cheapest.price) == (found.stability == tp.Outcome.REFUTED)).all() and cheapest.exact.all()
+    assert cheapest.broken_rows.nonzero()[0].tolist() == BROKEN and "3 rows break the relations" in repr(cheapest)
+    made = cheapest.rows.to_numpy()[np.isfinite(cheapest.price)]
+    assert len(made) and all(is_valid(row) for row in made.tolist())
+
+
 def test_scorers_take_relations() -> None:
     given, found = loans(), result(epsilon=EPSILON)
     robust = tp.robust_accuracy_scorer(ATTACKER, relations=RELATIONS)(given.forest, given.X, given.y)
@@ -139,5 +149,7 @@ def test_maps_and_training_refuse_goals_and_relations() -> None:
         tp.StabilityMap.build(given.forest, aimed)
     with pytest.raises(tp.InvalidInput, match="a map knows no relations"):
         tp.GuardedClassifier(tp.from_model(given.forest), ATTACKER, mode="map", relations=RELATIONS).fit()
+    with pytest.raises(tp.InvalidInput, match="the symbolic analysis knows attackers with .* and this one has a goal"):
+        tp.analyze(given.forest, aimed)
     with pytest.raises(tp.InvalidInput, match="training knows attackers with .* and this one has a goal"):
         tp.RobustTreeClassifier(aimed).fit(given.X, given.y)

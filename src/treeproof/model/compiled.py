@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.grid import Grid
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 
@@ -20,16 +19,15 @@ MOST_WITH_PENALTY = 45
 """The same where leaves may be forbidden: far below what these are behind by."""
 
 
-def compile_ensemble(ensemble: Ensemble, grid: Grid | None = None, *, forbids: bool = False) -> tuple[Any, Any]:
+def compile_ensemble(ensemble: Ensemble, *, forbids: bool = False) -> tuple[Any, Any]:
     """The ensemble in the form that kernels work on, and what they need to score exactly.
 
-    `grid` are its own cuts, and maybe others. If it `forbids`, there are two more leaves, for trees that are added:
-    one that gives nothing, and one that is forbidden.
+    If it `forbids`, there are two more leaves, for trees that are added: one that gives nothing, and one that is
+    forbidden.
     """
     from treeproof._kernels.model import NODE, Exact, Model
 
-    grid = ensemble.grid if grid is None else grid
-    inner = ensemble.feature >= 0
+    grid, inner = ensemble.grid, ensemble.feature >= 0
     nodes = np.zeros(ensemble.n_nodes, dtype=NODE)
     for name in ("feature", "left", "right", "leaf", "nan_left"):
         nodes[name] = getattr(ensemble, name)

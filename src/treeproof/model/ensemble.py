@@ -200,6 +200,13 @@ class Ensemble:
         return compile_ensemble(self)
 
     @cached_property
+    def compiled_to_forbid(self) -> tuple[Any, Any]:
+        """The same with two more leaves, for trees that are added: one gives nothing, and one is forbidden."""
+        from treeproof.model.compiled import compile_ensemble
+
+        return compile_ensemble(self, forbids=True)
+
+    @cached_property
     def fingerprint(self) -> bytes:
         """32 bytes that differ between models that predict differently; names and origin do not count."""
         from treeproof.model.fingerprint import fingerprint_of

@@ -281,6 +281,7 @@ class Attacker:
 
     def scaled(self, factor: float) -> Attacker:
         """The same attacker with all distances multiplied, those of an Lp attacker by way of its radius."""
+        factor = float(factor)  # a double of NumPy prints as more than its number
         if self.power is not None:
             return self.with_radius(self.radius * factor)
 

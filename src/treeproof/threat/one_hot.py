@@ -68,7 +68,8 @@ def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
     for number in named:
         members = list(grouped.groups[number].features)
         moves = bool(low[n + number] != 0 or high[n + number] != 0)
-        low[members], high[members], cost[members] = -1.0 * moves, 1.0 * moves, cost[n + number]
+        reach = ANY if moves else (0.0, 0.0)
+        low[members], high[members], cost[members] = *reach, cost[n + number]
     return dataclasses.replace(
         threat,
         low=low[:n],

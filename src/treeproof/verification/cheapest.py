@@ -14,6 +14,7 @@ from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.measures import missing_in_short
+from treeproof.results.relation_words import broken_in_short
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
@@ -50,6 +51,8 @@ class CheapestAttacks:
     """(n,) how many values of the row are missing and stay so: the attacker cannot fill them in."""
     in_vain: InVain
     """The columns that no move brings to a threshold of the model, from any row."""
+    broken_rows: npt.NDArray[np.bool_]
+    """(n,) which rows break the relations themselves; their attacks end in rows that keep them, too."""
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
@@ -60,6 +63,8 @@ class CheapestAttacks:
             text += f"; {missing_in_short(int((self.missing > 0).sum()))}"
         if n and self.in_vain.unreached:
             text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
+        if self.broken_rows.any():
+            text += f"; {broken_in_short(int(self.broken_rows.sum()))}"
         return f"CheapestAttacks({text})"
 
 
@@ -160,4 +165,5 @@ def _result(asked: Request, found_by: Threat, found: Attacks) -> CheapestAttacks
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
     missing = np.isnan(asked.X[:, ~found_by.fillable]).sum(axis=1)
     exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
-    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain)
+    broken = asked.threat.relations.broken(asked.X)
+    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain, broken)

@@ -12,6 +12,7 @@ from enum import Enum
 from fractions import Fraction
 
 from treeproof.errors import SoundnessError
+from treeproof.numbers.simplex import Simplex
 from treeproof.verification.joint_question import (
     END_HIGH,
     END_LOW,
@@ -30,7 +31,7 @@ from treeproof.verification.joint_question import (
 )
 from treeproof.verification.joint_search import Search
 
-__all__ = ["Answer", "Bound", "Clause", "Feasibility", "Linear", "Variable", "solve"]
+__all__ = ["Answer", "Bound", "Clause", "Feasibility", "Linear", "Variable", "least", "solve"]
 
 
 class Feasibility(Enum):
@@ -96,6 +97,36 @@ def solve(
     if why is None:
         return Answer(Feasibility.UNKNOWN, reason=search.gave_up)
     return _explained(search, why)
+
+
+def least(
+    variables: tuple[Variable, ...],
+    clauses: tuple[Clause, ...],
+    terms: tuple[tuple[int, Fraction], ...],
+    z_fixed: tuple[float, ...] | None = None,
+) -> Fraction | None:
+    """A number that a sum of values of w is never below, nearly the least; None if it is seen that there is no pair.
+
+    The least value over real numbers that keep the ranges, links and those clauses that have one part.
+
+    >>> moved = Variable(near=(0.0, 9.0), end=(5.0, 9.0), link=(0.0, 9.0))
+    >>> above = Linear(((0, Fraction(1)), (1, Fraction(-1))), Fraction(-1))
+    >>> least((moved, moved), ((above,),), ((0, Fraction(1)), (1, Fraction(2))), (4.0, 5.0))
+    Fraction(17, 1)
+    """
+    question = Question(variables, clauses, z_fixed)
+    bounds = question.bounds(question.entries)
+    if Search(question).propagate(bounds) is not None:
+        return None
+    goal, parts, start = question.sum_of_w(terms)
+    bounds.low.append(None)
+    bounds.high.append(None)
+    bounds.low_why.append(0)
+    bounds.high_why.append(0)
+    simplex = Simplex(question.wish, [*question.rows, goal])
+    if simplex.conflict(bounds) is not None:
+        return None
+    return simplex.extreme(question.n + len(question.rows), False, bounds)[0] / parts + start
 
 
 def _checked(question: Question, each: tuple[tuple[Clause, ...], ...], point: list[int]) -> Answer:

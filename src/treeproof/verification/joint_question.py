@@ -289,6 +289,17 @@ class Question:
         put = bounds.lower_high if literal.is_upper else bounds.raise_low
         return put(self.n + literal.row, literal.bound, literal.why | why)
 
+    def sum_of_w(self, terms: Iterable[tuple[int, Fraction]]) -> tuple[Terms, int, Fraction]:
+        """A sum of values of w: a sum of unknowns in whole numbers, over a number of parts, and what is added to it."""
+        factors, start = [], Fraction(0)
+        for f, factor in terms:
+            grid = self.grids[f]
+            width = Fraction(1, 1 << self.shift) if grid is None else Fraction(grid.step, grid.parts)
+            factors.append((self.w_of[f], factor * width))
+            start += Fraction(0) if grid is None else factor * Fraction(grid.first, grid.parts)
+        parts = math.lcm(*[factor.denominator for _, factor in factors])
+        return tuple([(j, int(factor * parts)) for j, factor in factors]), parts, start
+
     def whole_reasons(self) -> tuple[list[bool], list[int]]:
         """Whether each unknown and each row can only be a whole number, and the reasons."""
         is_whole = self.is_whole.copy()

@@ -23,7 +23,7 @@ from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.relations import ColumnLiteral, Linear
+from treeproof.threat.relations import ColumnLiteral, Linear, Literal
 from treeproof.threat.relations.bound import linear_holds
 from treeproof.threat.rule_chains import RuleChains
 from treeproof.threat.step_grid import StepGrid
@@ -328,7 +328,9 @@ class _Question:
     def _ends(self, f: int) -> FloatArray:
         """Cuts on both sides of the doubles that moves of a number may end at, and of ranges that rules lead to."""
         moves = self._moves.get(f)
-        if moves is None or f in self._categories:
+        if f in self._categories:
+            return self._told_apart(f)
+        if moves is None:
             return np.empty(0)
         first = np.array([end for _, end in moves.costs or ()] + list(moves.ends or ()))
         last = first
@@ -336,6 +338,13 @@ class _Question:
             reached = RuleChains(moves.rules, moves.domain, moves.budget).ends(float(self._box.low[f]))
             first, last = reached.first, reached.last
         return np.concatenate((next_down(first), last))
+
+    def _told_apart(self, f: int) -> FloatArray:
+        """Cuts between the values of a category that relations tell apart; its cells then say enough."""
+        literals = [one for clause in self._clauses for one in clause if f in _features(one)]
+        if any(isinstance(one, Linear) for one in literals):
+            return self._categories[f].known()
+        return np.array([cut for one in literals if isinstance(one, ColumnLiteral) for cut in one.where.cuts])
 
     def _start_is_known(self, f: int) -> bool:
         """Whether all neighbours share the value of a column."""
@@ -497,8 +506,6 @@ class _Question:
         price = price_of_attack(self._threat, self._x, w, within=False)
         if price <= least * (1 + TRACE):
             return _Pair(self._x, w)
-        if self._threat.power == 1:
-            return _Pair(self._x, self._shortest(cell_pair, w))
         cut = self._cut_cell(self._numbers, local)
         finer = () if cut is None else (replace(self._box, cuts=(*self._box.cuts, cut)),)
         return _Pair(self._x, w, is_cheapest=False, finer=finer)
@@ -524,29 +531,6 @@ class _Question:
         assert spent is not None
         terms, start = self._distance(cell_pair)
         return joint.Linear(terms, self._threat.limit - sum(spent.values()) + start) if terms else None
-
-    def _shortest(self, cell_pair: _CellPair, w: FloatArray) -> FloatArray:
-        """The row in the cells that is nearest to x in L1, up to a trace: by halving what its distance may be."""
-        terms, start = self._distance(cell_pair)
-        place = {k: f for f, k in cell_pair.w_of.items()}
-
-        def distance_of(row: FloatArray) -> Fraction:
-            total = -start
-            for k, factor in terms:
-                value = float(row[place[k]])
-                total += factor * (Fraction(value) if cell_pair.variables[k].step is None else decimal_of(value))
-            return total
-
-        low, high = Fraction(0), distance_of(w)
-        while high - low > high * Fraction(TRACE):
-            middle = (low + high) / 2
-            answer = cell_pair.solve(joint.Linear(terms, middle + start))
-            if answer.outcome == Feasibility.FEASIBLE:
-                w = cell_pair.rows(answer)[1]
-                high = distance_of(w)
-            else:
-                low = middle
-        return w
 
     def _end(self, f: int, local: Local) -> tuple[float, float] | None:
         """What w may be in the cells around what a search found; None: missing."""
@@ -615,9 +599,8 @@ class _Question:
         """A column of the pair."""
         step = Fraction(1) if f in self._categories else self._columns.steps.get(f)
         origin = Fraction(0) if step is None or math.isnan(self._x[f]) else decimal_of(float(self._x[f]))
-        if step is not None and end[0] == end[1] and link == FREE:
-            origin = decimal_of(end[0])
-        return joint.Variable(near, end, link, step, origin)
+        variable = joint.Variable(near, end, link, step, origin)
+        return replace(variable, origin=decimal_of(end[0])) if step is not None and _is_single(variable) else variable
 
     def around(self, local: Local, cells: npt.NDArray[np.int32]) -> Clause:
         """A condition that rows outside the cells that a search found meet, and rows that cost less."""
@@ -634,10 +617,12 @@ class _Question:
                 literals.append(_outside(f, float(lowest[start + cell]), float(highest[start + cell])))
         return tuple(literals)
 
-    def _linear(self, number: dict[int, int]) -> tuple[joint.Clause, ...]:
-        """Clauses over the variables of a row, whose other columns are missing."""
+    def _linear(
+        self, number: dict[int, int], clauses: tuple[tuple[Literal, ...], ...] | None = None
+    ) -> tuple[joint.Clause, ...]:
+        """Clauses (all, or some) over the variables of a row, whose other columns are missing."""
         found = []
-        for clause in self._clauses:
+        for clause in self._clauses if clauses is None else clauses:
             gone = [one for one in clause if any(f not in number for f in _features(one))]
             # Only what is false breaks a relation, and sums with a missing value are not.
             if any(isinstance(one, Linear) or one.missing for one in gone):
@@ -665,17 +650,25 @@ class _Question:
     ) -> Clause:
         """A condition that every valid w in reach of the box meets, and no row of the cells that a search found."""
         places = {k: f for f, k in cell_pair.w_of.items()}
-        limits = {k: [-math.inf, math.inf] for k in answer.links if k in places}
+        # A listed value need not be on the grid of others.
+        listed = {k for k in places if _is_single(cell_pair.variables[k])}
+        limits = {k: [-math.inf, math.inf] for k in {*answer.links, *(listed & set(answer.grids))} if k in places}
         for bound in answer.conflict:
             if bound.variable in places:
                 limits.setdefault(bound.variable, [-math.inf, math.inf])[bound.side == "end_high"] = bound.value
         literals = [_outside(f, math.nan, math.nan) for f in self._needed_gone(cell_pair.w_of)]
+        # Whatever it needs of these, the proof needs them to be there.
+        literals += [
+            _outside(f, *FREE) for f, k in cell_pair.w_of.items() if f in self.space.blanks and k not in limits
+        ]
         for k, (low, high) in limits.items():
             f, end = places[k], cell_pair.variables[k].end
             near, is_paid = (float(self._box.low[f]), float(self._box.high[f])), cell_pair.variables[k].link is not None
             # The proof is about values on this side of N(x), or in it.
             if not is_paid:
                 low, high = max(low, near[0]), min(high, near[1])
+            elif k in listed:
+                low, high = end
             elif end[0] > near[1]:
                 low = max(low, float(next_up(near[1])))
             elif end[1] < near[0]:
@@ -684,6 +677,11 @@ class _Question:
                 return self.around(local, cells)  # so that the search goes on in any case
             literals.append(_outside(f, low, high))
         return tuple(literals)
+
+
+def _is_single(variable: joint.Variable) -> bool:
+    """Whether a column is brought to one value, from anywhere."""
+    return variable.link == FREE and variable.end[0] == variable.end[1]
 
 
 def _outside(f: int, low: float, high: float) -> ColumnLiteral:

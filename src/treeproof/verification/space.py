@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.model.compiled import compile_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray
@@ -24,6 +24,10 @@ NO_CUT = 2**31 - 1
 
 Clause: TypeAlias = tuple[ColumnLiteral, ...]
 """Conditions on single values, of which a row meets at least one."""
+
+
+_LAST: WeakKeyDictionary[Ensemble, tuple[Any, tuple[Any, Any]]] = WeakKeyDictionary()
+"""Per model what was compiled last, and for which clauses: rows come a few at a time, with the same relations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +98,22 @@ class Space:
     @cached_property
     def compiled(self) -> tuple[Any, Any]:
         """The model as kernels work on it, with a tree for each clause; and how to score exactly."""
+        forbids = self.forbids or bool(self.clauses)
+        if self.coarse is None and not forbids and not self.blanks:
+            return self.ensemble.compiled
         if self.coarse is not None:
             model, exact = self.coarse.compiled
-            if self.grid is not self.coarse.grid:
-                model = _on_finer_grid(model, self.coarse.grid, self.grid)
-        elif not self.clauses and not self.blanks and not self.forbids:
-            return self.ensemble.compiled
-        else:
-            model, exact = compile_ensemble(self.ensemble, self.grid, forbids=self.forbids or bool(self.clauses))
+            model = _on_finer_grid(model, self.coarse.grid, self.grid)
+            return _with_trees(model, self._trees(model.forbidden)), exact
+        asked, (before, kept) = (self.clauses, self.blanks, forbids), _LAST.get(self.ensemble, (None, None))
+        if kept is None or asked != before:
+            model, exact = self.ensemble.compiled_to_forbid if forbids else self.ensemble.compiled
+            model = _on_finer_grid(model, self.ensemble.grid, self.grid)
             nodes, more = _with_missing_cells(model.nodes, model.more, self._blank)
             model = model._replace(nodes=nodes, more=more)
-        return _with_trees(model, self._trees(model.forbidden)), exact
+            kept = _with_trees(model, self._trees(model.forbidden)), exact
+            _LAST[self.ensemble] = asked, kept
+        return kept
 
     def _trees(self, forbidden: int) -> list[_Tree]:
         """A tree for each clause, and where cuts are watched one for each of these features."""
@@ -124,6 +133,8 @@ _Tree: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[np.int32]]
 
 def _on_finer_grid(model: Any, before: Grid, after: Grid) -> Any:
     """The model with the same tests among more cuts."""
+    if after is before:
+        return model
     # Per feature and cut its number; one more for the end of all cells, before that of missing values.
     numbers = [
         np.append(np.searchsorted(after.cuts_of(f), before.cuts_of(f)), len(after.cuts_of(f)))
@@ -212,6 +223,8 @@ def _with_missing_cells(
     nodes: npt.NDArray[Any], more: npt.NDArray[np.int32], blank: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
     """Tests that send the cell of a missing value where they send missing values, by one more cut if it takes one."""
+    if (blank < 0).all():
+        return nodes, more
     nodes = nodes.copy()
     last = np.where(nodes["feature"] >= 0, blank[np.maximum(nodes["feature"], 0)], -1)
     n_more = nodes["end"] - nodes["more"]

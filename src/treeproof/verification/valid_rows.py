@@ -24,6 +24,7 @@ from treeproof.threat.relations import ColumnLiteral, Literal
 from treeproof.threat.relations.grouping import group_relations, groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks, Decisions, Local
+from treeproof.verification.nearest import NearestSearch
 from treeproof.verification.row_search import RowSearch
 from treeproof.verification.space import Clause, Space
 
@@ -63,9 +64,22 @@ class Columns:
             return cls(ensemble, threat, clauses, joint, dict(relations.steps))
         grouped = group_columns(ensemble, groups_of(relations, ensemble), X)
         assert threat.attacker is not None
-        inner, on_groups = bind_grouped(threat.attacker, grouped), group_relations(relations, grouped)
+        inner = _with_own_columns(bind_grouped(threat.attacker, grouped), threat, grouped)
+        on_groups = group_relations(relations, grouped)
         clauses, joint = _divided(on_groups.clauses)
         return cls(grouped.ensemble, inner, clauses, joint, dict(on_groups.steps), grouped)
+
+
+def _with_own_columns(inner: Threat, threat: Threat, grouped: Grouped) -> Threat:
+    """The attacker on grouped columns, with those that are in no group as a threat on the user's columns has them."""
+    place_of = {f: place for place, (f, *more) in enumerate(grouped.columns) if place not in grouped.places}
+    own, places = list(place_of), list(place_of.values())
+    columns = dict(inner.columns) | {place_of[f]: moves for f, moves in threat.columns if f in place_of}
+    names = ("low", "high", "domain_low", "domain_high")
+    arrays = {name: getattr(inner, name).copy() for name in names}
+    for name, array in arrays.items():
+        array[places] = getattr(threat, name)[own]
+    return replace(inner, **arrays, columns=tuple(sorted(columns.items())))
 
 
 def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ...], tuple[tuple[Literal, ...], ...]]:
@@ -126,7 +140,7 @@ class ValidSearch:
         local = Local(columns.ensemble, columns.threat, self.limits, columns.space)
         attacks = local.cheapest(rows, within, self.ensemble.predict_index(X))
         if columns.joint:
-            search = RowSearch(columns, local)
+            search = (NearestSearch if columns.threat.power == 1 else RowSearch)(columns, local)
             invalid = np.isfinite(attacks.price) & ~search.valid(attacks.attacked)
             for row in np.flatnonzero(invalid).tolist():
                 one = slice(row, row + 1)

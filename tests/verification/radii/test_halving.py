@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
+from tests.support.any_attacker import random_attacker, random_row
+from tests.support.category_models import random_model
 from tests.support.loans import RELATIONS, loans
 from tests.support.strategies import Case, cases
 from treeproof.numbers.doubles import double_at_most
@@ -21,7 +24,7 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.verification.local_search import Local
-from treeproof.verification.radii.halving import Halving
+from treeproof.verification.radii.halving import Neighbourhoods
 from treeproof.verification.radii.radii import _as_doubles, resilience_curve, resilience_radius, robustness_radius
 
 WHOLE = tp.Attacker({0: tp.steps(-1, 1, 1)}, step=1, domain=(-3, 9))
@@ -88,7 +91,7 @@ def test_halving_finds_the_radii_of_plain_attackers(case: Case) -> None:
     radius = float(resilience_radius(ensemble, X, [y], attacker)[0])
     stable = Local(ensemble, threat).decide(X, np.zeros(len(x))).outcome[0] == Outcome.PROVED
     if stable and ensemble.predict(X)[0] == y:
-        levels, _, _ = Halving(ensemble, threat, X, Limits(), unit).lowest_levels()
+        levels, _, _ = Neighbourhoods(ensemble, threat, X, Limits(), unit).lowest_levels()
         assert _as_doubles(levels, double_at_most)[0] == radius
 
 
@@ -141,12 +144,76 @@ def test_radii_with_goals_are_exact(goal: tuple[int, ...]) -> None:
     check_by_verdicts(verdict_at, resilient)
 
 
-def test_robustness_radii_refuse_what_has_no_scale_by_name() -> None:
+def check_roughly(verdict_at: Any, radius: float) -> None:
+    """A row holds below its radius and not above it; multiples of arbitrary ends are rounded."""
+    if radius == math.inf:
+        assert verdict_at(1000.0) == Outcome.PROVED
+    elif radius <= 0:
+        assert verdict_at(1e-9) == Outcome.REFUTED
+    else:
+        assert verdict_at(radius * (1 - 1e-9)) == Outcome.PROVED
+        assert verdict_at(radius * (1 + 1e-9)) == Outcome.REFUTED
+
+
+@pytest.mark.slow
+def test_radii_of_random_attackers_fit_their_verdicts() -> None:
+    sizes = np.array([0.0, 0.1, 0.0, 0.05])
+    for seed in range(60):
+        random = Random(seed)
+        model, attacker = random_model(random), random_attacker(random)
+        X = np.array([random_row(random) for _ in range(2)])
+        y = model.predict(X)
+        for row, radius in enumerate(robustness_radius(model, X, y, attacker).tolist()):
+            ask = partial(tp.verify, model, X[[row]], y[[row]])
+            check_roughly(lambda scale, ask=ask: ask(attacker.scaled(scale)).stability[0], radius)  # noqa: B023
+        for row, radius in enumerate(resilience_radius(model, X, y, attacker, epsilon=sizes).tolist()):
+            ask = partial(tp.verify, model, X[[row]], y[[row]], attacker)
+            check_roughly(lambda multiple, ask=ask: ask(epsilon=sizes * multiple).resilience_by_epsilon[0][0], radius)
+
+
+def test_attackers_are_scaled_by_doubles_of_numpy_too() -> None:
+    scaled = tp.Attacker({"max_30d": tp.steps(-2, 1, 1)}).scaled(np.float64(0.5))
+    assert scaled == tp.Attacker({"max_30d": tp.steps(-2, 1, 1)}).scaled(0.5)
+    assert "float64" not in repr(scaled)
+
+
+SCALED: dict[str, tuple[tp.Attacker, list[Any]]] = {
+    "an order": (tp.Attacker({"max_30d": (-1, 1), "max_12m": (-2, 0)}), ["max_30d <= max_12m"]),
+    "a sum": (tp.Attacker({"max_30d": (-1, 1), "max_12m": (-2, 2)}), ["max_30d + max_12m + loans <= 9.5"]),
+    "steps": (tp.Attacker({"max_30d": tp.steps(-2, 1, 1), "max_12m": (-1, 1)}, budget=1), []),
+    "a group": (tp.Attacker({"purpose": tp.ANY, "max_30d": (-1, 1)}, budget=1), RELATIONS),
+    "values": (tp.Attacker({"loans": tp.values(0, 2), "max_30d": (-1, 1), "max_12m": (-1, 0)}, goal="good"), []),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCALED)
+def test_scales_of_every_kind_of_attacker_are_exact(name: str) -> None:
+    given, (attacker, relations) = loans(), SCALED[name]
+    X, y = given.X[:20], given.forest.predict(given.X[:20])
+    radii = robustness_radius(given.forest, X, y, attacker, relations=relations)
+
+    def verdict_at(row: int, scale: float) -> Any:
+        one = slice(row, row + 1)
+        return tp.verify(given.forest, X[one], y[one], attacker.scaled(scale), relations=relations).stability[0]
+
+    check_by_verdicts(verdict_at, radii)
+    for row in np.flatnonzero(np.isinf(radii)).tolist():
+        assert verdict_at(row, 64.0) == Outcome.PROVED
+    for row in np.flatnonzero(radii == 0).tolist():
+        assert verdict_at(row, 2.0**-20) == Outcome.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("attacker", "relations", "why"),
+    [
+        (tp.Attacker.lp(1, 1.0), ["max_30d <= max_12m"], "a radius and relations; verify with attacker.scaled"),
+        (tp.Attacker.lp(2, 1.0, step={"max_30d": 1}), [], "a radius and steps"),
+        (tp.Attacker({"max_30d": tp.steps(1, 2, 1)}), [], "of feature 'max_30d' excludes 0"),
+        (tp.Attacker.linf(1.0), RELATIONS[:1], "intervals for members of a one-hot group"),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused_by_name(attacker: tp.Attacker, relations: list[Any], why: str) -> None:
     given = loans()
-    words = (given.forest, given.X, given.y)
-    with pytest.raises(tp.InvalidInput, match="this attacker has relations; verify with attacker.scaled"):
-        robustness_radius(*words, tp.Attacker({"max_30d": (-1, 1)}), relations=["max_30d <= max_12m"])
-    with pytest.raises(tp.InvalidInput, match="this attacker has steps"):
-        robustness_radius(*words, tp.Attacker({"max_30d": tp.steps(-1, 1, 1)}))
-    with pytest.raises(tp.InvalidInput, match="this attacker has"):
-        robustness_radius(*words, tp.Attacker({"max_30d": tp.values(1, 2)}))
+    with pytest.raises(tp.InvalidInput, match=why):
+        robustness_radius(given.forest, given.X, given.y, attacker, relations=relations)

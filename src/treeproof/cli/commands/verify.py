@@ -35,7 +35,8 @@ from treeproof.results.markup import number
 from treeproof.results.measures import Measures, missing_in_words
 from treeproof.results.table_summary import FORMATS
 from treeproof.results.verdicts import Bounds, short
-from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.one_hot import bind_valid_epsilon
+from treeproof.threat.relations import bind_relations
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
@@ -257,8 +258,9 @@ def _say_question(
     say_assumed(matched)
     say_attacker(attacker, ensemble, choice, relations)
     names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
+    bound = bind_relations(relations, ensemble)
     for one in around:
-        sizes = sizes_in_words(bind_epsilon(one.value, ensemble), names)
+        sizes = sizes_in_words(bind_valid_epsilon(one.value, ensemble, bound), names)
         screen.say(f"near       ε = {one.text}{' of the range' * choice.relative}: {sizes}")
     screen.announce_compilation()
 

@@ -23,7 +23,7 @@ from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.radii.radii import refused_by_robustness, resilience_radius, robustness_radius
+from treeproof.verification.radii.radii import moves_away, refused_by_robustness, resilience_radius, robustness_radius
 from treeproof.verification.verify import verify
 
 FARTHEST = 4.0
@@ -131,7 +131,7 @@ def measured_robustness(
 ) -> Curve | str:
     """Robustness against the scale of the attacker's reach, or why there is no such curve."""
     threat = bind_valid(attacker, ensemble, result.relations)
-    if threat.away.any():
+    if moves_away(threat):
         return (
             "An interval of this attacker excludes 0: scaled up, it moves away, so more reach need not break more rows."
         )
@@ -156,6 +156,7 @@ def measured_robustness(
             y[rows],
             attacker,
             actors=result.actors,
+            relations=result.relations,
             timeout=patience,
             max_seconds=left,
             n_jobs=n_jobs,

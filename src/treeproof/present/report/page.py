@@ -23,7 +23,8 @@ from treeproof.results.markup import escape, number, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
 from treeproof.results.verification import Verification, class_table
-from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.one_hot import bind_valid_epsilon
+from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.witnesses import moved_features
 from treeproof.visible import visible
@@ -192,8 +193,15 @@ def _claims(content: Content) -> str:
 
 def _at_any_reach(content: Content) -> str:
     """Which columns do not take part in scaling the attacker's reach."""
-    free = np.flatnonzero(np.isinf(content.threat.low) & np.isinf(content.threat.high)).tolist()
-    return f" What {columns_in_words(free, content.names)} may become is the same at every reach." if free else ""
+    threat, names = content.threat, list(content.names)
+    own = {f for f, moves in threat.columns if moves.interval is None or not np.isfinite(moves.interval).any()}
+    free = [f for f in np.flatnonzero(np.isinf(threat.low) & np.isinf(threat.high)).tolist() if f not in own]
+    for group in groups_of(threat.relations, content.ensemble):
+        if group.features[0] in free:  # the attacker names it: it is one column
+            free = [f for f in free if f not in group.features] + [len(names)]
+            names.append(visible(group.name))
+    said = f" Whatever the reach, {columns_in_words(free, names)} may take any value." if free else ""
+    return said + (f" Changes of {columns_in_words(sorted(own), names)} are the same at every reach." if own else "")
 
 
 def _curve(name: str, curve: Curve | str, kind: str, besides: str = "") -> str:
@@ -352,7 +360,7 @@ def _record(content: Content) -> str:
 def _reach(content: Content) -> str:
     """The attacker and the neighbourhoods, feature by feature."""
     threat, result = content.threat, content.result
-    around = [bind_epsilon(one, content.ensemble) for one in result.epsilons]
+    around = [bind_valid_epsilon(one, content.ensemble, threat.relations) for one in result.epsilons]
     some = np.flatnonzero((threat.low != 0) | (threat.high != 0) | np.any([one > 0 for one in around], axis=0))
     rows = [
         (content.names[f], *_move(threat, f), *(number(float(one[f])) for one in around))

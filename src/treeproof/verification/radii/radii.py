@@ -24,7 +24,7 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
 from treeproof.threat.one_hot import bind_valid_epsilon
 from treeproof.threat.threat import Threat
-from treeproof.verification.radii.halving import Halving
+from treeproof.verification.radii.halving import Neighbourhoods, Reach
 from treeproof.verification.radii.lowest import Found, lowest_levels
 from treeproof.verification.radii.question import Level
 from treeproof.verification.radii.resilience import Resilience
@@ -60,8 +60,10 @@ def robustness_radius(
 
     -inf marks a row with a wrong label, inf one that no scale breaks (or that nobody attacks, with `actors` as in
     `verify`, or since its label is the attacker's goal), and nan one for which a single search took more than `timeout`
-    seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in `verify`. Relations, and attackers
-    with steps, values, rules or missing values, are refused. One parameter per choice that users have.
+    seconds or that was not decided after `max_seconds` in all. `n_jobs` and `relations` are as in `verify`. With
+    relations, and with steps, values, rules or missing values, the radius is found by halving, which takes more
+    searches; what has no interval is not scaled. An Lp attacker with any of these is refused. One parameter per choice
+    that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -73,7 +75,7 @@ def robustness_radius(
     refused = refused_by_robustness(asked.threat)
     if refused is not None:
         raise InvalidInput(
-            f"robustness_radius scales intervals and radii, and this attacker has {refused}",
+            f"robustness_radius scales intervals or a radius, and this attacker has {refused}",
             argument="attacker",
             way_out="verify with attacker.scaled(s) decides one scale s, and cheapest_attack finds least prices",
         )
@@ -210,14 +212,29 @@ def _bind_unit(epsilon: Any, asked: Request) -> FloatArray:
 
 def refused_by_robustness(threat: Threat) -> str | None:
     """What is about an attacker that `robustness_radius` does not take; None: it takes it."""
-    return threat.columns[0][1].kind if threat.columns else "relations" if threat.relations else None
+    if threat.power is not None:
+        kind = threat.columns[0][1].kind if threat.columns else "relations" if threat.relations else None
+        return None if kind is None else f"a radius and {kind}"
+    for _, moves in threat.columns:
+        ends = moves.interval
+        if ends is not None and np.isfinite(ends).any() and (moves.rules or moves.costs is not None):
+            return f"an interval and {moves.kind} in one column"
+    members = [f for group in threat.relations.groups for f in group.features if threat.movable[f]]
+    if np.isfinite(threat.low[members]).any() or np.isfinite(threat.high[members]).any():
+        return "intervals for members of a one-hot group, which changes as a whole"
+    return None
+
+
+def moves_away(threat: Threat) -> dict[int, tuple[float, float]]:
+    """The intervals that exclude 0, by feature: scaled up, they leave out what they held."""
+    found = {f: threat.moves_of(f).interval for f in np.flatnonzero(threat.movable).tolist()}
+    return {f: ends for f, ends in found.items() if ends is not None and (ends[0] > 0 or ends[1] < 0)}
 
 
 def _refuse_away(threat: Threat, ensemble: Ensemble) -> None:
-    if threat.away.any():
-        f = int(np.argmax(threat.away))
+    for f, (low, high) in moves_away(threat).items():
         raise InvalidInput(
-            f"the interval ({threat.low[f]}, {threat.high[f]}) of feature {ensemble.feature_name(f)} excludes 0: scaled"
+            f"the interval ({low}, {high}) of feature {ensemble.feature_name(f)} excludes 0: scaled"
             " up it moves away, so a row can break at one scale and survive a larger one; give intervals that contain 0"
         )
 
@@ -242,7 +259,9 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     content = np.isin(task.y[correct], task.threat.goal)
     rows = correct[~content]
     X = task.X[rows]
-    if task.threat.power is None:
+    if task.threat.relations or task.threat.columns:
+        found = Reach(ensemble, task.threat, X, task.limits).lowest_levels()
+    elif task.threat.power is None:
         found = lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits))
     else:
         found = LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels()
@@ -259,7 +278,7 @@ def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     stable = rows[stability == Outcome.PROVED]
     X = task.X[stable]
     if threat.relations or threat.columns:
-        levels = Halving(ensemble, threat, X, limits, unit).lowest_levels()
+        levels = Neighbourhoods(ensemble, threat, X, limits, unit).lowest_levels()
     else:
         levels = lowest_levels(Resilience(ensemble, threat, X, limits, unit))
     found = _spread(task, stable, levels)
