@@ -65,7 +65,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     for the row or `max_seconds` for one call (online), or if a build limited by `max_seconds` or `max_boxes` left it
     open (map). `fit` compares the labels of the model's own library with those that are proved, on rows at thresholds,
     and later calls do so on a few of their rows; a difference is a SoundnessError. A missing value is taken to stay
-    missing: the attacker neither fills it nor blanks others (see `has_missing`). `abstain_label` must be of the same
+    missing, unless the attacker may fill it in (see `has_missing`). `abstain_label` must be of the same
     kind as the labels but not one of them; for None, one is chosen (see `abstain_label_`).
 
     If the attacker has a goal, the promise is about the labels that he wants: where the guard answers with another one,
@@ -166,7 +166,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         return self._threat.relations.broken(self._rows(X))
 
     def has_missing(self, X: Any) -> BoolArray:
-        """Which rows have missing values in columns that the attacker can move: these values are taken to stay missing.
+        """Which rows have missing values that stay missing, in columns that the attacker can move.
 
         The first call that meets such rows warns about them. With mode="map", they get no answer.
         """

@@ -104,3 +104,10 @@ def test_maps_and_training_refuse_relations(command: str, files: Path, capsys: p
     out = files / ("model.tpm" if command == "map" else "out.json")
     code, _, err = run(capsys, command, first, "--threat", files / "threat.json", "--out", out)
     assert code == 2 and f"has relations, which {command} does not take" in err
+
+
+def test_a_file_without_relations_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "none.txt").write_text("# amount <= max_30d\n\n")
+    given = ("--delta", "1", "--relations", files / "none.txt")
+    code, _, err = run(capsys, "verify", files / "model.json", files / "rows.csv", *given)
+    assert code == 2 and "none.txt states no relations; write one per line, or leave it out" in err

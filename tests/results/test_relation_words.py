@@ -6,7 +6,13 @@ import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
-from treeproof.results.relation_words import MOST_CHARACTERS, broken_in_short, kept_in_words, relation_in_short
+from treeproof.results.relation_words import (
+    MOST_CHARACTERS,
+    broken_in_short,
+    broken_in_words,
+    kept_in_words,
+    relation_in_short,
+)
 from treeproof.threat.relations import as_relations
 
 
@@ -23,6 +29,8 @@ def test_a_long_relation_is_cut() -> None:
 def test_one_row_breaks_and_more_break() -> None:
     assert broken_in_short(1) == "1 row breaks the relations"
     assert broken_in_short(2) == "2 rows break the relations"
+    assert broken_in_words(1, 9, "row 7: a <= b").startswith("1 of 9 rows breaks the relations itself (row 7")
+    assert broken_in_words(2, 9, "row 7: a <= b").startswith("2 of 9 rows break the relations themselves (row 7")
 
 
 def test_a_result_says_why_rows_may_stay_open_under_relations() -> None:

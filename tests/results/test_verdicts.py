@@ -239,6 +239,9 @@ def test_the_file_has_the_measures_of_each_class() -> None:
         (tp.Attacker.lp(2, 0.0), []),
         (tp.Attacker((-0.1, 0.1), costs={"age": 3}, budget=2), [1]),
         (tp.Attacker((-0.1, 0.1), budget=0), []),
+        (tp.Attacker((-0.1, 0.1), fill=["age"]), [1]),
+        (tp.Attacker((-0.1, 0.1), fill={"age": 3, 1: 2}, budget=2), [2]),
+        (tp.Attacker({}, blank=["age", "income"]), [1, 2]),
     ],
     ids=repr,
 )
@@ -249,7 +252,7 @@ def test_rows_are_counted_whose_missing_cells_the_attacker_could_touch(attacker:
     assert [verdict.has_missing for verdict in found.verdicts] == found.has_missing.tolist()
     alone = tp.Verifier(stump(), attacker).verdicts(X)
     assert [verdict.has_missing for verdict in alone] == found.has_missing.tolist()
-    assert ("missing" in repr(found)) == ("neither fills nor blanks" in found._repr_html_()) == bool(rows)
+    assert ("missing" in repr(found)) == ("does not fill them" in found._repr_html_()) == bool(rows)
     again = Verification.from_json(found.to_json())
     assert again.rows_with_missing == len(rows) == json.loads(found.to_json())["rows_with_missing"]
     assert sum(one.rows_with_missing for one in again.by_class.values()) == len(rows)

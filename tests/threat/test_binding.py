@@ -144,7 +144,7 @@ def test_lp_attackers_with_steps_pay_by_distance() -> None:
             "column 'rating': the model does not know the value 3; it knows 1, 2, 5",
         ),
         (lambda: tp.Attacker({"income": tp.values("a lot")}), "column 'income' holds numbers, and 'a lot' is none"),
-        (lambda: tp.Attacker({"income": tp.values(True)}), "column 'income' holds numbers, and True is none"),
+        (lambda: tp.Attacker({"income": tp.values(True)}), "column 'income' holds numbers, and True is none; write 1"),
         (
             lambda: tp.Attacker({"purpose": tp.steps(-1, 1, 1)}),
             "column 'purpose' is a category, and nothing is a distance",

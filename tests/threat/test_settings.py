@@ -65,6 +65,7 @@ def test_settings_may_be_given_in_many_ways() -> None:
         (lambda: tp.Attacker.l0(1, groups=["x"], budgets={"b": 1}), "is a mapping, got"),
         (lambda: tp.Attacker.l0(1, groups={1: ["x"]}, budgets={1: 1}), "groups have names, got 1"),
         (lambda: tp.Attacker.l0(1, groups={"a": ["x"], "b": ["x"]}, budgets={"a": 1, "b": 1}), "'x' is in the groups"),
+        (lambda: tp.Attacker.lp(1, 2, features={"a": (0, 1)}), "features= lists columns, got {'a'"),
         (lambda: tp.Attacker.l0(1, goal=[]), "goal names labels that the attacker wants"),
         (lambda: tp.Attacker.l0(1, goal=[None]), "goal names labels that the attacker wants"),
         (lambda: tp.Attacker.rules([]), "there are no rules"),

@@ -110,7 +110,7 @@ def test_missing_values_stay_missing_and_that_is_said() -> None:
     X[::3, 2] = math.nan
     found = tp.cheapest_attack(model.fit(X, y), X[:4], tp.Attacker.lp(1, 1.0))
     assert found.missing.tolist() == [1, 0, 0, 1] and np.isnan(found.rows[[0, 3], 2]).all()
-    assert "missing values in 2 rows stay missing" in repr(found)
+    assert "missing cells in 2 rows stay missing" in repr(found)
     assert "missing" not in repr(tp.cheapest_attack(model, X[1:3], tp.Attacker.lp(1, 1.0)))
 
 

@@ -179,7 +179,12 @@ class AttackerChoice:
         from treeproof.threat.threat_file import read_threat
 
         found = [] if self.threat_file is None else read_threat(self.threat_file).relations
-        return found if file is None else [*found, *tp.read_relations(file)]
+        if file is None:
+            return found
+        stated = tp.read_relations(file)
+        if not stated:
+            raise InvalidInput(f"--relations {file} states no relations; write one per line, or leave it out")
+        return [*found, *stated]
 
     def refuse_relations(self, command: str) -> None:
         """Refuses a threat file with relations, where nobody asks whether rows keep them."""

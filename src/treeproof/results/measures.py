@@ -16,7 +16,7 @@ from treeproof.visible import visible
 MAX_CLASSES = 5
 """The most classes that one line speaks of."""
 
-MISSING_STAYS = "missing cells stay missing: the attacker neither fills nor blanks them"
+MISSING_STAYS = "missing cells stay missing: the attacker does not fill them"
 """What every answer assumes."""
 
 
@@ -101,7 +101,7 @@ class Measures:
 
 def missing_in_short(rows: int) -> str:
     """What is assumed about so many rows, in a few words."""
-    return f"missing cells in {rows} rows stay missing"
+    return f"missing cells in {rows} {'row' if rows == 1 else 'rows'} stay missing"
 
 
 def missing_in_words(rows: int, of: int, assumed: str = MISSING_STAYS) -> str:

@@ -53,8 +53,5 @@ def broken_in_words(rows: int, of: int, example: str) -> str:
     >>> broken_in_words(2, 90, "row 7: a <= b").partition(":")[0]
     '2 of 90 rows break the relations themselves (row 7'
     """
-    breaks = "row breaks" if rows == 1 else "rows break"
-    return (
-        f"{rows:,} of {of:,} {breaks} the relations themselves ({example}): each may stay as it is, or become a row "
-        "that keeps them"
-    )
+    breaks = "rows breaks the relations itself" if rows == 1 else "rows break the relations themselves"
+    return f"{rows:,} of {of:,} {breaks} ({example}): each may stay as it is, or become a row that keeps them"

@@ -130,7 +130,7 @@ class Verdict:
     witness: Witness | None
     """The counterexample to stability if there is one, else to resilience, in the smallest neighbourhood refuted."""
     has_missing: bool = False
-    """Whether a value that the attacker could move is missing: it is taken to stay missing."""
+    """Whether a value in a column that the attacker can move is missing, and stays so, since he cannot fill it in."""
     breaks: tuple[Relation, ...] = ()
     """The relations that the row itself breaks."""
 

@@ -133,8 +133,11 @@ class Verification:
 
     @cached_property
     def has_missing(self) -> npt.NDArray[np.bool_]:
-        """Which rows have missing values in columns that the attacker can move; these values stay missing."""
-        which = slice(None) if self.movable is None else list(self.movable)
+        """Which rows have missing values that stay missing, in columns that the attacker can move."""
+        movable = range(self.X.shape[1]) if self.movable is None else self.movable
+        filled = set() if self.attacker is None else self.attacker.fillable
+        names = self.feature_names or ()
+        which = [f for f in movable if f not in filled and (not names or names[f] not in filled)]
         return np.asarray(np.isnan(self.X[:, which]).any(axis=1)) & self.is_attacked
 
     @cached_property
@@ -353,7 +356,7 @@ class Verification:
         parts += [visible(self.decision)] * bool(self.decision)
         still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
         if still and self.attacker is not None and self.attacker.is_for_all:
-            parts.append(f"{len(still)} categories untouched")
+            parts.append(f"{len(still)} {'category' if len(still) == 1 else 'categories'} untouched")
         if len(self) and self.in_vain is not None and self.movable is not None:
             parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
         if self.actors is not None:

@@ -308,6 +308,14 @@ class Attacker:
         return self.intervals.keys is None and self.intervals != NOTHING
 
     @property
+    def fillable(self) -> set[int | str]:
+        """The columns whose missing values the attacker can fill in, by name or position."""
+        if self.fill is None:
+            return set()
+        prices = zip(self.fill.keys or (), self.fill.values, strict=True)
+        return {key for key, price in prices if self.budget is None or price <= self.budget}
+
+    @property
     def named(self) -> set[int | str]:
         """Every column that the attacker calls by its name or position."""
         keys = {key for values in self._lists() for key in values.keys or ()}
@@ -388,6 +396,8 @@ def _only(intervals: PerFeature[tuple[float, float]], features: Any) -> PerFeatu
         raise InvalidInput(
             "features= restricts a single number to some features; leave it out if each feature has its own"
         )
+    if isinstance(features, Mapping):
+        raise InvalidInput(f"features= lists columns, got {features!r}; sizes by column go where the one number is")
     names = [features] if np.ndim(features) == 0 else list(features)
     if not names:
         raise InvalidInput("features= is empty: the attacker could do nothing; leave it out for all features")

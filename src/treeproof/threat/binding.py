@@ -293,7 +293,8 @@ class _Binding:
             return number
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             if strict:
-                raise InvalidInput(f"column {self._name(f)} holds numbers, and {value!r} is none")
+                way_out = f"; write {int(value)}" if isinstance(value, bool) else ""
+                raise InvalidInput(f"column {self._name(f)} holds numbers, and {value!r} is none{way_out}")
             return None
         return as_number(value, f"column {self._name(f)}: value")
 

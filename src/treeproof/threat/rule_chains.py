@@ -157,7 +157,8 @@ class RuleChains:
             found.append((price, first, last))
             if len(found) > MOST_PIECES:
                 raise InvalidInput(
-                    f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a budget or a domain"
+                    f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget "
+                    "(which binds the cheapest attack with within=True only)"
                 )
             for begin, end, least, most, after, before, cost in ways:
                 to_first = max(max(first, begin) + least, after)

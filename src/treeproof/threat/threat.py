@@ -104,9 +104,16 @@ class Threat:
         affordable = True if self.power is not None else self.cost <= self.budget
         return np.asarray(((self.low != 0) | (self.high != 0)) & affordable)
 
+    @cached_property
+    def fillable(self) -> npt.NDArray[np.bool_]:
+        """Features whose missing values the attacker can fill in."""
+        fillable = np.zeros(len(self.low), dtype=bool)
+        fillable[[f for f, moves in self.columns if moves.fill is not None and moves.fill <= self.budget]] = True
+        return fillable
+
     def has_missing(self, X: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which rows have missing values in features that the attacker can move."""
-        return np.asarray(np.isnan(X[:, self.movable]).any(axis=1))
+        """Which rows have missing values that stay missing, in features that the attacker can move."""
+        return np.asarray(np.isnan(X[:, self.movable & ~self.fillable]).any(axis=1))
 
     @cached_property
     def limit(self) -> Fraction:

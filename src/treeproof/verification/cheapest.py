@@ -13,6 +13,7 @@ from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.measures import missing_in_short
 from treeproof.results.relation_words import broken_in_short
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits, check_jobs
@@ -47,7 +48,7 @@ class CheapestAttacks:
     label: npt.NDArray[Any]
     """(n,) what the model predicts for the attacked rows."""
     missing: npt.NDArray[np.int64]
-    """(n,) how many values of the row are missing: no attack moves them, and the proof is about the others."""
+    """(n,) how many values of the row are missing and stay so: the attacker cannot fill them in."""
     in_vain: InVain
     """The columns that no move brings to a threshold of the model, from any row."""
     broken_rows: npt.NDArray[np.bool_]
@@ -59,7 +60,7 @@ class CheapestAttacks:
         if found:
             text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
         if self.missing.any():
-            text += f"; missing values in {int((self.missing > 0).sum())} rows stay missing"
+            text += f"; {missing_in_short(int((self.missing > 0).sum()))}"
         if n and self.in_vain.unreached:
             text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
         if self.broken_rows.any():
@@ -92,10 +93,10 @@ def cheapest_attack(
 ) -> CheapestAttacks:
     """The cheapest way for the attacker to change each row's label, with a proof that there is no cheaper one.
 
-    The attacker's intervals and domain bind; its budget or Lp radius only with `within=True`. The price is the sum of
-    costs, or the Lp norm. Missing values are never moved. An attacker to whom every move is free (`Attacker.linf`) has
-    no cheapest attack: ask for `robustness_radius`. `timeout` is for a row; `n_jobs` and `relations` are as in
-    `verify`: attacked rows keep them.
+    The attacker's intervals, domain and goal bind, and so do `relations`, as in `verify`; budgets and an Lp radius only
+    with `within=True`. The price is the sum of costs, or the Lp norm, and inf where there is no attack: a row that has
+    a label of the goal needs none. An attacker to whom every move is free (`Attacker.linf`) has no cheapest attack: ask
+    for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`.
     One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -162,7 +163,7 @@ def _result(asked: Request, found_by: Threat, found: Attacks) -> CheapestAttacks
     like_x = in_own_values(rows, asked.ensemble.categories)
     if asked.given is not None:
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
-    missing = np.isnan(asked.X).sum(axis=1)
+    missing = np.isnan(asked.X[:, ~found_by.fillable]).sum(axis=1)
     exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
     broken = asked.threat.relations.broken(asked.X)
     return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain, broken)

@@ -400,3 +400,22 @@ def test_old_report_calls_still_work_with_a_warning(tmp_path: Path, result: tp.V
         assert tp.write_report(tmp_path / "r.html", FOREST, X, y, ATTACKER, result, max_seconds=0).exists()
     with pytest.raises(tp.InvalidInput, match="got 3 arguments after the model"):
         tp.report_html(FOREST, X, y, result)
+
+
+@pytest.mark.parametrize(
+    ("attacker", "reach"),
+    [
+        (tp.Attacker.linf(3), "± 3"),
+        (tp.Attacker((0, 3)), "0 to 3"),
+        (tp.Attacker.l0(1), "any value"),
+        (tp.Attacker(tp.steps(-3, 3, 1)), "by up to 3 either way in steps of 1"),
+        (tp.Attacker({0: tp.values(0, 3)}), "to 0 or 3"),
+        (tp.Attacker({}, blank=[0]), "missing or not"),
+    ],
+    ids=repr,
+)
+def test_what_the_attacker_may_do_stands_beside_the_moves(attacker: tp.Attacker, reach: str) -> None:
+    tree = DecisionTreeClassifier(random_state=0).fit([[0.0], [3.0]], [0, 1])
+    page = tp.report_html(tree, tp.verify(tree, [[0.0], [3.0]], [0, 1], attacker), max_seconds=1)
+    assert f'<td class="n">{reach}</td></tr>' in page
+    assert ("blank others" in page) == (attacker.blank is None)

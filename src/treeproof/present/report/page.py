@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from importlib.resources import files
 from itertools import chain, islice
 from string import Template
@@ -17,6 +18,7 @@ from treeproof.present.report.curves import Curve
 from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
 from treeproof.results.attacker_words import attacker_on_model, columns_in_words
+from treeproof.results.column_words import how_it_moves
 from treeproof.results.markup import escape, number, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
@@ -46,7 +48,7 @@ def page(content: Content) -> str:
         missing=_assumptions(result) + _missing(result),
         measures="".join(_measures(result)),
         classes=_classes(result),
-        claims=_claims(result),
+        claims=_claims(content),
         robustness_curve=_curve("Robustness", content.robustness, "robust", _at_any_reach(content)),
         resilience_curve=_curve("Resilience", content.resilience, "resilient"),
         features=_features(content),
@@ -171,9 +173,11 @@ def _classes(result: Verification) -> str:
     )
 
 
-def _claims(result: Verification) -> str:
+def _claims(content: Content) -> str:
     """What is proved and what is not, item by item."""
+    result = content.result
     witnesses = int(result.has_witness.sum())
+    others = "" if content.threat.blanks else " (also not about those who fill missing cells or blank others)"
     items = [
         "<b>Proved</b> means for all of the attacker’s moves, not for a sample of them: every double-precision number "
         "within reach was covered, in the model’s own arithmetic, to the last bit.",
@@ -181,9 +185,8 @@ def _claims(result: Verification) -> str:
         "their moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
         "<b>Undecided</b> means that time ran out. Undecided rows count as neither: measures are then given as a range "
         "that certainly contains the true value.",
-        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more (also "
-        "not about those who fill missing cells or blank others), or about what happens to the data before it reaches "
-        "the model.",
+        "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more"
+        f"{others}, or about what happens to the data before it reaches the model.",
     ]
     return "".join(f"<li>{item}</li>" for item in items)
 
@@ -259,15 +262,15 @@ def _features(content: Content) -> str:
 
 def _feature_row(content: Content, one: Any, n: int) -> str:
     f = one.feature
+    reach = escape(_reach_of(content, f))
     if one.most_often:
         return (
             f'<tr><th scope="row">{escape(content.names[f])}</th><td><span class="stack" aria-hidden="true">'
             f'<i class="other" style="width:{100 * one.count / n:.2f}%"></i></span>'
             f'<span class="count">{one.count} of {n}</span></td>'
-            f'<td class="n">{escape(one.most_often)}</td><td class="n"></td><td class="n">any value</td></tr>'
+            f'<td class="n">{escape(one.most_often)}</td><td class="n"></td><td class="n">{reach}</td></tr>'
         )
     up, down = one.up, one.count - one.up
-    low, high = float(content.threat.low[f]), float(content.threat.high[f])
     bar = (
         f'<span class="stack" aria-hidden="true"><i class="up" style="width:{100 * up / n:.2f}%"></i>'
         f'<i class="down" style="width:{100 * down / n:.2f}%"></i></span>'
@@ -277,8 +280,20 @@ def _feature_row(content: Content, one: Any, n: int) -> str:
         f'<tr><th scope="row">{escape(content.names[f])}</th>'
         f'<td>{bar}<span class="count">{one.count} of {n} ({ways})</span></td>'
         f'<td class="n">{number(one.median)}</td><td class="n">{number(one.largest)}</td>'
-        f'<td class="n">{f"± {number(high)}" if low == -high else f"{number(low)} to {number(high)}"}</td></tr>'
+        f'<td class="n">{reach}</td></tr>'
     )
+
+
+def _reach_of(content: Content, f: int) -> str:
+    """What the attacker may do to a column, in a few words."""
+    threat = content.threat
+    moves = dict(threat.columns).get(f)
+    if moves is not None:
+        return how_it_moves(moves, dict(content.ensemble.categories).get(f)) or "missing or not"
+    low, high = float(threat.low[f]), float(threat.high[f])
+    if low == -high:
+        return "any value" if math.isinf(high) else f"± {number(high)}"
+    return f"{number(low)} to {number(high)}"
 
 
 def _slices_note(content: Content) -> str:
@@ -286,7 +301,7 @@ def _slices_note(content: Content) -> str:
     if planes is None or not planes.slices:
         if content.result.relations:
             return "Left out: rows keep relations, and those of a plane do not."
-        return "Left out: there was no time, or there were fewer than two features to show."
+        return "Left out: there was no time, or there were fewer than two columns to show (numbers without a step)."
     note = (
         "Each picture is a plane through one row of the test set: two features vary, the others stay as in that row. "
         f"It has {_range([cut.resolution for cut in planes.slices.values()])} squares per side. A plain square is "

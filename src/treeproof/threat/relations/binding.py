@@ -35,6 +35,7 @@ from treeproof.threat.relations.expressions import (
     Not,
     Relation,
     Value,
+    key_text,
     value_text,
 )
 
@@ -228,7 +229,16 @@ class _Binder:
         if name in names:
             return names.index(name)
         near = difflib.get_close_matches(name, names, n=3)
-        raise InvalidInput(f"the model has no column {key!r}; it has {_some(near, names)}")
+        raise InvalidInput(f"the model has no column {key!r}; it has {_some(near, names)}{self._hint(key)}")
+
+    def _hint(self, name: str) -> str:
+        """What a name that is none may have been meant for: part of a longer one, or a text without quotes."""
+        for known in self.ensemble.feature_names or ():
+            if known.startswith(name) and key_text(known) != known:
+                return f"; in a relation, write {key_text(known)}"
+        if any(name in category.values for _, category in self.ensemble.categories):
+            return f"; if it is a value, write {value_text(name)}"
+        return ""
 
     def _category(self, f: int) -> Category | None:
         return dict(self.ensemble.categories).get(f)

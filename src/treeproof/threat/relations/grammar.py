@@ -56,11 +56,15 @@ _TOKEN = re.compile(
     |(?P<name>{PLAIN_NAME.pattern})
     |(?P<quoted>`(?:[^`]|``)+`)
     |(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
-    |(?P<sign><=|>=|==|!=|[<>+\-*/(),\[\]=])""",
+    |(?P<sign><=|>=|==|!=|=<|=>|<>|[<>+\-*/(),\[\]=])""",
     re.VERBOSE,
 )
 _HINTS = {
     "=": "write == for equality",
+    "=<": "write <=",
+    "=>": "write >=",
+    "<>": "write !=",
+    "if": "write implies(condition, conclusion)",
     "&": "write and",
     "|": "write or",
     "!": "write not",
@@ -200,8 +204,9 @@ class _Parser:
         """The error that something else was expected here."""
         token = self.now
         found = "it ends" if token.kind == "end" else f"there is {token.text!r} at character {token.at + 1}"
-        hint = f"; {_HINTS['=']}" if token.text == "=" else ""
-        return InvalidInput(f"expected {expected}, but {found}{hint}")
+        before = self._tokens[self._at - 1].text if self._at else ""
+        hints = [f"; {_HINTS[text]}" for text in (token.text, before) if text in _HINTS]
+        return InvalidInput(f"expected {expected}, but {found}{''.join(hints[:1])}")
 
     def _take(self, *texts: str) -> str | None:
         """Reads one of these signs and words, if it is next."""
