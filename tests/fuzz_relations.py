@@ -36,7 +36,7 @@ SECONDS = 20.0
 MOST_POINTS = 60_000
 """More points than that are not enumerated."""
 PART = 20
-REFUSED = ("no value of column", "holds for no row", "it names no column", "cancels out")
+REFUSED = ("no value of column", "holds for no row", "no row that the model takes")
 
 
 def check(number: int) -> Counter[str]:
@@ -72,7 +72,7 @@ def _is_free(attacker: tp.Attacker) -> bool:
 
 
 def _refused(asked: Question, message: str, random: Random) -> Counter[str]:
-    """A question is refused in one line, and only if no row without missing values is valid."""
+    """A question is refused in one line, and only if no row is valid, but where values are missing."""
     assert "\n" not in message, message
     assert any(each in message for each in REFUSED), message
     for x in asked.X:

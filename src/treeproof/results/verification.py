@@ -22,7 +22,13 @@ from treeproof.results.column_words import quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
-from treeproof.results.relation_words import broken_in_short, broken_in_words, kept_in_words, relation_in_short
+from treeproof.results.relation_words import (
+    broken_in_short,
+    broken_in_words,
+    kept_in_words,
+    open_in_words,
+    relation_in_short,
+)
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
@@ -177,6 +183,9 @@ class Verification:
         if len(self) and self.in_vain is not None and self.movable is not None:
             said += [f"{one}." for one in in_vain_in_words(self.in_vain, len(self.movable), self.feature_names)]
         said += [kept_in_words(self.relations)] * bool(self.relations)
+        n_open = int(self.rows.is_open.sum())
+        if self.relations and n_open and not self.interrupted:
+            said.append(open_in_words(n_open, None if self.attacker is None else self.attacker.power))
         return said + [f"{one}." for one in [self.broken_in_words] if one is not None]
 
     @property

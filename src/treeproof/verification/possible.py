@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,8 @@ from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import bind_valid
+from treeproof.threat.relations import ColumnLiteral, Literal
+from treeproof.threat.relations.bound import Clause
 from treeproof.threat.threat import Threat
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
@@ -17,12 +20,14 @@ from treeproof.verification.pair_clauses import clauses_over, features_of
 
 MOST_RELATIONS = 64
 """With more, it is not looked for those that are to blame."""
+MOST_MISSING = 6
+"""With more columns that relations want to be missing, not all choices are tried, and nothing is refused."""
 
 
 def bind_possible(attacker: Attacker, ensemble: Ensemble, relations: Any) -> Threat:
     """The attacker and relations on the columns of a model; InvalidInput if no row of the domain keeps them all.
 
-    What one-hot groups say is left out, and missing values do not count.
+    What one-hot groups say is left out. Values are there, but for those that a relation wants to be missing.
     """
     threat = bind_valid(attacker, ensemble, relations)
     numbers = list(range(len(threat.relations.given)))
@@ -43,7 +48,19 @@ def _is_possible(ensemble: Ensemble, threat: Threat, numbers: list[int]) -> bool
     clauses = [
         clause for number, clause in zip(relations.clause_origin, relations.clauses, strict=True) if number in numbers
     ]
-    features = sorted({f for clause in clauses for one in clause for f in features_of(one)})
+    missing = {f for clause in clauses for one in clause if _wants_missing(one) for f in features_of(one)}
+    choices = itertools.chain.from_iterable(itertools.combinations(missing, n) for n in range(len(missing) + 1))
+    return len(missing) > MOST_MISSING or any(_can_be_kept(ensemble, threat, clauses, set(gone)) for gone in choices)
+
+
+def _wants_missing(literal: Literal) -> bool:
+    return isinstance(literal, ColumnLiteral) and literal.missing and not any(literal.where.lefts)
+
+
+def _can_be_kept(ensemble: Ensemble, threat: Threat, clauses: list[Clause], gone: set[int]) -> bool:
+    """Whether there may be a row that keeps clauses, with these columns missing and no others."""
+    relations = threat.relations
+    features = sorted({f for clause in clauses for one in clause for f in features_of(one)} - gone)
     steps, categories = dict(relations.steps), dict(ensemble.categories)
     variables = []
     for f in features:
