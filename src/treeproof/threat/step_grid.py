@@ -38,6 +38,9 @@ class StepGrid:
         >>> StepGrid(Fraction(1, 10)).numbers(0.1, 0.3, 0.55)
         (2, 4)
         """
+        low, high = max(low, -LARGEST), min(high, LARGEST)  # no point is infinite
+        if low > high:
+            return 1, 0
         origin = _origin(x)
         begin, with_begin, end, with_end = rounding_to(low, high)
         first, last = (begin - origin) / self.step, (end - origin) / self.step

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
@@ -217,3 +217,20 @@ def test_what_cannot_be_scaled_is_refused_by_name(attacker: tp.Attacker, relatio
     given = loans()
     with pytest.raises(tp.InvalidInput, match=why):
         robustness_radius(given.forest, given.X, given.y, attacker, relations=relations)
+
+
+@pytest.mark.slow
+def test_grids_have_no_infinite_points_where_the_model_takes_them() -> None:
+    X = np.array([[1.0, 9.0], [5.0, 9.0], [2.0, 3.0], [7.0, 8.0]])
+    y = np.array([0, 1, 0, 1])
+    clf = HistGradientBoostingClassifier(min_samples_leaf=1, max_iter=3).fit(np.tile(X, (8, 1)), np.tile(y, 8))
+    steps = tp.Attacker({0: (-1, 1)}, step=1)
+    found = resilience_radius(clf, X, y, steps, relations=["[0] <= [1]"], epsilon={0: 1, 1: 1})
+    for radius, row, label in zip(found.tolist(), X, y, strict=True):
+        outcomes = [
+            tp.verify(clf, row[None], [label], steps, relations=["[0] <= [1]"], epsilon=size).resilience_by_epsilon[0][
+                0
+            ]
+            for size in (max(radius - 1, 1), radius)
+        ]
+        assert outcomes[-1] == Outcome.REFUTED and (radius <= 1 or outcomes[0] == Outcome.PROVED)
