@@ -26,7 +26,9 @@ from treeproof.threat.relations.bound import linear_holds
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
 from treeproof.verification.local_search import LARGEST_PRICE, NO_CELL, SMALLEST_PRICE, Local, price_of_attack
-from treeproof.verification.row_search import FREE, TRACE, RowSearch, _Box, _features, _outside, _Question
+from treeproof.verification.pair_clauses import features_of
+from treeproof.verification.row_question import FREE, TRACE, Box, Question, outside
+from treeproof.verification.row_search import RowSearch
 from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class NearestSearch(RowSearch):
 
     def cheapest(self, x: FloatArray, within: bool) -> tuple[int, FloatArray, float]:
         """Whether the nearest attack on a row is known, the row after it, and its distance; inf if there is none."""
-        box, began, best, price, exact = _Box(x, x, x), time.monotonic(), x, math.inf, True
+        box, began, best, price, exact = Box(x, x, x), time.monotonic(), x, math.inf, True
         while (limits := self._rest(began)) is not None:
             question = _NearQuestion(self._columns, x, box, self._finer)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
@@ -202,10 +204,10 @@ class _Distance:
         return _Nearer(variables, clauses, joint.Linear(tuple(terms), price - self.rest + start), start)
 
 
-class _NearQuestion(_Question):
+class _NearQuestion(Question):
     """What is asked about distances from one row."""
 
-    def __init__(self, columns: Columns, x: FloatArray, box: _Box, coarse: Space) -> None:
+    def __init__(self, columns: Columns, x: FloatArray, box: Box, coarse: Space) -> None:
         super().__init__(columns, x, box)
         self._coarse = coarse
 
@@ -277,7 +279,7 @@ class _NearQuestion(_Question):
         return _Cells(
             [variables[f] for f in places],
             places,
-            self._linear(number, clauses),
+            self._over(number, clauses),
             x,
             np.where(stays, x, w),
             numbers,
@@ -327,7 +329,7 @@ class _NearQuestion(_Question):
                 low, high = max(low, end[0]), min(high, end[1])
             if not low <= end[0] <= end[1] <= high:
                 return None
-            literals.append(_outside(cells.places[k], low, high))
+            literals.append(outside(cells.places[k], low, high))
         return (*literals, *elsewhere)
 
 
@@ -348,4 +350,4 @@ def _cheaper(threat: Threat, x: FloatArray, f: int, price: Fraction) -> ColumnLi
 
 
 def _columns_of(clause: tuple[Literal, ...]) -> set[int]:
-    return {f for one in clause for f in _features(one)}
+    return {f for one in clause for f in features_of(one)}
