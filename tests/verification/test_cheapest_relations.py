@@ -97,7 +97,7 @@ def test_prices_are_those_of_the_cheapest_valid_row() -> None:
 
 @pytest.mark.slow
 def test_prices_are_those_of_the_cheapest_valid_row_in_many_questions() -> None:
-    assert sum(check_questions(seed) for seed in range(1, 60)) >= 100
+    assert sum(check_questions(seed) for seed in range(1, 16)) >= 25
 
 
 def test_within_a_radius_relations_may_leave_nothing() -> None:

@@ -78,9 +78,9 @@ def test_random_walls_agree_with_pairs_by_definition(limits: dict[str, int], mon
 @pytest.mark.parametrize("part", range(4))
 def test_many_random_walls_agree_with_pairs_by_definition(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     met = Count(monkeypatch)
-    for number in range(150 * part, 150 * part + 150):
+    for number in range(30 * part, 30 * part + 30):
         check_block(walled_block(32, number), through_verify=False)
-    assert met.rows > 1000
+    assert met.rows > 150
 
 
 @pytest.mark.parametrize("number", range(60))

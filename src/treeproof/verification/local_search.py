@@ -24,7 +24,6 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
-from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
 from treeproof.verification.pairs import Boxes, Pairs
 from treeproof.verification.space import Space
@@ -229,10 +228,15 @@ class Local:
             cells = np.zeros(low.shape, dtype=np.int32)
             plain = np.flatnonzero(~odd)
             status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
-        for row in np.flatnonzero(odd):
-            one = slice(row, row + 1)
-            away = tuple(self._away_prices(int(f), low[row], high[row]) for f in np.flatnonzero(self.threat.away))
-            status[one], cells[one] = self._run(low[one], high[one], own[one], labels[one], X[one], away)
+        narrow = np.flatnonzero(odd)
+        away = tuple(
+            (f, self._own_prices(self.threat.moves_of(f), f, X[narrow], low[narrow], high[narrow]))
+            for f in (np.flatnonzero(self.threat.away).tolist() if len(narrow) else ())
+        )
+        if len(narrow):
+            status[narrow], cells[narrow] = self._run(
+                low[narrow], high[narrow], own[narrow], labels[narrow], X[narrow], away
+            )
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
@@ -333,11 +337,6 @@ class Local:
         lowest, highest = self.space.ends_of(f)
         n = len(lowest) - is_blank
         return moves.table(own[:, f], low[:, f], high[:, f], lowest[:n], highest[:n], is_blank)
-
-    def _away_prices(self, f: int, low: FloatArray, high: FloatArray) -> tuple[int, FloatArray]:
-        """A feature with an interval without 0, and what its cells cost one row."""
-        table = price_table_of_box(self.threat, self.ensemble, low, high, self.space.grid)
-        return f, table.of(f)[None]
 
     def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
