@@ -68,7 +68,10 @@ class ByDistance(Way):
         if self.fee.power is not None:
             with np.errstate(over="ignore", invalid="ignore"):
                 return np.where(some, self.fee.rounded_down(np.maximum(first - high, low - last)), np.inf)
-        return np.where(some & self._fits(low, high, first, last), float(self.fee.cost), np.inf)
+        # Where a cell holds a neighbour nothing is paid, and whether there are moves as well need not be known.
+        held = (first <= high) & (low <= last)
+        begin, end = np.where(held, 1.0, first), np.where(held, 0.0, last)
+        return np.where(some & (held | self._fits(low, high, begin, end)), float(self.fee.cost), np.inf)
 
     def _fits(self, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray) -> BoolArray:
         """Whether a move leads from some double of [low, high] to one of [first, last]."""
