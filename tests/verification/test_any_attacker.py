@@ -12,7 +12,8 @@ from tests.support.any_attacker import is_unstable, random_attacker, random_row,
 from tests.support.category_models import random_model
 from treeproof.results.verdicts import Outcome
 
-EPSILON = {"b": 0.1, "d": 0.05}
+SIZES = [0.0, 0.1, 0.0, 0.05]
+"""ε of each column: in one of them, it may be below the step of the attacker."""
 
 
 def check_stability(seeds: range) -> set[int]:
@@ -44,8 +45,8 @@ def test_no_neighbour_of_a_resilient_row_is_unstable() -> None:
         random = Random(seed)
         model, attacker = random_model(random), random_attacker(random)
         X = [random_row(random) for _ in range(2)]
-        result = tp.verify(model, np.array(X), model.predict(np.array(X)), attacker, epsilon=EPSILON)
+        result = tp.verify(model, np.array(X), model.predict(np.array(X)), attacker, epsilon=SIZES)
         for x, outcome in zip(X, result.resilience_by_epsilon[0].tolist(), strict=True):
             if outcome == Outcome.PROVED:
-                neighbours = some_neighbours(model, attacker, x, [0.0, 0.1, 0.0, 0.05], random)
+                neighbours = some_neighbours(model, attacker, x, SIZES, random)
                 assert not any(is_unstable(model, attacker, x, near) for near in neighbours), (seed, x, attacker)
