@@ -46,7 +46,9 @@ def table(name: str, part: str) -> tuple[pd.DataFrame, np.ndarray]:
     frame = pd.read_csv(FOLDER / name / f"{part}.csv.bz2")
     y = frame.pop(LABELS[name]).to_numpy()
     if part == "train":
-        return frame.astype({column: "category" for column in frame if frame[column].dtype == object}), y
+        return frame.astype(
+            {column: "category" for column in frame if not pd.api.types.is_numeric_dtype(frame[column])}
+        ), y
     train, _ = table(name, "train")
     return frame.astype({column: train[column].dtype for column in train if is_text(train, column)}), y
 
