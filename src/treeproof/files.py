@@ -89,6 +89,22 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
     return json.loads(text, object_pairs_hook=_without_repeats, **hooks)
 
 
+def parse_own_json(text: str, where: str, otherwise: str, form: str, version: int) -> dict[str, Any]:
+    """The object of one of treeproof's own files in JSON, which says its format and version.
+
+    InvalidInput says `where` that `otherwise` is so.
+    """
+    try:
+        content = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where} is not JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise InvalidInput(f'{where} {otherwise}: it lacks "format": "{form}"')
+    if type(content.get("version")) is not int or content["version"] != version:
+        raise InvalidInput(f"{where} has version {content.get('version')!r}; this treeproof reads version {version}")
+    return content
+
+
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):

@@ -10,7 +10,6 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -22,7 +21,6 @@ from treeproof.model.groups import Group, Grouped, category_of, group_columns, n
 from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
-from treeproof.numbers.moves import some_move
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.epsilon import bind_epsilon
@@ -265,11 +263,11 @@ def _of_members(threat: Threat, group: Group, vectors: FloatArray) -> _Part:
 
 def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[float, float], Any]:
     """The price of each change of the group's code that is possible: whole numbers, or powers of distances."""
-    columns = dict(threat.columns)
+    moves = {f: threat.moves_of(f) for f in group.features}
 
     @cache
     def price_of(f: int, start: float, end: float) -> Any:
-        price = _price(threat, columns.get(f), f, start, end)
+        price = moves[f].price(start, start, end)
         return price if price is None or threat.power is not None else int(price)
 
     prices: dict[tuple[float, float], Any] = {}
@@ -288,20 +286,6 @@ def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[flo
             if price is not None and end != start:
                 prices[float(start), float(end)] = price
     return prices
-
-
-def _price(threat: Threat, moves: ColumnMoves | None, f: int, start: float, end: float) -> Fraction | None:
-    """The price of changing one member, None if that is not possible."""
-    if start == end:
-        return Fraction(0)
-    if moves is not None:
-        return moves.price(start, start, end)
-    if math.isnan(start):
-        return None
-    if threat.power is not None:
-        return threat.price(f, start, end) if threat.high[f] > 0 else None
-    moved = some_move((start, start), (end, end), (float(threat.low[f]), float(threat.high[f])))
-    return None if moved is None else Fraction(int(threat.cost[f]))
 
 
 def _budgeted(threat: Threat, grouped: Grouped, place_of: Mapping[int, int]) -> tuple[tuple[int, ...], ...]:

@@ -169,8 +169,14 @@ class Threat:
             sum(prices.get(f, Fraction(0)) for f in group) <= budget for group, budget in of_groups
         )
 
-    def idle(self, goal: tuple[int, ...] = ()) -> Threat:
-        """An attacker with the same neighbours who changes nothing, and wants other labels."""
+    def can_do(self, x: FloatArray, z: FloatArray, w: FloatArray) -> bool:
+        """Whether the attacker can change z, a neighbour of x, to w and pay for that."""
+        prices = self.attack_prices(x, z, w)
+        return prices is not None and self.can_pay(prices)
+
+    def idle(self, n_classes: int) -> Threat:
+        """An attacker with the same neighbours who changes nothing, and wants the labels that this one does not."""
+        goal = tuple(k for k in range(n_classes) if k not in self.goal)
         nothing = np.zeros_like(self.low)
         still = tuple(
             (f, replace(moves, interval=None, ends=None, costs=None, rules=(), blank=None, fill=None))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, parse_json, read_text, write_whole
+from treeproof.files import as_path, parse_own_json, read_text, write_whole
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.relations.constructors import as_relations
 from treeproof.threat.relations.expressions import Relation
@@ -45,15 +45,7 @@ def write_threat(
 def read_threat(path: str | os.PathLike[str]) -> ThreatFile:
     """The attacker and the relations of a threat file, or InvalidInput."""
     file = as_path(path)
-    text = read_text(file)
-    try:
-        content = parse_json(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{file} is not JSON: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidInput(f'{file} is not a threat file: it lacks "format": "{FORMAT}"')
-    if type(content.get("version")) is not int or content["version"] != VERSION:
-        raise InvalidInput(f"{file} has version {content.get('version')!r}; this treeproof reads version {VERSION}")
+    content = parse_own_json(read_text(file), str(file), "is not a threat file", FORMAT, VERSION)
     fields = {"format", "version", "attacker", "relations"}
     if wrong := (content.keys() - {"remarks"}) ^ fields:
         raise InvalidInput(f"{file} has unknown or missing fields: {', '.join(sorted(wrong))}")

@@ -484,8 +484,7 @@ class Local:
         if cells[0, 0] == NO_CELL:
             return True
         z, w = self._doubles(X, low, high, cells)
-        prices = self.threat.attack_prices(X[0], z[0], w[0])
-        return prices is not None and self.threat.can_pay(prices)
+        return self.threat.can_do(X[0], z[0], w[0])
 
     def _doubles(
         self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]

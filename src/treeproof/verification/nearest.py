@@ -52,7 +52,7 @@ class NearestSearch(RowSearch):
             if found != Outcome.PROVED or not least < price:
                 return found if exact else Outcome.UNKNOWN, best, price
             near = question.nearest(local, cells, price)
-            if near.w is not None and (not within or self._can_pay(x, near.w)):
+            if near.w is not None and (not within or self._threat.can_do(x, x, near.w)):
                 its_price = price_of_attack(self._threat, x, near.w, within)
                 if its_price < price:
                     best, price = near.w, its_price

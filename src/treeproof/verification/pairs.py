@@ -194,9 +194,8 @@ class Pairs:
     def _idle_search(self) -> Local:
         """A search for neighbours with labels that the attacker does not want."""
         if self._idle is None:
-            goal = self._local.threat.goal
-            others = tuple(k for k in range(self._local.ensemble.n_classes) if k not in goal)
-            self._idle = type(self._local)(self._local.ensemble, self._local.threat.idle(others), self._local.limits)
+            ensemble, threat = self._local.ensemble, self._local.threat
+            self._idle = type(self._local)(ensemble, threat.idle(ensemble.n_classes), self._local.limits)
         return self._idle
 
     def _decide(self, boxes: Boxes, needed: bool) -> Boxes:

@@ -211,8 +211,7 @@ class Question:
             is_known &= answer.outcome != Feasibility.UNKNOWN
             if answer.outcome == Feasibility.FEASIBLE:
                 z, w = cell_pair.rows(answer)
-                prices = self._threat.attack_prices(self._x, z, w)
-                if prices is not None and self._threat.can_pay(prices):
+                if self._threat.can_do(self._x, z, w):
                     return Pair(z, w)
         unclear = [] if is_sum else [f for f in self._numbers if not self._is_clear(f, local, f in optional)]
         if unclear:

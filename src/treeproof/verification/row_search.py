@@ -17,8 +17,6 @@ import numpy.typing as npt
 from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.relations import Linear
-from treeproof.threat.relations.bound import linear_holds
 from treeproof.verification.local_search import Decisions, Local, price_of_attack
 from treeproof.verification.row_question import Box, Pair, Question
 from treeproof.verification.space import Space
@@ -77,16 +75,7 @@ class RowSearch:
 
     def valid(self, rows: FloatArray) -> Bools:
         """Which rows keep all relations."""
-        kept = np.ones(len(rows), dtype=bool)
-        for clause in (*self._columns.clauses, *self._columns.joint):
-            some = np.zeros(len(rows), dtype=bool)
-            for one in clause:
-                if isinstance(one, Linear):
-                    some |= linear_holds(one, rows, self._columns.steps)
-                else:
-                    some |= one.contains(rows[:, one.feature])
-            kept &= some
-        return kept
+        return ~self._columns.relations.broken(rows)
 
     # --- one row -----------------------------------------------------------------------------------------------------
 
@@ -139,7 +128,7 @@ class RowSearch:
             conflict = pair.conflict
             if pair.w is not None:
                 its_price = price_of_attack(self._threat, x, pair.w, within=False)
-                if its_price < price and (not within or self._can_pay(x, pair.w)):
+                if its_price < price and (not within or self._threat.can_do(x, x, pair.w)):
                     best, price = pair.w, its_price
             if pair.finer:
                 box = pair.finer[0]
@@ -151,10 +140,6 @@ class RowSearch:
                 return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
             box = replace(box, conflicts=(*box.conflicts, conflict))
         return Outcome.UNKNOWN, best, price
-
-    def _can_pay(self, x: FloatArray, w: FloatArray) -> bool:
-        prices = self._threat.attack_prices(x, x, w)
-        return prices is not None and self._threat.can_pay(prices)
 
     def _rest(self, began: float) -> Limits | None:
         """The limits with what is left of the time for a row; None if nothing is."""
@@ -173,8 +158,7 @@ class RowSearch:
             return box.here
         if bool(((box.low == box.high) | np.isnan(box.low)).all()):
             return None
-        others = tuple(k for k in range(self._local.ensemble.n_classes) if k not in goal)
-        idle = self._threat.idle(others)
+        idle = self._threat.idle(self._local.ensemble.n_classes)
         space = Space(self._local.ensemble, (*self._columns.clauses, *box.conflicts))
         search = Local(self._local.ensemble, idle, limits, space)
         low, high, here = box.low[None], box.high[None], box.here[None]

@@ -8,8 +8,8 @@ pair of rows (z, w) is one exact question (`joint.py`). If they do not, the sear
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.one_hot import bind_grouped
-from treeproof.threat.relations import ColumnLiteral, Literal
+from treeproof.threat.relations import ColumnLiteral, Literal, Relations
 from treeproof.threat.relations.grouping import group_relations, groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks, Decisions, Local
@@ -35,12 +35,24 @@ class Columns:
 
     ensemble: Ensemble
     threat: Threat
-    clauses: tuple[Clause, ...]
-    """Conditions on single columns."""
-    joint: tuple[tuple[Literal, ...], ...]
-    """Conditions with sums of columns."""
-    steps: dict[int, Any]
+    relations: Relations
+    """What valid rows of these columns keep."""
     grouped: Grouped | None = None
+
+    @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
+        """Conditions on single columns."""
+        return _divided(self.relations.clauses)[0]
+
+    @cached_property
+    def joint(self) -> tuple[tuple[Literal, ...], ...]:
+        """Conditions with sums of columns."""
+        return _divided(self.relations.clauses)[1]
+
+    @cached_property
+    def steps(self) -> dict[int, Fraction]:
+        """The columns with a step, and their steps."""
+        return dict(self.relations.steps)
 
     def rows(self, X: FloatArray) -> FloatArray:
         """Rows of the user's columns in these."""
@@ -60,14 +72,11 @@ class Columns:
         """The columns of a question about rows X."""
         relations = threat.relations
         if not relations.groups:
-            clauses, joint = _divided(relations.clauses)
-            return cls(ensemble, threat, clauses, joint, dict(relations.steps))
+            return cls(ensemble, threat, relations)
         grouped = group_columns(ensemble, groups_of(relations, ensemble), X)
         assert threat.attacker is not None
         inner = _with_own_columns(bind_grouped(threat.attacker, grouped), threat, grouped)
-        on_groups = group_relations(relations, grouped)
-        clauses, joint = _divided(on_groups.clauses)
-        return cls(grouped.ensemble, inner, clauses, joint, dict(on_groups.steps), grouped)
+        return cls(grouped.ensemble, inner, group_relations(relations, grouped), grouped)
 
 
 def _with_own_columns(inner: Threat, threat: Threat, grouped: Grouped) -> Threat:

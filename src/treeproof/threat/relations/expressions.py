@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from treeproof.errors import InvalidInput
 
@@ -164,9 +164,10 @@ class Not(Relation):
 
 
 @dataclass(frozen=True, repr=False)
-class AllOf(Relation):
-    """Every one of these relations."""
+class _Joined(Relation):
+    """Relations with a word between them."""
 
+    word: ClassVar[str]
     relations: tuple[Relation, ...]
 
     def __post_init__(self) -> None:
@@ -178,25 +179,21 @@ class AllOf(Relation):
         return self.relations
 
     def __str__(self) -> str:
-        return " and ".join(map(_in_parentheses, self.parts))
+        return f" {self.word} ".join(map(_in_parentheses, self.parts))
 
 
 @dataclass(frozen=True, repr=False)
-class AnyOf(Relation):
+class AllOf(_Joined):
+    """Every one of these relations."""
+
+    word = "and"
+
+
+@dataclass(frozen=True, repr=False)
+class AnyOf(_Joined):
     """At least one of these relations."""
 
-    relations: tuple[Relation, ...]
-
-    def __post_init__(self) -> None:
-        self._check_depth()
-
-    @property
-    def parts(self) -> tuple[Relation, ...]:
-        """The relations that are joined."""
-        return self.relations
-
-    def __str__(self) -> str:
-        return " or ".join(map(_in_parentheses, self.parts))
+    word = "or"
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, parse_json, read_text, write_whole
+from treeproof.files import as_path, parse_own_json, read_text, write_whole
 from treeproof.threat.relations.constructors import as_relations
 from treeproof.threat.relations.expressions import Relation
 from treeproof.threat.relations.grammar import is_blank, parse_relation
@@ -41,14 +41,7 @@ def relations_from_json(text: str) -> list[Relation]:
 
 
 def _from_json(text: str, where: str) -> list[Relation]:
-    try:
-        content = parse_json(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where} is not JSON: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidInput(f'{where} holds no relations: it lacks "format": "{FORMAT}"')
-    if type(content.get("version")) is not int or content["version"] != VERSION:
-        raise InvalidInput(f"{where} has version {content.get('version')!r}; this treeproof reads version {VERSION}")
+    content = parse_own_json(text, where, "holds no relations", FORMAT, VERSION)
     listed = content.get("relations")
     if content.keys() != {"format", "version", "relations"} or not isinstance(listed, list):
         raise InvalidInput(f"{where} must have a list of relations, and nothing else")
