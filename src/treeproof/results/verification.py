@@ -33,6 +33,8 @@ from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.epsilon import as_sets
+from treeproof.threat.moves import ANY
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
@@ -456,8 +458,17 @@ def _size(epsilon: Any, feature_names: Sequence[str] | None) -> str:
         return ""
     names = {} if feature_names is None else dict(enumerate(feature_names))
     return ", ".join(
-        f"{f if isinstance(f, str) else names.get(f, f'feature {f}')} {quantity(size)}" for f, size in sizes
+        f"{f if isinstance(f, str) else names.get(f, f'feature {f}')} {_one_size(size)}" for f, size in sizes
     )
+
+
+def _one_size(size: Any) -> str:
+    """A distance, or the values that may stand for each other."""
+    if isinstance(size, (int, float)):
+        return quantity(size)
+    if size == ANY:
+        return "any"
+    return " and ".join("/".join(visible(value) for value in one.values) for one in as_sets(size))
 
 
 def _in_words(bounds: Bounds) -> tuple[str, str]:

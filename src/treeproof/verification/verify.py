@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import RowTable
 from treeproof.results.verification import Verification
 from treeproof.run.checkpoints import Checkpoint
@@ -22,7 +21,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
-from treeproof.threat.one_hot import bind_neighbours
+from treeproof.threat.one_hot import ValidAround
 from treeproof.threat.reached import InVain
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
@@ -110,7 +109,7 @@ def verify(
     began = time.monotonic()
     asked = Request.of(model, X, y, attacker, voting, relations, actors)
     given = neighbourhoods(epsilon, epsilons)
-    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in given)
+    asked, bound = asked.with_neighbours(given)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     predicted = asked.ensemble.predict_index(asked.X)
@@ -147,7 +146,7 @@ def verify(
 def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
     """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
     began = time.monotonic()
-    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in epsilons)
+    asked, bound = asked.with_neighbours(epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
     left = np.flatnonzero(table.is_open)
@@ -169,7 +168,7 @@ def _some(
     asked: Request,
     predicted: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],
-    epsilons: tuple[FloatArray, ...],
+    epsilons: tuple[ValidAround, ...],
     limits: Limits,
 ) -> Rows:
     """Some of the rows that are asked about."""
