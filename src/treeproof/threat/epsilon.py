@@ -102,7 +102,7 @@ def bind_around(epsilon: Any, ensemble: Ensemble) -> Around:
         elif spec.keys is not None and size != 0:
             raise InvalidInput(
                 f"column {ensemble.feature_name(f)} is a category, and nothing is a distance there",
-                argument="epsilon",
+                argument="near category",
                 way_out="tp.ANY gives neighbours any value that the model knows, tp.values(…) some",
             )
     return Around(spec, sizes, tuple(alike))

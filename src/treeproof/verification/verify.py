@@ -86,16 +86,17 @@ def verify(
     """Decides stability, robustness and resilience of every row of a test set.
 
     `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience);
-    `epsilons` is a list of several. With `actors`, one or more classes, only rows whose true label is one of them are
-    attacked; the others count by accuracy alone: robust and resilient wherever the model is right. `relations` say
-    which rows are valid, and neighbours and attacked rows are; a row that breaks them itself is listed in the result's
-    `broken_rows`, and may stay as it is or become a valid row. A row that is not decided within `timeout` seconds (for
-    each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever is left after Ctrl-C. `n_jobs` goes
-    to joblib: threads by default, or whatever `joblib.parallel_config` says, such as a Dask cluster. Every
-    counterexample has been replayed on the model, and its moves re-checked with rational numbers. `resume` is an
-    earlier result of the same question that was stopped: what it decided is taken over, and only the rest is searched.
-    `checkpoint` is called with what is decided so far, a result to resume from, about every 10 seconds if there is
-    anything new. One parameter per choice that users have.
+    `epsilons` is a list of several. By feature, a category has `tp.values(…)`, which neighbours may have for each
+    other, or `tp.ANY`; they share all other categories. With `actors`, one or more classes, only rows whose true label
+    is one of them are attacked; the others count by accuracy alone: robust and resilient wherever the model is right.
+    `relations` say which rows are valid, and neighbours and attacked rows are; a row that breaks them itself is listed
+    in the result's `broken_rows`, and may stay as it is or become a valid row. A row that is not decided within
+    `timeout` seconds (for each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever is left after
+    Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says, such as a Dask
+    cluster. Every counterexample has been replayed on the model, and its moves re-checked with rational numbers.
+    `resume` is an earlier result of the same question that was stopped: what it decided is taken over, and only the
+    rest is searched. `checkpoint` is called with what is decided so far, a result to resume from, about every 10
+    seconds if there is anything new. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris

@@ -105,15 +105,17 @@ def resilience_radius(
 
     `epsilon` is the unit, by default 1 for all features, so that the radius is an ε itself. It may be one number, one
     per feature, or `{"amount": 100, "age": 1}`: then r means neighbours within 100 r of amount and r of age, with all
-    other values alike. The row is resilient at every multiple below its radius, and not at it. The exact radius may
-    not be a double; the result is the largest double that is not above it.
+    other values alike. Values of categories, as in `{"amount": 100, "purpose": tp.ANY}`, do not scale: at every
+    multiple, and at 0, they may stand for each other. The row is resilient at every multiple below its radius, and not
+    at it. The exact radius may not be a double; the result is the largest double that is not above it.
 
     Attackers of every kind are taken, and `relations` as in `verify`. With these, and for attackers with steps, values,
     rules or missing values, the radius is found by halving, which takes more searches.
 
-    -inf marks a row that is not robust, inf one that is resilient in every neighbourhood (or that nobody attacks, with
-    `actors` as in `verify`), and nan one for which a single search took more than `timeout` seconds or that was not
-    decided after `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
+    -inf marks a row that is not robust (or not resilient with all distances 0, where ε names values), inf one that is
+    resilient in every neighbourhood (or that nobody attacks, with `actors` as in `verify`), and nan one for which a
+    single search took more than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in
+    `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
