@@ -121,8 +121,7 @@ def _count(counts: Counter[str], what: str, outcome: Outcome, complete: bool) ->
 def _check_witness(asked: Question, result: tp.Verification, row: int, pairs: Pairs, itself_only: bool) -> None:
     x, z, w = np.array(asked.X[row]), result.neighbour[row], result.attacked[row]
     relations = bind_relations(asked.given, asked.ensemble)
-    sizes = {} if itself_only else asked.epsilon
-    epsilon = [sizes.get(name, 0.0) for name in asked.names]
+    epsilon = 0.0 if itself_only else asked.epsilon
     where = f"row {row}, x={x.tolist()}: z={z.tolist()}, w={w.tolist()}"
     assert is_witness(asked.ensemble, asked.attacker, epsilon, Witness(x, z, w, None, None), relations), where
     for valid in [w] if np.array_equal(x, z, equal_nan=True) else [z, w]:

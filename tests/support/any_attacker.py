@@ -118,6 +118,30 @@ def is_unstable(model: Ensemble, attacker: tp.Attacker, x: list[float], near: li
     return own not in attacker.goal and bool(labels & set(attacker.goal)) if attacker.goal else labels != {own}
 
 
+def random_sets(random: Random) -> dict[str, Any]:
+    """Values of the two categories that may stand for each other: any, one set or two."""
+    sets = {}
+    for name in random.choice(["a", "c", "ac"]):
+        first, second, third, fourth, _ = random.sample(VALUES[name], 5)
+        one, several = tp.values(first, second, third), [tp.values(first, second), tp.values(third, fourth)]
+        sets[name] = random.choice([tp.ANY, one, several])
+    return sets
+
+
+def alike_rows(x: list[float], sets: dict[str, Any]) -> list[list[float]]:
+    """The rows that differ from x in nothing but values that may stand for its own."""
+    values = [[own] for own in x]
+    for name, given in sets.items():
+        f = "abcd".index(name)
+        known = VALUES[name]
+        own = known[int(x[f])] if f == 0 and x[f] < len(known) else x[f]
+        named = [known] if given == tp.ANY else [one.values for one in (given if isinstance(given, list) else [given])]
+        mine = next((one for one in named if own in one), None)
+        if mine is not None:
+            values[f] = [float(known.index(value) if f == 0 else value) for value in mine]
+    return [list(row) for row in itertools.product(*values)]
+
+
 def some_neighbours(
     model: Ensemble, attacker: tp.Attacker, x: list[float], sizes: list[float], random: Random
 ) -> list[list[float]]:

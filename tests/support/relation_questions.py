@@ -22,7 +22,7 @@ from tests.support.stated_relations import OneHot, Stated, Words, is_valid, row_
 from treeproof.check.membership import columns_of
 from treeproof.check.named_groups import Seen
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import NONE, Group
+from treeproof.model.groups import Group
 
 N_ROWS = 3
 
@@ -36,7 +36,7 @@ class Question:
     ensemble: Ensemble
     X: list[list[float]]
     attacker: tp.Attacker
-    epsilon: dict[str, float]
+    epsilon: dict[str, Any]
     relations: list[Stated]
     words: Words
     named: OneHot | None
@@ -70,7 +70,9 @@ class Question:
             return self.ensemble
         features = tuple(map(self.ensemble.feature_index, self.named.names))
         assert self.named.group is not None
-        return Seen.by(self.attacker, self.ensemble, [Group(features, self.named.group, self.named.exactly)]).ensemble
+        return Seen.by(
+            self.attacker.named, self.ensemble, [Group(features, self.named.group, self.named.exactly)]
+        ).ensemble
 
     @cached_property
     def stepped(self) -> frozenset[str]:
@@ -200,7 +202,24 @@ def _asked(random: Random, model: Any, voting: str | None, words: Words, relatio
         by_name = row_of(values, asked.names, asked.texts)
         if is_valid(relations, by_name, asked.stepped) or random.random() < 0.03:
             asked.X.append(values)
+    if random.random() < 0.5:
+        asked.epsilon.update(_sets(random, words, group))
     return asked
+
+
+def _sets(random: Random, words: Words, group: OneHot | None) -> dict[str, Any]:
+    """Values that may stand for each other in neighbours, of categories and of a group of one-hot columns."""
+    if group is None:
+        listed = dict(words.listed)
+    else:
+        listed = {group.group: group.values} if group.group else {}
+    sets: dict[str, Any] = {}
+    for name, values in listed.items():
+        some = tp.values(*random.sample(values, random.randint(2, len(values))))
+        rest = [value for value in values if value not in some.values]
+        several = [some, tp.values(*rest)] if rest else some
+        sets[name] = random.choice((tp.ANY, some, several))
+    return sets
 
 
 def _attacker(
@@ -236,7 +255,7 @@ def _attacker(
         costs |= {name: random.randint(0, 3) for name in bits if random.random() < 0.5}
     if named is not None:
         assert named.group is not None
-        values = [*named.names, *(() if named.exactly else (NONE,))]
+        values = named.values
         moves[named.group] = tp.ANY if random.random() < 0.7 else tp.values(*random.sample(values, 2))
         costs[named.group] = random.randint(0, 3)
         if random.random() < 0.3:

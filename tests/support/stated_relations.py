@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 import treeproof as tp
+from treeproof.model.groups import NONE
 
 Truth: TypeAlias = "bool | None"
 """None: nobody knows, since a value is missing."""
@@ -139,6 +140,16 @@ class OneHot(Stated):
     names: tuple[str, ...]
     exactly: bool
     group: str | None
+
+    @property
+    def values(self) -> list[str]:
+        """What the group may be, as an attacker names it."""
+        return [*self.names, *(() if self.exactly else (NONE,))]
+
+    @property
+    def vectors(self) -> list[tuple[float, ...]]:
+        """What its columns are for each of these values."""
+        return [tuple(float(name == value) for name in self.names) for value in self.values]
 
     def given(self) -> Any:
         return (tp.one_of if self.exactly else tp.at_most_one)(*self.names, name=self.group)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+import treeproof as tp
 from tests.support.relation_questions import Question
-from tests.support.stated_relations import is_valid, row_of
+from tests.support.stated_relations import OneHot, is_valid, row_of
 from treeproof.check.membership import Column, columns_of
 from treeproof.threat.moves import CostMatrix, Values
 
@@ -49,28 +50,50 @@ class Pairs:
         self._validity: dict[int, bool] = {}
 
     def _slots(self) -> Iterator[Slot]:
-        asked, x = self.asked, self.x
+        asked = self.asked
         members = set(asked.named.names) if asked.named is not None else set()
         for f, name in enumerate(asked.names):
             if name not in members:
                 yield self._of_column(f, name)
         if asked.named is not None:
-            features = tuple(asked.names.index(name) for name in asked.named.names)
-            n, column = len(features), self._columns[len(asked.names)]
-            vectors = [tuple(float(i == j) for j in range(n)) for i in range(n)]
-            vectors += [] if asked.named.exactly else [(0.0,) * n]
-            own = tuple(x[f] for f in features)
+            column, vectors = self._columns[len(asked.names)], asked.named.vectors
+            own = self._own(asked.named)
             code = float(vectors.index(own)) if own in vectors else float(len(vectors))
-            prices = [column.price(code, code, float(end)) for end in range(len(vectors))]
+            near = self._alike
+            starts = [code, *(float(vectors.index(vector)) for vector in near[1:])]
+            prices = [[column.price(code, start, float(end)) for end in range(len(vectors))] for start in starts]
             if own not in vectors:
-                vectors, prices = [*vectors, own], [*prices, Fraction(0)]
+                vectors, prices = [*vectors, own], [[*prices[0], Fraction(0)]]
             assert asked.named.group is not None
-            yield Slot(features, frozenset([asked.named.group]), [own], vectors, [prices], complete=True)
+            features = tuple(asked.names.index(name) for name in asked.named.names)
+            yield Slot(features, frozenset([asked.named.group]), near, vectors, prices, complete=True)
+
+    @property
+    def _group(self) -> OneHot | None:
+        return next((one for one in self.asked.relations if isinstance(one, OneHot)), None)
+
+    def _own(self, group: OneHot) -> tuple[float, ...]:
+        return tuple(self.x[self.asked.names.index(name)] for name in group.names)
+
+    @cached_property
+    def _alike(self) -> list[tuple[float, ...]]:
+        """What the columns of the group are in neighbours: as in the row, or what ε lets stand for that."""
+        group = self._group
+        if group is None:
+            return []
+        own, given = self._own(group), self.asked.epsilon.get(group.group or "")
+        sets = [group.values] if given == tp.ANY else [one.values for one in given] if isinstance(given, list) else []
+        sets += [given.values] if isinstance(given, Values) else []
+        vector_of = dict(zip(group.values, group.vectors, strict=True))
+        found = [[vector_of[value] for value in one] for one in sets]
+        return [own, *(vector for one in found if own in one for vector in one if vector != own)]
 
     def _of_column(self, f: int, name: str) -> Slot:
         column, x, size = self._columns[f], self.x[f], self.asked.epsilon.get(name, 0.0)
         points, complete = self._points(column, f, x, size)
         near = [x, *(each for each in points if each != x and not math.isnan(each) and column.is_near(x, each, size))]
+        if self._group is not None and name in self._group.names:
+            near = list(dict.fromkeys(vector[self._group.names.index(name)] for vector in self._alike))
         points = list(dict.fromkeys([*near, *points]))
         prices = [[column.price(x, start, end) for end in points] for start in near]
         used = [k for k in range(len(points)) if any(row[k] is not None for row in prices)]
@@ -168,9 +191,14 @@ class Pairs:
         found = []
         for number in numbers:
             places = tuple(int(place) for place in np.unravel_index(number, sizes))
-            if number == 0 or self.is_valid(self.neighbour(places)):
+            row = self.neighbour(places)
+            if number == 0 or (self.is_valid(row) and self._is_alike(row)):
                 found.append(places)
         return found, total <= MOST_NEIGHBOURS
+
+    def _is_alike(self, row: list[float]) -> bool:
+        names = () if self._group is None else self._group.names
+        return not names or tuple(row[self.asked.names.index(name)] for name in names) in self._alike
 
     def neighbour(self, places: tuple[int, ...]) -> list[float]:
         row = list(self.x)

@@ -15,7 +15,8 @@ from treeproof.check.membership import columns_of, is_affordable
 from treeproof.errors import InvalidInput
 from treeproof.model.builder import blank_ensemble
 from treeproof.model.groups import Group, Grouped, group_columns
-from treeproof.threat.one_hot import bind_grouped, bind_grouped_epsilon
+from treeproof.threat.one_hot import ValidAround, bind_grouped, bind_neighbours, bind_valid, bind_valid_epsilon
+from treeproof.threat.relations import bind_relations
 from treeproof.threat.threat import Threat
 
 NAMES = ["amount", "p_car", "h_rent", "p_radio", "h_own", "p_other"]
@@ -234,13 +235,46 @@ def test_attackers_that_make_no_sense_are_refused(attacker: tp.Attacker, words: 
         bind_grouped(attacker, grouped())
 
 
+RELATIONS = [
+    tp.one_of("p_car", "p_radio", "p_other", name="purpose"),
+    tp.at_most_one("h_rent", "h_own", name="housing"),
+]
+
+
+def bound_epsilon(epsilon: Any) -> ValidAround:
+    return bind_valid_epsilon(epsilon, model(), bind_relations(RELATIONS, model()))
+
+
 def test_neighbours_share_the_values_of_groups() -> None:
-    groups = grouped()
     for epsilon in (0.5, [0.5] * 6, {"amount": 0.5, "p_car": 0.9}):
-        assert bind_grouped_epsilon(epsilon, groups).tolist() == [0.5, 0, 0]
-    assert bind_grouped_epsilon({"amount": 7}, groups).tolist() == [7, 0, 0]
+        assert bound_epsilon(epsilon).sizes.tolist() == [0.5, 0, 0, 0, 0, 0]
+    assert bound_epsilon({"amount": 7}).sizes.tolist() == [7, 0, 0, 0, 0, 0]
     for epsilon in (1, {"p_car": 1.5}):
         with pytest.raises(InvalidInput, match="column 'p_car', but neighbours share the value of the group 'purpose'"):
-            bind_grouped_epsilon(epsilon, groups)
-    with pytest.raises(InvalidInput, match="column 'purpose' is a category; neighbours share its value"):
-        bind_grouped_epsilon({"purpose": 1}, groups)
+            bound_epsilon(epsilon)
+
+
+def test_neighbours_have_the_values_of_a_group_that_epsilon_names() -> None:
+    around = bound_epsilon({"amount": 7, "housing": tp.ANY, "purpose": tp.values("p_other", "p_car")})
+    assert around.groups == ((PURPOSE, ((0, 2),)), (HOUSING, ((0, 1, 2),))) and around.alike == ()
+    threat, _ = bind_neighbours([around.given], model(), bind_valid(tp.Attacker.l0(1), model(), RELATIONS))
+    low, high = threat.neighbourhood(np.array([[5.0, 1, 1, 0, 0, 0], [5.0, 0, 1, 1, 1, 0]]), around.sizes)
+    assert low.tolist() == [[-2, 0, 0, 0, 0, 0], [-2, 0, 1, 1, 1, 0]]
+    # p_radio is in no set, and a row with two housings has none.
+    assert high.tolist() == [[12, 1, 1, 0, 1, 1], [12, 0, 1, 1, 1, 0]]
+    assert [ends.tolist() for ends in threat.neighbourhood(rows(), np.zeros(6))] == [rows().tolist()] * 2
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        ({"purpose": 1}, "column 'purpose' is a category, and nothing is a distance there"),
+        ({"purpose": tp.ANY, "p_car": 0.5}, "column 'p_car' belongs to the group 'purpose', which is named too"),
+        ({"purpose": tp.values("p_bus")}, "column 'purpose': the model does not know the value 'p_bus'"),
+        ({6: tp.ANY}, "feature 6 is out of range"),
+        ({"amount": tp.values(1, 2)}, "column 'amount' holds numbers, so ε is a distance there"),
+    ],
+)
+def test_neighbours_that_make_no_sense_are_refused(epsilon: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        bound_epsilon(epsilon)

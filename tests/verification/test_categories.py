@@ -68,7 +68,7 @@ def test_no_distance_moves_a_category() -> None:
         tp.verify(model, rows, ["no"], tp.Attacker({"a": (-1, 1)}))
     with pytest.raises(tp.InvalidInput, match="column 'c' is a category"):
         tp.verify(model, rows, ["no"], tp.Attacker.lp(1, 2, features=["c"]))
-    with pytest.raises(tp.InvalidInput, match="column 'a' is a category; neighbours share its value"):
+    with pytest.raises(tp.InvalidInput, match="column 'a' is a category, and nothing is a distance there; tp.ANY"):
         tp.verify(model, rows, ["no"], tp.Attacker.linf(1), epsilon={"a": 1})
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.check.membership import Column, columns_of, is_affordable
+from treeproof.check.membership import Column, columns_of, is_affordable, may_stand_for
 from treeproof.check.named_groups import Seen
 from treeproof.check.relations import satisfies
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.groups import Group
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Witness
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.epsilon import as_epsilon, bind_around
 from treeproof.threat.relations import Relations
 from treeproof.threat.relations.grouping import groups_of
 
@@ -56,23 +58,43 @@ def is_within_reach(
     rows = [_doubles(ensemble, row) for row in (witness.x, witness.neighbour, witness.attacked)]
     if not all(row.shape == (ensemble.n_features,) for row in rows):
         return False
-    seen = Seen.by(attacker, ensemble, () if relations is None else groups_of(relations, ensemble))
+    groups = () if relations is None else groups_of(relations, ensemble)
+    seen = Seen.by(attacker.named, ensemble, groups)
     attacker.bind(seen.ensemble)  # an attacker that does not fit the model is refused
     columns = columns_of(seen.ensemble, attacker)
     if relations is not None and not _are_valid(ensemble, relations, columns, rows):
         return False
-    sizes = bind_epsilon(0.0 if epsilon is None else epsilon, ensemble).tolist() + [0.0] * len(seen.named)
+    if not _is_near(ensemble, columns, groups, 0.0 if epsilon is None else epsilon, rows[0], rows[1]):
+        return False
     rows = seen.rows(rows)
     if not all(_is_accepted(seen.ensemble, columns, row) for row in rows):
         return False
     x, near, attacked = (row.tolist() for row in rows)
     each = list(zip(columns, x, near, attacked, strict=True))
-    if not all(column.is_near(a, b, size) for (column, a, b, _), size in zip(each, sizes, strict=True)):
-        return False
     free = seen.members
     prices = [Fraction(0) if f in free else column.price(a, b, c) for f, (column, a, b, c) in enumerate(each)]
     paid = [price for price in prices if price is not None]
     return len(paid) == len(prices) and is_affordable(seen.ensemble, attacker, columns, paid)
+
+
+def _is_near(
+    ensemble: Ensemble, columns: list[Column], groups: Sequence[Group], epsilon: Any, x: FloatArray, near: FloatArray
+) -> bool:
+    """Whether a row is a neighbour of x."""
+    spec = as_epsilon(epsilon)
+    seen = Seen.by(spec.keys or (), ensemble, groups)
+    bind_around(spec, seen.ensemble)  # an ε that does not fit the model is refused
+    categories, own = dict(seen.ensemble.categories), seen.members
+    for f, (size, a, b) in enumerate(
+        zip(spec.bind(seen.ensemble, 0.0), *(row.tolist() for row in seen.rows([x, near])), strict=True)
+    ):
+        if f >= ensemble.n_features:
+            is_near = a == b or may_stand_for(categories[f], size, a, b)
+        else:
+            is_near = f in own or columns[f].is_near(a, b, size)
+        if not is_near:
+            return False
+    return True
 
 
 def _are_valid(ensemble: Ensemble, relations: Relations, columns: list[Column], rows: list[FloatArray]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.moves import CostMatrix, Move, Rule, Steps, Values
+from treeproof.threat.moves import ANY, CostMatrix, Move, Rule, Steps, Values
 
 MOST_CHAINS = 100_000
 """Rules are applied no more often than that while the cheapest chain is looked for."""
@@ -38,12 +38,15 @@ class Column:
     budget: int | None
     category: Category | None
 
-    def is_near(self, x: float, near: float, size: float) -> bool:
+    def is_near(self, x: float, near: float, size: Any) -> bool:
         """Whether a neighbour of a row with the value x may have this value, where ε is `size`."""
         if x == near or (math.isnan(x) and math.isnan(near)):
             return True
         if math.isnan(x) or math.isnan(near):
             return False
+        if self.category is not None:
+            return may_stand_for(self.category, size, x, near)
+        size = math.inf if size == ANY else size
         if self.step is None:
             return math.isinf(size) or abs(Fraction(near) - Fraction(x)) <= Fraction(size)
         first, last = _numbers_of_steps(x, near, self.step)
@@ -114,8 +117,7 @@ class Column:
     def _double(self, value: Any) -> float | None:
         """What rows hold for a value; None for one that the column cannot have."""
         if self.category is not None and self.category.coded:
-            code = self.category.code_of(value)
-            return code if 0 <= code < len(self.category.values) else None
+            return _code(self.category, value)
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
     def _price_of_chain(self, start: float, end: float) -> Fraction | None:
@@ -158,6 +160,24 @@ class Column:
             return None
         after = _cut(low + rule.change[0], high + rule.change[1], self.domain)
         return after if after[0] <= after[1] else None
+
+
+def may_stand_for(category: Category, size: Any, x: float, near: float) -> bool:
+    """Whether ε names both of two values of a category, as rows hold them, in one set; a distance names none."""
+    if isinstance(size, float):
+        return False
+    if size == ANY:
+        sets: tuple[Values, ...] = (Values(category.values),)
+    else:
+        sets = (size,) if isinstance(size, Values) else size
+    spelled = [[_code(category, value) if category.coded else value for value in one.values] for one in sets]
+    return any(x in one and near in one for one in spelled)
+
+
+def _code(category: Category, value: Any) -> float | None:
+    """The code of a value that a model knows; None for any other."""
+    code = category.code_of(value)
+    return code if 0 <= code < len(category.values) else None
 
 
 def columns_of(ensemble: Ensemble, attacker: Attacker) -> list[Column]:

@@ -1,4 +1,4 @@
-"""Groups of one-hot columns that an attacker names: columns of categories beside those of the model.
+"""Groups of one-hot columns that an attacker or ε names: columns of categories beside those of the model.
 
 What members are and what the group is are the same thing, so a change of members is paid for once, by the group.
 """
@@ -6,7 +6,7 @@ What members are and what the group is are the same thing, so a change of member
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,21 +15,20 @@ from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import NONE, Group
 from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.attacker import Attacker
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A model as an attacker sees it."""
+    """A model as somebody sees it who names groups."""
 
     ensemble: Ensemble
-    """With a further column for each group that the attacker names."""
+    """With a further column for each of these groups."""
     named: tuple[Group, ...]
 
     @classmethod
-    def by(cls, attacker: Attacker, ensemble: Ensemble, groups: Sequence[Group]) -> Seen:
-        """The model with the groups that this attacker names."""
-        spelled = {ensemble.own_spelling(key) for key in attacker.named if isinstance(key, str)}
+    def by(cls, keys: Iterable[int | str], ensemble: Ensemble, groups: Sequence[Group]) -> Seen:
+        """The model with the groups that are among these names."""
+        spelled = {ensemble.own_spelling(key) for key in keys if isinstance(key, str)}
         named = tuple(group for group in groups if ensemble.own_spelling(group.name) in spelled)
         if not named:
             return cls(ensemble, ())
@@ -51,7 +50,7 @@ class Seen:
 
     @property
     def members(self) -> set[int]:
-        """The columns of the model that these groups pay for."""
+        """The columns of the model for which these groups speak."""
         return {f for group in self.named for f in group.features}
 
     def rows(self, rows: Sequence[FloatArray]) -> list[FloatArray]:

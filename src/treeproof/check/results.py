@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+import math
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +15,15 @@ from treeproof.check.relations import truth_of
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification
-from treeproof.threat.epsilon import bind_epsilon
-from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
+from treeproof.threat.epsilon import bind_around
+from treeproof.threat.one_hot import bind_neighbours, bind_valid
 from treeproof.threat.reached import moved_in_vain
 from treeproof.threat.threat import Threat
+
+Pair: TypeAlias = tuple[float, float]
 
 
 def check_verification(
@@ -42,8 +47,9 @@ def check_verification(
     prover = _Prover(ensemble, attacker, most_boxes) if provable else None
     if result.movable not in (None, tuple(np.flatnonzero(threat.movable).tolist())):
         raise SoundnessError("the result names other columns than those that its attacker can move")
-    around = [bind_valid_epsilon(one, ensemble, threat.relations) for one in result.epsilons]
-    if result.in_vain not in (None, moved_in_vain(threat, ensemble, result.X[result.is_attacked], around)):
+    told, around = bind_neighbours(result.epsilons, ensemble, threat)
+    sizes = [one.sizes for one in around]
+    if result.in_vain not in (None, moved_in_vain(told, ensemble, result.X[result.is_attacked], sizes)):
         raise SoundnessError("the result names other columns than those that its attacker moves in vain")
     counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
     for row in rows.tolist():
@@ -65,16 +71,31 @@ def check_verification(
             if prover is None or np.isnan(x).any():
                 counts["proofs not checked"] += 1
                 continue
-            near = threat.neighbourhood(x[None], bind_epsilon(epsilon, ensemble))
-            box = list(zip(near[0][0].tolist(), near[1][0].tolist(), strict=True))
             try:
-                holds = prover.is_stable(box)
+                holds = all(map(prover.is_stable, _boxes(ensemble, threat, x, epsilon, most_boxes)))
             except _TooManyBoxes:
                 counts["proofs not checked"] += 1
                 continue
             _hold(holds, row, f"is not stable within ε = {epsilon}")
             counts["proofs"] += 1
     return counts
+
+
+def _boxes(ensemble: Ensemble, threat: Threat, x: FloatArray, epsilon: Any, most: int) -> list[list[Pair]]:
+    """Boxes that hold all neighbours of a row: one for each choice of values that may stand for its own."""
+    around = bind_around(epsilon, ensemble)
+    named = [f for f, _ in around.alike]
+    choices = [next((one for one in classes if x[f] in one), (x[f],)) for f, classes in around.alike]
+    if math.prod(map(len, choices)) > most:
+        raise _TooManyBoxes
+    sizes = around.sizes.copy()
+    sizes[named] = 0.0
+    rows = np.tile(x, (math.prod(map(len, choices)), 1))
+    rows[:, named] = list(itertools.product(*choices))
+    low, high = threat.neighbourhood(rows, sizes)
+    inside = (rows >= threat.domain_low) & (rows <= threat.domain_high)
+    boxes = zip(low[inside.all(axis=1)].tolist(), high[inside.all(axis=1)].tolist(), strict=True)
+    return [list(zip(*ends, strict=True)) for ends in boxes]
 
 
 def _check_row_itself(ensemble: Ensemble, threat: Threat, result: Verification, row: int) -> None:

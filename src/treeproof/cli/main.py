@@ -130,6 +130,7 @@ WAYS_OUT = {
     "label": "name one of them with --label",
     "labels": "--classes renames them",
     "max_bytes": "raise --max-bytes if you trust the file",
+    "near category": "column=any gives neighbours any value that the model knows, column=A,B the values A and B",
     "p": "for L0 use --l0",
     "resume": "--resume goes on from them",
     "separator": "say so with --separator, as in --separator ';' or --separator tab",

@@ -214,51 +214,6 @@ def ranges(X: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
     return size
 
 
-@dataclass(frozen=True)
-class Neighbourhood:
-    """One ε as it is called, and as `verify` accepts it."""
-
-    text: str
-    value: Any
-
-
-def neighbourhoods(
-    text: str | None, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble
-) -> list[Neighbourhood]:
-    """The ε of --epsilon: comma-separated numbers, or one neighbourhood as name=number,…, called `name number, …`."""
-    if text is None:
-        return []
-    parts = [text] if "=" in text else list(listed(text))
-    if not parts:
-        raise InvalidInput(f"--epsilon must be a number, or several separated by commas; got {text!r}")
-    if len(set(parts)) != len(parts):
-        raise InvalidInput(f"--epsilon has a number twice: {text}")
-    return [Neighbourhood(_called(part, ensemble), _neighbourhood(part, relative, X, ensemble)) for part in parts]
-
-
-def _called(text: str, ensemble: Ensemble) -> str:
-    """What a neighbourhood is called: the number, or the names of columns with theirs."""
-    size = number_or_by_name(text, "--epsilon", ensemble)
-    if not isinstance(size, dict):
-        return text
-    names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
-    values = [part.rpartition("=")[2].strip() for part in listed(text)]
-    return ", ".join(f"{names[ensemble.feature_index(f)]} {value}" for f, value in zip(size, values, strict=True))
-
-
-def _neighbourhood(text: str, relative: bool, X: npt.NDArray[np.float64] | None, ensemble: Ensemble) -> Any:
-    size = number_or_by_name(text, "--epsilon", ensemble)
-    for one in size.values() if isinstance(size, dict) else [size]:
-        if not one >= 0:
-            raise InvalidInput(f"--epsilon must be at least 0, got {text}")
-    if not relative:
-        return size
-    if not isinstance(size, dict):
-        return tuple((size * ranges(X)).tolist())
-    wide = ranges(X)
-    return {name: one * float(wide[ensemble.feature_index(name)]) for name, one in size.items()}
-
-
 class ModelRows(NamedTuple):
     """Rows of a file as a model takes them."""
 

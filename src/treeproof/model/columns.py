@@ -86,6 +86,22 @@ class Category:
             return float(len(self.values)) if self.unseen else -1.0
         return float(code)
 
+    def known_double(self, value: Any) -> float | None:
+        """What rows hold for a value that the model knows; None for any other."""
+        if not self.coded:
+            return float(value) if value in self.values else None
+        code = self.code_of(value)
+        return code if 0 <= code < len(self.values) else None
+
+    def double_of(self, value: Any, name: str) -> float:
+        """What rows hold for a value of the column `name`; InvalidInput if the model does not know it."""
+        number = self.known_double(value)
+        if number is None:
+            known = ", ".join(map(repr, self.values[:MOST_NAMED]))
+            more = f" and {len(self.values) - MOST_NAMED} more" if len(self.values) > MOST_NAMED else ""
+            raise InvalidInput(f"column {name}: the model does not know the value {value!r}; it knows {known}{more}")
+        return number
+
     def is_missing(self, value: Any) -> bool:
         """Whether a value of a table is a missing one."""
         return _kind_of_missing(value) in self.missing

@@ -280,9 +280,13 @@ class Ensemble:
 
     def predict_index(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The index in `classes` of the class predicted for each row."""
+        return self.class_of_doubles(self.check_rows(X))
+
+    def class_of_doubles(self, rows: FloatArray) -> npt.NDArray[np.int64]:
+        """The same for any rows of doubles, even between the codes of a category, where no table has any."""
         from treeproof._kernels.walk import decide_rows
 
-        scores = self._scores(self.check_rows(X))
+        scores = self._scores(np.ascontiguousarray(rows))
         out = np.empty(len(scores), dtype=np.int64)
         decide_rows(scores, int(self.rule.decision), self.rule.cut, self.rule.steepness, out)
         return out

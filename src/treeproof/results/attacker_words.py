@@ -7,11 +7,13 @@ from fractions import Fraction
 
 from treeproof.model.columns import Categories, Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.groups import category_of
 from treeproof.numbers.decimals import plain_decimal
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.column_words import EITHER_WAY, how_far, how_it_moves, joined, quantity
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.one_hot import seen_by
+from treeproof.threat.epsilon import Classes
+from treeproof.threat.one_hot import ValidAround, seen_by
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import Relations
 from treeproof.threat.threat import Threat
@@ -114,6 +116,28 @@ def _of_whole_attacker(attacker: Attacker, threat: Threat, names: Sequence[str])
     if attacker.goal:
         said.append(f"Only a change to {joined([visible(label) for label in attacker.goal], 'or')} is an attack.")
     return said
+
+
+def neighbours_in_words(around: ValidAround, ensemble: Ensemble, names: Sequence[str]) -> str:
+    """What neighbours may be: `amount by up to 50; neighbours may have any purpose`."""
+    sizes, categories = around.sizes.copy(), dict(ensemble.categories)
+    sets = []
+    for f, classes in around.alike:
+        sizes[f] = 0.0
+        sets.append(_stands_for(names[f], classes, categories[f]))
+    for group, classes in around.groups:
+        sizes[list(group.features)] = 0.0
+        sets.append(_stands_for(visible(group.name), classes, category_of(group, ensemble)))
+    said = [sizes_in_words(sizes, names)] if sizes.any() or not sets else []
+    return "; ".join([*said, *([f"neighbours may have {joined(sets)}"] if sets else [])])
+
+
+def _stands_for(name: str, classes: Classes, category: Category) -> str:
+    if len(classes) == 1 and len(classes[0]) == len(category.values):
+        return f"any {name}"
+    sets = ["/".join(visible(category.value_of(value)) for value in each[:MOST_NAMES]) for each in classes]
+    sets = [f"{words}/…" if len(each) > MOST_NAMES else words for words, each in zip(sets, classes, strict=True)]
+    return f"the {name} {joined(sets, 'or')} for each other"
 
 
 def sizes_in_words(sizes: FloatArray, names: Sequence[str]) -> str:

@@ -108,10 +108,18 @@ class Witness:
         return {f: (before[f], after[f]) for f in np.flatnonzero(differ(self.neighbour, self.attacked)).tolist()}
 
     def in_words(self, most: int = 4) -> str:
-        """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`."""
+        """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`.
+
+        Other categories than those of the row follow: `income 3 → 2.5, of a neighbour with purpose car`.
+        """
         called = "feature " if self.feature_names is None else ""
         moves = [f"{called}{visible(name)} {change(*ends)}" for name, ends in self.moved.items()]
-        return ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
+        said = ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
+        names: Any = range(len(self.x)) if self.feature_names is None else self.feature_names
+        stepped = np.flatnonzero(differ(self.x, self.neighbour)).tolist()
+        values = {names[f]: self.neighbour[f] for f in stepped if not isinstance(self.neighbour[f], float)}
+        with_values = [f"{called}{visible(name)} {visible(value)}" for name, value in values.items()]
+        return f"{said}, of a neighbour with {', '.join(with_values[:most])}" if with_values else said
 
 
 def differ(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.model.columns import Categories, as_frame, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.attacker_words import actors_in_words, in_vain_in_short, in_vain_in_words
-from treeproof.results.column_words import quantity
+from treeproof.results.column_words import joined, quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
@@ -33,6 +33,8 @@ from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.epsilon import as_sets
+from treeproof.threat.moves import ANY
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
@@ -180,6 +182,7 @@ class Verification:
     def assumptions(self) -> list[str]:
         """What a reader must know of the attacker to judge the measures, in sentences; often nothing."""
         said = [] if self.actors is None else [actors_in_words(self.actors)]
+        said += _sets_in_words(self.epsilons)
         if len(self) and self.in_vain is not None and self.movable is not None:
             said += [f"{one}." for one in in_vain_in_words(self.in_vain, len(self.movable), self.feature_names)]
         said += [kept_in_words(self.relations)] * bool(self.relations)
@@ -456,8 +459,28 @@ def _size(epsilon: Any, feature_names: Sequence[str] | None) -> str:
         return ""
     names = {} if feature_names is None else dict(enumerate(feature_names))
     return ", ".join(
-        f"{f if isinstance(f, str) else names.get(f, f'feature {f}')} {quantity(size)}" for f, size in sizes
+        f"{f if isinstance(f, str) else names.get(f, f'feature {f}')} {_one_size(size)}" for f, size in sizes
     )
+
+
+def _sets_in_words(epsilons: Sequence[Any]) -> list[str]:
+    """Which values of which columns neighbours may have for each other, in a sentence."""
+    sizes = {key: size for one in epsilons if isinstance(one, dict) for key, size in one.items()}
+    sets = [
+        f"{key if isinstance(key, str) else f'feature {key}'} ({_one_size(size)})"
+        for key, size in sizes.items()
+        if not isinstance(size, float)
+    ]
+    return [f"In neighbours, values may stand for each other in {joined(sets)}."] if sets else []
+
+
+def _one_size(size: Any) -> str:
+    """A distance, or the values that may stand for each other."""
+    if isinstance(size, (int, float)):
+        return quantity(size)
+    if size == ANY:
+        return "any"
+    return " and ".join("/".join(visible(value) for value in one.values) for one in as_sets(size))
 
 
 def _in_words(bounds: Bounds) -> tuple[str, str]:

@@ -13,12 +13,13 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes, parse_json
 from treeproof.model.columns import categories_from_json, categories_to_json
-from treeproof.model.per_feature import PerFeature, as_number, as_size
+from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.epsilon import plain_epsilon
+from treeproof.threat.epsilon import as_epsilon, as_sets, plain_epsilon
+from treeproof.threat.moves import ANY, as_values
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import as_relations
 
@@ -241,19 +242,33 @@ def _list(values: Any, name: str, kinds: tuple[type, ...], length: int | None = 
 
 def epsilon_to_json(epsilon: Any) -> Any:
     """A neighbourhood as JSON has it."""
-    spec = PerFeature.of_numbers(epsilon, "epsilon", as_number)
-    return spec.to_json(lambda number: None if math.isinf(number) else number)
+    return as_epsilon(epsilon).to_json(_size_to_json)
+
+
+def _size_to_json(size: Any) -> Any:
+    if isinstance(size, float):
+        return None if math.isinf(size) else size
+    if size == ANY:
+        return "any"
+    return {"values": [[_plain_label(value) for value in one.values] for one in as_sets(size)]}
 
 
 def _epsilon_from_json(content: Any) -> Any:
-    return plain_epsilon(
-        PerFeature.from_json(
-            content, "epsilon", lambda value, where: math.inf if value is None else _size(value, where)
-        )
-    )
+    spec = PerFeature.from_json(content, "epsilon", _size)
+    if spec.keys is None and not all(isinstance(size, float) for size in spec.values):
+        raise InvalidInput(f"epsilon names values, but not of which feature: {content!r}")
+    return plain_epsilon(spec)
 
 
-def _size(value: Any, where: str) -> float:
+def _size(value: Any, where: str) -> Any:
+    match value:
+        case None:
+            return math.inf
+        case "any":
+            return ANY
+        case {"values": [_, *_] as sets} if len(value) == 1 and all(isinstance(one, list) for one in sets):
+            found = tuple(as_values(one, where) for one in sets)
+            return found[0] if len(found) == 1 else found
     number = as_size(value, where)
     if math.isinf(number):
         raise InvalidInput(f"{where} {value!r} is infinite, which a file writes as null")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.decimals import decimal_of, plain_decimal
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 MAX_TOTAL = 2**52
 """Of the costs of all features: below it, sums of costs are exact as doubles, and so is half of 1 less."""
-MOST_NAMED = 8
-"""The number of values that a message names."""
 
 
 def bind_attacker(attacker: Attacker, ensemble: Ensemble) -> Threat:
@@ -283,14 +280,7 @@ class _Binding:
         """What rows hold for a value; InvalidInput, or None, if the column cannot have it."""
         category = self.categories.get(f)
         if category is not None:
-            number = _code(category, value)
-            if number is None and strict:
-                known = ", ".join(map(repr, category.values[:MOST_NAMED]))
-                more = f" and {len(category.values) - MOST_NAMED} more" if len(category.values) > MOST_NAMED else ""
-                raise InvalidInput(
-                    f"column {self._name(f)}: the model does not know the value {value!r}; it knows {known}{more}"
-                )
-            return number
+            return category.double_of(value, self._name(f)) if strict else category.known_double(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             if strict:
                 way_out = f"; write {int(value)}" if isinstance(value, bool) else ""
@@ -332,11 +322,3 @@ class _Binding:
                 owner[f] = group.name
             found.append(tuple(sorted(features)))
         return tuple(found)
-
-
-def _code(category: Category, value: Any) -> float | None:
-    """What rows hold for a value that the model knows, else None."""
-    if not category.coded:
-        return float(value) if value in category.values else None
-    code = category.code_of(value)
-    return code if 0 <= code < len(category.values) else None

@@ -14,9 +14,9 @@ from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
 from treeproof.threat.rule_chains import BoundRule, RuleChains
-from treeproof.threat.starts import GridStarts, Starts
+from treeproof.threat.starts import ClassStarts, GridStarts, Starts, nearest_one
 from treeproof.threat.step_grid import StepGrid
-from treeproof.threat.ways import ByMatrix, ByRules, ToEnds, Way, nearest_one
+from treeproof.threat.ways import ByMatrix, ByRules, ToEnds, Way
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class ColumnMoves:
     unit: float = 1.0
     budget: int | None = None
     """What chains of rules may cost at most; None: anything."""
+    alike: tuple[tuple[float, ...], ...] = ()
+    """Sets of values, in rising order, that neighbours may have for each other; nothing else is near to a category."""
 
     @property
     def kind(self) -> str:
@@ -136,14 +138,23 @@ class ColumnMoves:
         z[rows], w[rows] = self._way.move(starts.take(rows), first[moved], last[moved])
         return z, w
 
-    def neighbours(self, X: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """The first and the last neighbour of rows with these values, inside the domain, in a column with a step.
+    @property
+    def has_points(self) -> bool:
+        """Whether neighbours are single points: those of a grid, or the values of a class."""
+        return self.step is not None or bool(self.alike)
 
-        Neighbours are points at most `epsilon` away, as decimals. NaN stays NaN.
+    def neighbours(self, X: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+        """The first and the last neighbour of rows with these values, inside the domain, in a column with points.
+
+        Points of a grid are at most `epsilon` away, as decimals; those of a class are neighbours unless it is 0. NaN
+        stays NaN.
         """
-        assert self._grid is not None
-        number = None if math.isinf(epsilon) else math.floor(decimal_of(epsilon) / self._grid.step)
-        return self.points_around(X, number)
+        if self._grid is not None:
+            number = None if math.isinf(epsilon) else math.floor(decimal_of(epsilon) / self._grid.step)
+            return self.points_around(X, number)
+        if epsilon == 0:
+            return X, X
+        return self.points_between(X, np.full(len(X), -LARGEST), np.full(len(X), LARGEST))
 
     def points_around(self, X: FloatArray, number: int | None) -> tuple[FloatArray, FloatArray]:
         """The same for neighbours at most so many steps away; None: however far."""
@@ -164,16 +175,20 @@ class ColumnMoves:
         return min(abs(first), abs(last)) if first * last > 0 else 0
 
     def points_between(self, X: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The first and the last point of each row's grid in [low, high], in a column with a step; NaN stays NaN.
+        """The first and the last point of each row in [low, high], in a column with points; NaN stays NaN.
 
         Where there is none, the first is above the last.
         """
-        assert self._grid is not None
         first, last, present = X.copy(), X.copy(), ~np.isnan(X)
-        ends = GridStarts(X[present], *self._inside(low[present], high[present]), self._grid).ends()
+        ends = self._starts(X[present], *self._inside(low[present], high[present])).ends()
         none = np.isnan(ends[0])
         first[present], last[present] = np.where(none, 1.0, ends[0]), np.where(none, 0.0, ends[1])
         return first, last
+
+    def values_between(self, x: float, low: float, high: float) -> list[float]:
+        """The values of the class of x from `low` to `high`."""
+        own = next((values for values in self.alike if x in values), (x,))
+        return [value for value in own if low <= value <= high]
 
     def _is_point(self, x: float, value: float) -> bool:
         """Whether a row may hold this value at all: with a step, only points of its grid."""
@@ -183,6 +198,8 @@ class ColumnMoves:
         return first <= last
 
     def _starts(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Starts:
+        if self.alike:
+            return ClassStarts(X, low, high, self.alike)
         return Starts(X, low, high) if self._grid is None else GridStarts(X, low, high, self._grid)
 
     def _inside(self, lowest: FloatArray, highest: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -118,7 +118,7 @@ class Rule:
             to = as_value(to, f"{where}: to")
             if when is not None and not isinstance(when, (set, frozenset, list, Values)):
                 raise InvalidInput(f"{where} leads to a category, so when= is a set of categories, got {when!r}")
-            when = None if when is None else as_values(_in_order(when), f"{where}: when")
+            when = None if when is None else as_values(in_order(when), f"{where}: when")
         number = as_cost(cost, f"{where}: cost")
         if number < 1:
             raise InvalidInput(f"{where}: cost must be at least 1, since it can be applied again, got {cost!r}")
@@ -148,7 +148,7 @@ def _as_change(given: Any, where: str) -> tuple[Fraction, Fraction]:
     return change
 
 
-def _in_order(given: Any) -> Iterable[Any]:
+def in_order(given: Any) -> Iterable[Any]:
     """Sets have no order of their own, and files and messages need one."""
     if isinstance(given, Values):
         return given.values
@@ -160,7 +160,7 @@ def as_move(value: Any, where: str) -> Move:
     if isinstance(value, (Values, Steps)):
         return value
     if isinstance(value, (set, frozenset)) or (isinstance(value, list) and _lists_values(value)):
-        return as_values(_in_order(value), where)
+        return as_values(in_order(value), where)
     return as_interval(value, where)
 
 

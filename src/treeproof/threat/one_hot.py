@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,12 +18,11 @@ import numpy as np
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group, Grouped, category_of, group_columns, names_of
-from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
-from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.epsilon import Around, Classes, as_epsilon, bind_around
 from treeproof.threat.moves import ANY
 from treeproof.threat.relations import Relations, bind_relations
 from treeproof.threat.relations.grouping import groups_of
@@ -60,7 +59,7 @@ def bind_valid(attacker: Attacker, ensemble: Ensemble, given: Any) -> Threat:
 
 def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
     """The attacker on the user's own columns: members of a group that he names may be moved as it may."""
-    n, named = grouped.own.n_features, _named(grouped, attacker.named)
+    n, named = grouped.own.n_features, _named(grouped.own, grouped.groups, attacker.named)
     threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
     low, high, cost = threat.low.copy(), threat.high.copy(), threat.cost.copy()
     for number in named:
@@ -91,7 +90,7 @@ def seen_by(attacker: Attacker, ensemble: Ensemble, relations: Relations) -> Ens
     if not relations.groups:
         return ensemble
     grouped = group_columns(ensemble, groups_of(relations, ensemble))
-    return _with_groups(grouped) if _named(grouped, attacker.named) else ensemble
+    return _with_groups(grouped) if _named(grouped.own, grouped.groups, attacker.named) else ensemble
 
 
 def with_groups(ensemble: Ensemble, relations: Relations) -> Ensemble:
@@ -101,29 +100,76 @@ def with_groups(ensemble: Ensemble, relations: Relations) -> Ensemble:
     return _with_groups(group_columns(ensemble, groups_of(relations, ensemble)))
 
 
-def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -> FloatArray:
-    """ε for each of the user's columns: neighbours share the values of one-hot groups."""
-    bound = bind_epsilon(epsilon, ensemble)
-    for group in groups_of(relations, ensemble):
+@dataclass(frozen=True, eq=False)
+class ValidAround(Around):
+    """ε bound to the user's columns and their one-hot groups; members of groups that it names have the size inf."""
+
+    groups: tuple[tuple[Group, Classes], ...] = ()
+    """The groups whose values may stand for each other, and sets of their codes."""
+
+
+def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -> ValidAround:
+    """ε for each of the user's columns: neighbours share the values of one-hot groups, unless it names these."""
+    spec, groups, n = as_epsilon(epsilon), groups_of(relations, ensemble), ensemble.n_features
+    if not groups or spec.keys is None:
+        around = bind_around(spec, ensemble)
+        named: dict[int, Classes] = {}
+    else:
+        _named(ensemble, groups, spec.keys)
+        around = bind_around(spec, _with_columns_for(ensemble, groups))
+        named = {f - n: classes for f, classes in around.alike if f >= n}
+    sizes = around.sizes[:n].copy()
+    for number, group in enumerate(groups):
         for f in group.features:
-            _refuse_neighbours(bound, f, group, ensemble)
-            bound[f] = 0.0
-    return bound
+            _refuse_neighbours(sizes, f, group, ensemble)
+            sizes[f] = math.inf if number in named else 0.0
+    alike = tuple((f, classes) for f, classes in around.alike if f < n)
+    return ValidAround(spec, sizes, alike, tuple((groups[number], classes) for number, classes in named.items()))
 
 
-def bind_neighbours(epsilon: Any, ensemble: Ensemble, threat: Threat) -> FloatArray:
-    """The same for neighbours that are asked about: there must be some in every column that ε names."""
-    bound = bind_valid_epsilon(epsilon, ensemble, threat.relations)
-    keys = PerFeature.of_numbers(epsilon, "epsilon", as_size).keys or ()
-    for f in map(ensemble.feature_index, keys):
+def bind_neighbours(
+    epsilons: Iterable[Any], ensemble: Ensemble, threat: Threat
+) -> tuple[Threat, tuple[ValidAround, ...]]:
+    """The attacker with the neighbours that are asked about: there must be some in every column that an ε names.
+
+    It knows which values may stand for each other. Where the sizes of an ε are inf, they do.
+    """
+    bound = tuple(bind_valid_epsilon(epsilon, ensemble, threat.relations) for epsilon in epsilons)
+    for around in bound:
+        _refuse_below_steps(around, ensemble, threat)
+    return with_neighbours(threat, bound, ensemble), bound
+
+
+def with_neighbours(threat: Threat, bound: Iterable[ValidAround], ensemble: Ensemble) -> Threat:
+    """The attacker where values may stand for each other as any of these neighbourhoods says."""
+    alike: dict[int, Classes] = {}
+    groups: dict[Group, Classes] = {}
+    for around in bound:
+        for f, classes in around.alike:
+            _refuse_other(alike.setdefault(f, classes), classes, ensemble.feature_name(f))
+        for group, classes in around.groups:
+            _refuse_other(groups.setdefault(group, classes), classes, group.name)
+    return dataclasses.replace(threat.with_alike(alike), alike_groups=tuple(groups.items()))
+
+
+def _refuse_other(one: Classes, another: Classes, name: str) -> None:
+    if set(one) != set(another):
+        raise InvalidInput(
+            f"epsilons name different values of column {name}; ask about one of them at a time", argument="epsilon"
+        )
+
+
+def _refuse_below_steps(around: Around, ensemble: Ensemble, threat: Threat) -> None:
+    if around.given.keys is None:
+        return
+    for f in np.flatnonzero((around.sizes > 0) & np.isfinite(around.sizes)).tolist():
         step = threat.moves_of(f).step
-        if step is not None and 0 < decimal_of(float(bound[f])) < step:
+        if step is not None and decimal_of(float(around.sizes[f])) < step:
             raise InvalidInput(
-                f"ε is {bound[f]:g} in column {ensemble.feature_name(f)}, which moves in steps of {float(step):g}: "
-                "nothing is so near; give at least the step, or leave the column out",
+                f"ε is {around.sizes[f]:g} in column {ensemble.feature_name(f)}, which moves in steps of "
+                f"{float(step):g}: nothing is so near; give at least the step, or leave the column out",
                 argument="epsilon",
             )
-    return bound
 
 
 def _refuse_neighbours(bound: FloatArray, f: int, group: Group, ensemble: Ensemble) -> None:
@@ -136,7 +182,7 @@ def _refuse_neighbours(bound: FloatArray, f: int, group: Group, ensemble: Ensemb
 
 def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
     """The attacker on the columns of `grouped.ensemble`; described on the user's columns, or on groups by name."""
-    named = _named(grouped, attacker.named)
+    named = _named(grouped.own, grouped.groups, attacker.named)
     # Lists have an entry for each of the user's own columns.
     threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
     _check_members(threat, grouped)
@@ -166,26 +212,13 @@ def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
     )
 
 
-def bind_grouped_epsilon(epsilon: Any, grouped: Grouped) -> FloatArray:
-    """ε for each column of `grouped.ensemble`: neighbours share the values of groups."""
-    spec = PerFeature.of_numbers(epsilon, "epsilon", as_size)
-    _named(grouped, spec.keys or ())
-    bound = bind_epsilon(spec, _with_groups(grouped) if spec.n_features is None else grouped.own)
-    for group in grouped.groups:
-        for f in group.features:
-            _refuse_neighbours(bound, f, group, grouped.own)
-    own = bound[[columns[0] for columns in grouped.columns]]
-    own[list(grouped.places)] = 0.0
-    return own
-
-
-def _named(grouped: Grouped, given: Iterable[int | str]) -> set[int]:
+def _named(ensemble: Ensemble, groups: Sequence[Group], given: Iterable[int | str]) -> set[int]:
     """The numbers of the groups that are named; refuses a group that is named together with its members."""
-    own, n = _with_groups(grouped), grouped.own.n_features
-    keys = {own.feature_index(key) if isinstance(key, str) else grouped.own.feature_index(key) for key in given}
+    own, n = _with_columns_for(ensemble, groups), ensemble.n_features
+    keys = {own.feature_index(key) if isinstance(key, str) else ensemble.feature_index(key) for key in given}
     named = {f - n for f in keys if f >= n}
     for number in named:
-        group = grouped.groups[number]
+        group = groups[number]
         for f in keys.intersection(group.features):
             raise InvalidInput(
                 f"column {own.feature_name(f)} belongs to the group {group.name!r}, which is named too; name one"
@@ -195,7 +228,11 @@ def _named(grouped: Grouped, given: Iterable[int | str]) -> set[int]:
 
 def _with_groups(grouped: Grouped) -> Ensemble:
     """The user's model with further columns, one category for each group, for attackers to be bound to."""
-    own, groups = grouped.own, grouped.groups
+    return _with_columns_for(grouped.own, grouped.groups)
+
+
+def _with_columns_for(own: Ensemble, groups: Sequence[Group]) -> Ensemble:
+    """A model with further columns, one category for each group."""
     n = own.n_features
     categories = [category_of(group, own) for group in groups]
     return dataclasses.replace(

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.step_grid import FAR, BoolArray, Lines, StepGrid
@@ -40,6 +41,67 @@ class Starts:
         """The start of each row in its range that is nearest to its own value; NaN if there is none."""
         low, high = np.maximum(self.low, first), np.minimum(self.high, last)
         return np.where(low <= high, np.clip(self.own, low, high), np.nan)
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest start of each row; NaN if it has none."""
+        return np.where(self.some, self.low, np.nan), np.where(self.some, self.high, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStarts(Starts):
+    """Only those from `low` to `high` that may stand for each row's own value: the rest of its class, or itself."""
+
+    classes: tuple[tuple[float, ...], ...]
+
+    @cached_property
+    def _of_rows(self) -> list[tuple[npt.NDArray[np.intp], FloatArray]]:
+        """Rows that share their class, and its values, in rising order."""
+        found = [(np.flatnonzero(np.isin(self.own, values)), np.array(values)) for values in self.classes]
+        known = np.concatenate([values for _, values in found])
+        rest = np.unique(self.own[~np.isin(self.own, known) & ~np.isnan(self.own)])
+        return found + [(np.flatnonzero(self.own == own), np.array([own])) for own in rest]
+
+    @property
+    def some(self) -> BoolArray:
+        """Rows that have any."""
+        return ~np.isnan(self.nearest(self.low, self.high))
+
+    def within(self, first: FloatArray, last: FloatArray) -> BoolArray:
+        """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""
+        held = np.zeros((len(self.own), len(first)), dtype=bool)
+        for rows, values in self._of_rows:
+            low, high = np.maximum(self.low[rows, None], first), np.minimum(self.high[rows, None], last)
+            held[rows] = np.searchsorted(values, low) < np.searchsorted(values, high, side="right")
+        return held
+
+    def nearest(self, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The start of each row in its range that is nearest to its own value; NaN if there is none."""
+        found = np.full(len(self.own), np.nan)
+        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
+        for rows, values in self._of_rows:
+            found[rows] = nearest_one(values, self.own[rows], low[rows], high[rows])
+        return found
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest start of each row; NaN if it has none."""
+        low, high = np.full(len(self.own), np.nan), np.full(len(self.own), np.nan)
+        for rows, values in self._of_rows:
+            begin = np.searchsorted(values, self.low[rows])
+            end = np.searchsorted(values, self.high[rows], side="right") - 1
+            some = begin <= end
+            low[rows[some]], high[rows[some]] = values[begin[some]], values[end[some]]
+        return low, high
+
+
+def nearest_one(values: FloatArray, near: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
+    """The one of these rising values in each cell that is nearest to where `near` is, NaN if there is none."""
+    begin, end = np.searchsorted(values, first), np.searchsorted(values, last, side="right") - 1
+    above = np.clip(np.searchsorted(values, near), begin, np.maximum(begin, end))
+    below = np.clip(above - 1, begin, np.maximum(begin, end))
+    padded = np.append(values, np.nan)
+    with np.errstate(over="ignore"):
+        lower = np.abs(padded[below] - near) <= np.abs(padded[above] - near)
+    return np.where(begin <= end, np.where(lower, padded[below], padded[above]), np.nan)
 
 
 @dataclass(frozen=True, eq=False)

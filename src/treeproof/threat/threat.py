@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -13,9 +14,11 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.groups import Group
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
 from treeproof.threat.column_moves import ColumnMoves
+from treeproof.threat.epsilon import Classes
 from treeproof.threat.relations import Relations
 
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ class Threat:
     groups: tuple[tuple[int, ...], ...] = ()
     """Features that share a budget of their own, on top of the overall one; no feature is in two of them."""
     group_budgets: tuple[int, ...] = ()
+    alike_groups: tuple[tuple[Group, Classes], ...] = ()
+    """One-hot groups whose values may stand for each other in neighbours, and sets of their codes."""
     relations: Relations = NO_RELATIONS
     """What valid rows keep; neighbours and attacked rows are valid."""
     attacker: Attacker | None = None
@@ -185,10 +190,10 @@ class Threat:
         return replace(self, low=nothing, high=nothing, ends=(), columns=still, groups=(), group_budgets=(), goal=goal)
 
     def inside(self, X: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Boxes of neighbours of X, drawn in to points of the grid in columns with a step; low > high: none are."""
+        """Boxes of neighbours of X, drawn in to points in columns that have such; low > high: none are."""
         low, high = low.copy(), high.copy()
         for f, moves in self.columns:
-            if moves.step is not None:
+            if moves.has_points:
                 low[:, f], high[:, f] = moves.points_between(X[:, f], low[:, f], high[:, f])
         return low, high
 
@@ -233,9 +238,24 @@ class Threat:
         low, high = (add_up(X, -epsilon), add_down(X, epsilon)) if epsilon.any() else (X, X)
         low, high = np.maximum(low, self.domain_low), np.minimum(high, self.domain_high)
         for f, moves in self.columns:
-            if moves.step is not None:
+            if moves.has_points:
                 low[:, f], high[:, f] = moves.neighbours(X[:, f], float(epsilon[f]))
+        for group, classes in self.alike_groups:
+            members = list(group.features)
+            low[:, members], high[:, members] = X[:, members], X[:, members]
+            for codes in classes if epsilon[members].any() else ():
+                values = group.vectors[np.array(codes, dtype=np.intp)]
+                rows = (X[:, None, members] == values).all(axis=2).any(axis=1)
+                low[np.ix_(rows, members)], high[np.ix_(rows, members)] = values.min(axis=0), values.max(axis=0)
         return low, high
+
+    def with_alike(self, alike: Mapping[int, Classes]) -> Threat:
+        """The same attacker where values of some categories may stand for each other in neighbours."""
+        if not alike:
+            return self
+        columns = dict(self.columns) | {f: replace(self.moves_of(f), alike=classes) for f, classes in alike.items()}
+        ends = tuple((f, some) for f, some in self.ends if f not in alike)
+        return replace(self, ends=ends, columns=tuple(sorted(columns.items())))
 
     def reach(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The lowest and highest double that a move from [low, high] can end at, for each entry."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from treeproof.numbers.doubles import FloatArray, double_at_most
 from treeproof.threat.rule_chains import RuleChains
-from treeproof.threat.starts import Starts
+from treeproof.threat.starts import Starts, nearest_one
 from treeproof.threat.step_grid import BoolArray
 
 MOST_AT_ONCE = 10**6
@@ -77,17 +77,6 @@ class ToEnds(Way):
 def holds_one(values: FloatArray, first: FloatArray, last: FloatArray) -> BoolArray:
     """Whether each cell holds one of these rising values."""
     return np.asarray(np.searchsorted(values, first) < np.searchsorted(values, last, side="right"))
-
-
-def nearest_one(values: FloatArray, near: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
-    """The one of these rising values in each cell that is nearest to where `near` is, NaN if there is none."""
-    begin, end = np.searchsorted(values, first), np.searchsorted(values, last, side="right") - 1
-    above = np.clip(np.searchsorted(values, near), begin, np.maximum(begin, end))
-    below = np.clip(above - 1, begin, np.maximum(begin, end))
-    padded = np.append(values, np.nan)
-    with np.errstate(over="ignore"):
-        lower = np.abs(padded[below] - near) <= np.abs(padded[above] - near)
-    return np.where(begin <= end, np.where(lower, padded[below], padded[above]), np.nan)
 
 
 @dataclass(frozen=True, eq=False)

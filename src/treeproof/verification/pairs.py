@@ -172,7 +172,7 @@ class Pairs:
 
     def _predict(self, rows: FloatArray) -> Ints:
         """The label of each row; with a goal, whether the attacker wants it."""
-        labels = self._local.ensemble.predict_index(rows)
+        labels = self._local.ensemble.class_of_doubles(rows)
         return np.isin(labels, self._local.threat.goal).astype(np.int64) if self._local.threat.goal else labels
 
     def _ask(self, boxes: Boxes) -> tuple[Ints, Ints, FloatArray, FloatArray]:

@@ -17,6 +17,7 @@ from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.one_hot import ValidAround, bind_neighbours
 from treeproof.threat.reached import InVain, moved_in_vain
 from treeproof.threat.threat import Threat
 from treeproof.verification.possible import bind_possible
@@ -75,9 +76,14 @@ class Request:
         known = self.ensemble.classes.tolist()
         return np.isin(self.y, [known.index(label) for label in self.actors])
 
-    def moved_in_vain(self, epsilons: Iterable[FloatArray] = ()) -> InVain:
+    def with_neighbours(self, epsilons: Iterable[Any]) -> tuple[Request, tuple[ValidAround, ...]]:
+        """The request about neighbours, too, and these as each ε says."""
+        threat, around = bind_neighbours(epsilons, self.ensemble, self.threat)
+        return replace(self, threat=threat), around
+
+    def moved_in_vain(self, epsilons: Iterable[ValidAround] = ()) -> InVain:
         """The columns that the attacker moves in vain from all rows that it attacks."""
-        return moved_in_vain(self.threat, self.ensemble, self.X[self.is_attacked], epsilons)
+        return moved_in_vain(self.threat, self.ensemble, self.X[self.is_attacked], [one.sizes for one in epsilons])
 
 
 def as_actors(given: Any, ensemble: Ensemble) -> tuple[Any, ...]:

@@ -52,6 +52,12 @@ class Box:
     cuts: tuple[tuple[int, float], ...] = ()
     """Where else columns are cut, so that cells say what their values cost."""
 
+    def part(self, f: int, low: float, high: float) -> Box:
+        """The neighbours with a column in this range."""
+        lows, highs, here = self.low.copy(), self.high.copy(), self.here.copy()
+        lows[f], highs[f], here[f] = low, high, min(max(float(here[f]), low), high)
+        return replace(self, low=lows, high=highs, here=here)
+
 
 @dataclass(frozen=True, eq=False)
 class Pair:
@@ -271,12 +277,12 @@ class Question:
             if moves is not None and moves.costs is not None:
                 start = self._starts(f)[0]
                 ends = (near[0], float(next_down(start))), (start, start), (float(next_up(start)), near[1])
-                return tuple(self._part(f, *each) for each in ends if each[0] <= each[1])
+                return tuple(box.part(f, *each) for each in ends if each[0] <= each[1])
             if not self._start_is_known(f) and f in self._columns.steps:
                 grid, own = StepGrid(self._columns.steps[f]), float(self._x[f])
                 first, last = grid.numbers(own, *near)
                 halves = (first, (first + last) // 2), ((first + last) // 2 + 1, last)
-                return tuple(self._part(f, grid.point(own, a), grid.point(own, b)) for a, b in halves if a <= b)
+                return tuple(box.part(f, grid.point(own, a), grid.point(own, b)) for a, b in halves if a <= b)
         cell = self._cut_cell(unclear, local)
         return () if cell is None else (replace(box, cuts=(*box.cuts, cell)),)
 
@@ -291,12 +297,6 @@ class Question:
             if first < last:
                 return f, grid.point(own, (first + last) // 2)
         return None
-
-    def _part(self, f: int, low: float, high: float) -> Box:
-        """The neighbours with a column in this range."""
-        lows, highs, here = self._box.low.copy(), self._box.high.copy(), self._box.here.copy()
-        lows[f], highs[f], here[f] = low, high, min(max(float(here[f]), low), high)
-        return replace(self._box, low=lows, high=highs, here=here)
 
     def cheapest(self, local: Local, cells: npt.NDArray[np.int32], least: float) -> Pair:
         """The cheapest row in the cells that a search found, which cost `least` at least."""

@@ -87,6 +87,9 @@ class RowSearch:
             if limits is None:
                 return Outcome.UNKNOWN, x, x
             box = todo.pop()
+            if parts := self._by_value(x, box):
+                todo += parts
+                continue
             here = self._reference(x, box, limits)
             if here is None:
                 continue
@@ -166,6 +169,14 @@ class RowSearch:
         if status[0] == Outcome.UNKNOWN:
             return box.here
         return search._doubles(x[None], low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
+
+    def _by_value(self, x: FloatArray, box: Box) -> list[Box]:
+        """A part of the box for each value of a category in which its neighbours differ; none: they share all."""
+        for f, moves in self._threat.columns:
+            if moves.alike and box.low[f] < box.high[f]:
+                values = moves.values_between(float(x[f]), float(box.low[f]), float(box.high[f]))
+                return [box.part(f, value, value) for value in values]
+        return []
 
     def _search(self, x: FloatArray, box: Box, limits: Limits) -> tuple[int, Pair | None]:
         """What a search of the cells within reach of a box finds."""

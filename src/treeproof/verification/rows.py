@@ -15,6 +15,7 @@ from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.one_hot import ValidAround
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
 from treeproof.verification.valid_rows import ValidSearch, search_for
@@ -34,7 +35,7 @@ class Rows:
     """The index of the class that the model predicts for each row."""
     y: npt.NDArray[np.int64]
     """The index of the class that is right."""
-    epsilons: tuple[FloatArray, ...]
+    epsilons: tuple[ValidAround, ...]
     limits: Limits
 
 
@@ -50,7 +51,9 @@ def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
     if len(refuted):
         table.refute_stability(refuted, decided.attacked[refuted])
     # A proof for a larger neighbourhood settles those inside it, and none lies inside a later one.
-    order = sorted(range(len(asked.epsilons)), key=lambda k: sorted(asked.epsilons[k], reverse=True), reverse=True)
+    order = sorted(
+        range(len(asked.epsilons)), key=lambda k: sorted(asked.epsilons[k].sizes, reverse=True), reverse=True
+    )
     for k in order:
         if local.limits.is_over():
             break
@@ -77,16 +80,16 @@ def _decide_resilience(table: RowTable, local: Local | ValidSearch, asked: Rows,
     open_rows = np.flatnonzero(table.resilience[k] == Outcome.UNKNOWN)
     if not len(open_rows):
         return
-    decided = local.decide(asked.X[open_rows], asked.epsilons[k], asked.predicted[open_rows])
+    decided = local.decide(asked.X[open_rows], asked.epsilons[k].sizes, asked.predicted[open_rows])
     table.resilience[k, open_rows] = decided.outcome
     broken = decided.outcome == Outcome.REFUTED
     found, proved = open_rows[broken], open_rows[decided.outcome == Outcome.PROVED]
     table.refute_resilience(found, k, decided.neighbour[broken], decided.attacked[broken])
     table.stability[proved] = Outcome.PROVED
-    for j, epsilon in enumerate(asked.epsilons):
-        if (epsilon <= asked.epsilons[k]).all():
+    for j, other in enumerate(asked.epsilons):
+        if (other.sizes <= asked.epsilons[k].sizes).all():
             table.resilience[j, proved] = Outcome.PROVED
-        if (epsilon >= asked.epsilons[k]).all():
+        if (other.sizes >= asked.epsilons[k].sizes).all():
             table.resilience[j, found] = Outcome.REFUTED
 
 
@@ -104,7 +107,7 @@ def _attack_rows_themselves(table: RowTable, asked: Rows) -> None:
 def _check_reach(ensemble: Ensemble, asked: Rows, table: RowTable) -> None:
     """Decides with rational numbers whether the attacker can reach every counterexample; in tasks, as it takes time."""
     for i in np.flatnonzero(table.has_witness):
-        epsilon = asked.epsilons[table.epsilon_index[i]] if table.refuted[i] == Refuted.RESILIENCE else None
+        epsilon = asked.epsilons[table.epsilon_index[i]].given if table.refuted[i] == Refuted.RESILIENCE else None
         witness = Witness(asked.X[i], table.neighbour[i], table.attacked[i], None, None)
         if not is_within_reach(ensemble, asked.attacker, epsilon, witness, asked.threat.relations):
             raise SoundnessError(

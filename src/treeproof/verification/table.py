@@ -155,8 +155,7 @@ def verify_table(
     )
     # What cannot be bound is refused before there is a folder.
     threat = bind_possible(attacker, matched.ensemble, question.relations)
-    for one in given:
-        bind_neighbours(one, matched.ensemble, threat)
+    bind_neighbours(given, matched.ensemble, threat)
     parts = Parts.open(out, _as_json(question, files), resume)
     interrupted = _Work(matched.ensemble, question, files, parts, limits).run(n_jobs, progress)
     return _summary(question, threat, parts, interrupted)

@@ -7,6 +7,7 @@ pair of rows (z, w) is one exact question (`joint.py`). If they do not, the sear
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -58,6 +59,22 @@ class Columns:
         """Rows of the user's columns in these."""
         return X if self.grouped is None else self.grouped.rows(X)
 
+    def boxes(self, X: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Boxes of neighbours of X in these columns."""
+        if self.grouped is None:
+            return low, high
+        low, high, rows = low.copy(), high.copy(), self.rows(X)
+        free = [list(group.features) for group in self.grouped.groups]
+        wide = [(low[:, members] < high[:, members]).any(axis=1) for members in free]
+        for members in free:
+            low[:, members] = high[:, members] = X[:, members]
+        low, high = self.rows(low), self.rows(high)
+        for place, some in zip(self.grouped.places, wide, strict=True):
+            if some.any():
+                ends = self.threat.moves_of(place).neighbours(rows[some, place], math.inf)
+                low[some, place], high[some, place] = ends
+        return low, high
+
     def own(self, rows: FloatArray) -> FloatArray:
         """Rows of these columns in the user's."""
         return rows if self.grouped is None else self.grouped.ungroup(rows)
@@ -76,6 +93,8 @@ class Columns:
         grouped = group_columns(ensemble, groups_of(relations, ensemble), X)
         assert threat.attacker is not None
         inner = _with_own_columns(bind_grouped(threat.attacker, grouped), threat, grouped)
+        place_of = dict(zip(grouped.groups, grouped.places, strict=True))
+        inner = inner.with_alike({place_of[group]: classes for group, classes in threat.alike_groups})
         return cls(grouped.ensemble, inner, group_relations(relations, grouped), grouped)
 
 
@@ -88,7 +107,8 @@ def _with_own_columns(inner: Threat, threat: Threat, grouped: Grouped) -> Threat
     arrays = {name: getattr(inner, name).copy() for name in names}
     for name, array in arrays.items():
         array[places] = getattr(threat, name)[own]
-    return replace(inner, **arrays, columns=tuple(sorted(columns.items())))
+    ends = tuple((place, some) for place, some in inner.ends if place not in columns)
+    return replace(inner, **arrays, ends=ends, columns=tuple(sorted(columns.items())))
 
 
 def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ...], tuple[tuple[Literal, ...], ...]]:
@@ -127,7 +147,7 @@ class ValidSearch:
         """The same at the row, and at every valid row from `low` to `high`, doubles around that row of X."""
         labels = self.ensemble.predict_index(X) if labels is None else labels
         columns = Columns.of(self.ensemble, self.threat, X)
-        rows, low, high = (columns.rows(one) for one in (X, low, high))
+        rows, (low, high) = columns.rows(X), columns.boxes(X, low, high)
         local = Local(columns.ensemble, columns.threat, self.limits, columns.space)
         search = RowSearch(columns, local)
         around = (low != high) & ~np.isnan(rows)

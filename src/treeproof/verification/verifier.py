@@ -63,14 +63,14 @@ class Verifier:
         self.attacker = check_attacker(attacker)
         self.ensemble = as_ensemble(model, voting=voting)
         self._timeout = Limits.of(timeout=timeout).timeout
-        self._threat = bind_possible(attacker, self.ensemble, relations)
-        self._epsilon = epsilon
-        self._epsilons = () if epsilon is None else (bind_neighbours(epsilon, self.ensemble, self._threat),)
+        self._given = () if epsilon is None else (epsilon,)
+        threat = bind_possible(attacker, self.ensemble, relations)
+        self._threat, self._epsilons = bind_neighbours(self._given, self.ensemble, threat)
         check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))
         self._spot_check = SpotCheck()
 
     def __repr__(self) -> str:
-        near = "" if self._epsilon is None else f", epsilon={self._epsilon!r}"
+        near = "".join(f", epsilon={epsilon!r}" for epsilon in self._given)
         kept = f", relations={list(map(str, self._threat.relations.given))}" if self._threat.relations else ""
         return f"Verifier({self.ensemble!r}, {self.attacker!r}{near}{kept})"
 

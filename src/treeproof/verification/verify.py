@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import RowTable
 from treeproof.results.verification import Verification
 from treeproof.run.checkpoints import Checkpoint
@@ -22,7 +21,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
-from treeproof.threat.one_hot import bind_neighbours
+from treeproof.threat.one_hot import ValidAround
 from treeproof.threat.reached import InVain
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
@@ -87,16 +86,17 @@ def verify(
     """Decides stability, robustness and resilience of every row of a test set.
 
     `epsilon` is the neighbourhood of resilience (one number, one per feature, or by feature; None: no resilience);
-    `epsilons` is a list of several. With `actors`, one or more classes, only rows whose true label is one of them are
-    attacked; the others count by accuracy alone: robust and resilient wherever the model is right. `relations` say
-    which rows are valid, and neighbours and attacked rows are; a row that breaks them itself is listed in the result's
-    `broken_rows`, and may stay as it is or become a valid row. A row that is not decided within `timeout` seconds (for
-    each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever is left after Ctrl-C. `n_jobs` goes
-    to joblib: threads by default, or whatever `joblib.parallel_config` says, such as a Dask cluster. Every
-    counterexample has been replayed on the model, and its moves re-checked with rational numbers. `resume` is an
-    earlier result of the same question that was stopped: what it decided is taken over, and only the rest is searched.
-    `checkpoint` is called with what is decided so far, a result to resume from, about every 10 seconds if there is
-    anything new. One parameter per choice that users have.
+    `epsilons` is a list of several. By feature, a category has `tp.values(…)`, which neighbours may have for each
+    other, or `tp.ANY`; they share all other categories. With `actors`, one or more classes, only rows whose true label
+    is one of them are attacked; the others count by accuracy alone: robust and resilient wherever the model is right.
+    `relations` say which rows are valid, and neighbours and attacked rows are; a row that breaks them itself is listed
+    in the result's `broken_rows`, and may stay as it is or become a valid row. A row that is not decided within
+    `timeout` seconds (for each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever is left after
+    Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says, such as a Dask
+    cluster. Every counterexample has been replayed on the model, and its moves re-checked with rational numbers.
+    `resume` is an earlier result of the same question that was stopped: what it decided is taken over, and only the
+    rest is searched. `checkpoint` is called with what is decided so far, a result to resume from, about every 10
+    seconds if there is anything new. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -110,7 +110,7 @@ def verify(
     began = time.monotonic()
     asked = Request.of(model, X, y, attacker, voting, relations, actors)
     given = neighbourhoods(epsilon, epsilons)
-    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in given)
+    asked, bound = asked.with_neighbours(given)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     predicted = asked.ensemble.predict_index(asked.X)
@@ -147,7 +147,7 @@ def verify(
 def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
     """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
     began = time.monotonic()
-    bound = tuple(bind_neighbours(one, asked.ensemble, asked.threat) for one in epsilons)
+    asked, bound = asked.with_neighbours(epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
     left = np.flatnonzero(table.is_open)
@@ -169,7 +169,7 @@ def _some(
     asked: Request,
     predicted: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],
-    epsilons: tuple[FloatArray, ...],
+    epsilons: tuple[ValidAround, ...],
     limits: Limits,
 ) -> Rows:
     """Some of the rows that are asked about."""

@@ -10,9 +10,9 @@ import click
 
 from treeproof.cli import screen
 from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
+from treeproof.cli.epsilon import Neighbourhood, neighbourhoods
 from treeproof.cli.gates import Found, Gates
 from treeproof.cli.options import (
-    Neighbourhood,
     Source,
     chunk_rows_option,
     data_options,
@@ -20,7 +20,6 @@ from treeproof.cli.options import (
     load,
     model_options,
     named_classes,
-    neighbourhoods,
     raw_csv_option,
     relations_option,
     say_actors,
@@ -30,7 +29,7 @@ from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
-from treeproof.results.attacker_words import sizes_in_words
+from treeproof.results.attacker_words import neighbours_in_words
 from treeproof.results.markup import number
 from treeproof.results.measures import Measures, missing_in_words
 from treeproof.results.table_summary import FORMATS
@@ -55,7 +54,7 @@ WITNESSES, CLASSES = 3, 20
 @model_options
 @data_options
 @attacker_options
-@click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=E,…")
+@click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=any,name=A,B,…")
 @relations_option
 @click.option("--actors", metavar="CLASS,…", help="Only rows of these true classes are attacked.")
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
@@ -156,8 +155,8 @@ def verify(
     ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference, relations)
-    around = neighbourhoods(epsilon, choice.relative, reference, ensemble)
-    names = tuple(one.text + (" of the range" * choice.relative) for one in around)
+    around = neighbourhoods(epsilon, choice.relative, reference, ensemble, relations)
+    names = tuple(one.text for one in around)
     kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
     attacked = named_classes(actors, "--actors", ensemble)
     _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, relations, around)
@@ -208,7 +207,7 @@ def _verify_in_parts(
     matched = files.matched(ensemble, source.label, source.dropped)
     reference = choice.reference(source, matched.ensemble, None)
     attacker = choice.attacker(matched.ensemble, reference, how["relations"])
-    around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble)
+    around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble, how["relations"])
     data = f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}"
     _say_question(matched, data, attacker, choice, how["relations"], around)
     say_actors(how["actors"])
@@ -225,7 +224,7 @@ def _verify_in_parts(
         decimal=source.decimal,
         **{**how, "chunk_rows": files.chunk_rows},
     )
-    summary = replace(summary, epsilon_names=tuple(one.text + (" of the range" * choice.relative) for one in around))
+    summary = replace(summary, epsilon_names=tuple(one.text for one in around))
     screen.say(f"wrote      {out}")
     _show_measures(Found.of(summary), summary.seconds)
     if not summary.complete:
@@ -260,8 +259,8 @@ def _say_question(
     names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
     bound = bind_relations(relations, ensemble)
     for one in around:
-        sizes = sizes_in_words(bind_valid_epsilon(one.value, ensemble, bound), names)
-        screen.say(f"near       ε = {one.text}{' of the range' * choice.relative}: {sizes}")
+        sizes = neighbours_in_words(bind_valid_epsilon(one.value, ensemble, bound), ensemble, names)
+        screen.say(f"near       ε = {one.text}: {sizes}")
     screen.announce_compilation()
 
 

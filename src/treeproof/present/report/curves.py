@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.epsilon import as_epsilon
 from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
 from treeproof.threat.threat import Threat
 from treeproof.verification.radii.radii import moves_away, refused_by_robustness, resilience_radius, robustness_radius
@@ -184,10 +184,12 @@ def measured_resilience(
         return "No neighbourhood (ε) was asked for, so resilience was not examined."
     numbers = [epsilon for epsilon in result.epsilons if isinstance(epsilon, float) and 0 < epsilon < np.inf]
     unit = max(numbers) if numbers else result.epsilons[0]
-    spec = PerFeature.of_numbers(unit, "epsilon", as_number)
+    spec = as_epsilon(unit)
+    if not all(isinstance(value, float) for value in spec.values):
+        return "The neighbourhood asked for names values of categories, which do not scale, so there is no curve."
     if not any(0 < value < np.inf for value in spec.values):
         return "The neighbourhood asked for is a single point, or everything, so there is no scale to vary."
-    sizes = bind_valid_epsilon(unit, ensemble, bind_valid(attacker, ensemble, result.relations).relations)
+    sizes = bind_valid_epsilon(unit, ensemble, bind_valid(attacker, ensemble, result.relations).relations).sizes
     sample = _sample(len(result))
     X, y = result.X[sample], result.y[sample]
     began, patience = time.monotonic(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))

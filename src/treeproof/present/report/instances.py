@@ -91,6 +91,8 @@ def _entry(result: Verification, row: int, kind: int, labels: dict[str, int]) ->
     if witness is None:
         return entry
     x, near = witness.x.tolist(), witness.neighbour.tolist()
-    steps = [[f, x[f], near[f]] for f in np.flatnonzero(differ(witness.x, witness.neighbour)).tolist()]
+    steps = [
+        [f, _as_json(x[f]), _as_json(near[f])] for f in np.flatnonzero(differ(witness.x, witness.neighbour)).tolist()
+    ]
     moves = [[f, _as_json(before), _as_json(after)] for f, (before, after) in witness.moved_by_position.items()]
     return [*entry, code(witness.attacked_label), steps, moves]

@@ -23,7 +23,7 @@ from treeproof.results.markup import escape, number, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Bounds
 from treeproof.results.verification import Verification, class_table
-from treeproof.threat.one_hot import bind_valid_epsilon
+from treeproof.threat.one_hot import ValidAround, bind_valid_epsilon
 from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.witnesses import moved_features
@@ -361,15 +361,22 @@ def _reach(content: Content) -> str:
     """The attacker and the neighbourhoods, feature by feature."""
     threat, result = content.threat, content.result
     around = [bind_valid_epsilon(one, content.ensemble, threat.relations) for one in result.epsilons]
-    some = np.flatnonzero((threat.low != 0) | (threat.high != 0) | np.any([one > 0 for one in around], axis=0))
+    sizes = [one.sizes for one in around]
+    some = np.flatnonzero((threat.low != 0) | (threat.high != 0) | np.any([one > 0 for one in sizes], axis=0))
     rows = [
-        (content.names[f], *_move(threat, f), *(number(float(one[f])) for one in around))
+        (content.names[f], *_move(threat, f), *(_near(one, f) for one in around))
         for f in islice(some.tolist(), MAX_REACHES)
     ]
     if not rows:
         return "<p>No feature can be touched.</p>"
     rest = f"<p>… and {len(some) - len(rows):,} more.</p>" if len(rows) < len(some) else ""
     return table(["feature", "lowest move", "highest move", "cost", *result.names_of_epsilons], rows) + rest
+
+
+def _near(around: ValidAround, f: int) -> str:
+    """How far neighbours may be away in a feature; of values that stand for each other, the name of ε says more."""
+    is_set = f in dict(around.alike) or any(f in group.features for group, _ in around.groups)
+    return "values" if is_set else number(float(around.sizes[f]))
 
 
 def _attacker_file(content: Content) -> str:

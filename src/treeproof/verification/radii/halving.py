@@ -145,12 +145,16 @@ class Halving(ABC):
 
 
 class Neighbourhoods(Halving):
-    """Multiples of the neighbourhood `unit`, one finite size per feature, at which rows that are stable break."""
+    """Multiples of the neighbourhood `unit`, one size per feature, at which rows that are stable break.
+
+    Where a size is inf, values may stand for each other at every multiple.
+    """
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits, unit: FloatArray) -> None:
         super().__init__(ensemble, threat, X, limits)
         self._search, self._unit = search_for(ensemble, threat, limits), unit
-        self._sizes = {f: self.exact(f, size) for f, size in enumerate(unit.tolist()) if size}
+        self._sizes = {f: self.exact(f, size) for f, size in enumerate(unit.tolist()) if 0 < size < math.inf}
+        self._fixed = np.where(np.isinf(unit), unit, 0.0)
 
     def answers(self, rows: list[int], asked: Sequence[Within]) -> Answers:
         """What a search of neighbours within these multiples finds."""
@@ -169,7 +173,7 @@ class Neighbourhoods(Halving):
         if within.multiple is None:
             low, high = threat.neighbourhood(x[None], np.where(self._unit > 0, np.inf, 0.0))
             return low[0], high[0]
-        low, high = x.copy(), x.copy()
+        low, high = (ends[0] for ends in threat.neighbourhood(x[None], self._fixed))
         for f, size in self._sizes.items():
             if not math.isnan(x[f]):
                 far = within.multiple * size

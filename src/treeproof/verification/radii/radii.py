@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -14,15 +14,14 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, root_at_most
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.epsilon import plain_epsilon
-from treeproof.threat.one_hot import bind_valid_epsilon
+from treeproof.threat.epsilon import as_epsilon, plain_epsilon
+from treeproof.threat.one_hot import bind_valid_epsilon, with_neighbours
 from treeproof.threat.threat import Threat
 from treeproof.verification.radii.halving import Neighbourhoods, Reach
 from treeproof.verification.radii.lowest import Found, lowest_levels
@@ -106,15 +105,17 @@ def resilience_radius(
 
     `epsilon` is the unit, by default 1 for all features, so that the radius is an ε itself. It may be one number, one
     per feature, or `{"amount": 100, "age": 1}`: then r means neighbours within 100 r of amount and r of age, with all
-    other values alike. The row is resilient at every multiple below its radius, and not at it. The exact radius may
-    not be a double; the result is the largest double that is not above it.
+    other values alike. Values of categories, as in `{"amount": 100, "purpose": tp.ANY}`, do not scale: at every
+    multiple, and at 0, they may stand for each other. The row is resilient at every multiple below its radius, and not
+    at it. The exact radius may not be a double; the result is the largest double that is not above it.
 
     Attackers of every kind are taken, and `relations` as in `verify`. With these, and for attackers with steps, values,
     rules or missing values, the radius is found by halving, which takes more searches.
 
-    -inf marks a row that is not robust, inf one that is resilient in every neighbourhood (or that nobody attacks, with
-    `actors` as in `verify`), and nan one for which a single search took more than `timeout` seconds or that was not
-    decided after `max_seconds` in all. `n_jobs` is as in `verify`. One parameter per choice that users have.
+    -inf marks a row that is not robust (or not resilient with all distances 0, where ε names values), inf one that is
+    resilient in every neighbourhood (or that nobody attacks, with `actors` as in `verify`), and nan one for which a
+    single search took more than `timeout` seconds or that was not decided after `max_seconds` in all. `n_jobs` is as in
+    `verify`. One parameter per choice that users have.
 
     >>> import treeproof as tp
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -125,7 +126,8 @@ def resilience_radius(
     [1.5]
     """
     asked = Request.of(model, X, y, attacker, voting, relations, actors)
-    work = partial(_resilience, unit=_bind_unit(epsilon, asked))
+    asked, unit = _bind_unit(epsilon, asked)
+    work = partial(_resilience, unit=unit)
     levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     return _as_doubles(levels, double_at_most)
 
@@ -190,7 +192,8 @@ def resilience_curve(
     asked = Request.of(model, X, y, attacker, voting, relations, actors)
     if not len(asked.X):
         raise InvalidInput("X has no rows; a share of no rows is undefined")
-    work = partial(_resilience, unit=_bind_unit(epsilon, asked))
+    asked, unit = _bind_unit(epsilon, asked)
+    work = partial(_resilience, unit=unit)
     levels = exact_radii(asked, work, n_jobs=n_jobs, timeout=timeout, max_seconds=max_seconds, progress=progress)
     firsts = _as_doubles(levels, double_at_least)
     finite = firsts[np.isfinite(firsts)]
@@ -200,14 +203,16 @@ def resilience_curve(
     return ResilienceCurve(epsilons, shares, undecided, plain_epsilon(epsilon))
 
 
-def _bind_unit(epsilon: Any, asked: Request) -> FloatArray:
-    """The size for each feature of the neighbourhood whose multiples are asked for."""
-    sizes = PerFeature.of_numbers(epsilon, "epsilon", as_size).values
+def _bind_unit(epsilon: Any, asked: Request) -> tuple[Request, FloatArray]:
+    """The request about neighbours, and the size for each feature of the unit; inf where it names values."""
+    sizes = [size for size in as_epsilon(epsilon).values if isinstance(size, float)]
+    around = bind_valid_epsilon(epsilon, asked.ensemble, asked.threat.relations)
     if not any(sizes) or math.inf in sizes:
+        fixed = ", as values of categories do not scale" * bool(around.alike or around.groups)
         raise InvalidInput(
-            f"epsilon is the unit of the radius: it must be finite, and not 0 everywhere; got {epsilon!r}"
+            f"epsilon is the unit of the radius: it must be finite, and not 0 everywhere{fixed}; got {epsilon!r}"
         )
-    return bind_valid_epsilon(epsilon, asked.ensemble, asked.threat.relations)
+    return replace(asked, threat=with_neighbours(asked.threat, [around], asked.ensemble)), around.sizes
 
 
 def refused_by_robustness(threat: Threat) -> str | None:
@@ -274,7 +279,9 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
 def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     rows = task.correct(ensemble)
     threat, limits = task.threat, task.limits
-    stability = search_for(ensemble, threat, limits).decide(task.X[rows], np.zeros(ensemble.n_features)).outcome
+    # What does not scale belongs to every multiple, and to 0.
+    fixed = np.where(np.isinf(unit), unit, 0.0)
+    stability = search_for(ensemble, threat, limits).decide(task.X[rows], fixed).outcome
     stable = rows[stability == Outcome.PROVED]
     X = task.X[stable]
     if threat.relations or threat.columns:
