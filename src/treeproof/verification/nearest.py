@@ -37,18 +37,23 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = Fraction(1, 2**20)
 """A share of what the dearest column costs: columns that cost less are left out of proofs, if they can be."""
+WIDER = (0.1, 0.3, 1.0, 4.0, 32.0)
+"""By which shares of the least distance searches go beyond it, one after the other."""
 
 
 class NearestSearch(RowSearch):
     """Finds the nearest attacks on rows of the columns of a search, in L1."""
 
-    def cheapest(self, x: FloatArray, within: bool) -> tuple[int, FloatArray, float]:
-        """Whether the nearest attack on a row is known, the row after it, and its distance; inf if there is none."""
+    def cheapest(self, x: FloatArray, within: bool, least: float) -> tuple[int, FloatArray, float]:
+        """Whether the nearest attack on a row is known, the row after it, and its distance; inf if there is none.
+
+        It is known that no attack is nearer than `least`.
+        """
         box, began, best, price, exact = Box(x, x, x), time.monotonic(), x, math.inf, True
         while (limits := self._rest(began)) is not None:
             question = _NearQuestion(self._columns, x, box, self._finer)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
-            found, cells, least = self._nearest_cells(local, x, within, price)
+            found, cells, least = self._nearest_cells(local, x, within, least, price)
             if found != Outcome.PROVED or not least < price:
                 return found if exact else Outcome.UNKNOWN, best, price
             near = question.nearest(local, cells, price)
@@ -77,12 +82,20 @@ class NearestSearch(RowSearch):
         return _with_cuts(self._columns.space, cuts)
 
     def _nearest_cells(
-        self, local: Local, x: FloatArray, within: bool, below: float
+        self, local: Local, x: FloatArray, within: bool, least: float, below: float
     ) -> tuple[int, npt.NDArray[np.int32], float]:
-        """Whether the nearest cells within some distance are known, these cells, and how far they are at least."""
-        row = x[None]
-        budget = min(double_at_least(self._threat.limit) if within else math.inf, below)
-        status, cells = local._run(row, row, row, self._predict(row), row, (), None, None, budget, cheapest=True)
+        """Whether the nearest cells within some distance are known, these cells, and how far they are at least.
+
+        None are nearer than `least`. What is close to that is searched first: searches in which little can be paid are
+        short, and without them much is found that is far away.
+        """
+        row, label = x[None], self._predict(x[None])
+        limit = min(double_at_least(self._threat.limit) if within else math.inf, below)
+        for more in (*WIDER, math.inf):
+            budget = min(least * (1 + more) if least > 0 else math.inf, limit)
+            status, cells = local._run(row, row, row, label, row, (), None, None, budget, cheapest=True)
+            if status[0] != Outcome.PROVED or cells[0, 0] != NO_CELL or budget == limit:
+                break
         self._local.boxes += local.boxes
         if cells[0, 0] == NO_CELL:
             return int(status[0]), cells, math.inf
