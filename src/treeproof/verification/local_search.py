@@ -560,7 +560,7 @@ def _no_sums() -> Any:
     from treeproof._kernels.search.sums import Sums
 
     none, no_number = np.empty(0), np.zeros(0, dtype=np.int64)
-    return Sums(np.zeros(1, dtype=np.int64), no_number, none, none, none, none, no_number, np.empty(0, CELLS))
+    return Sums(np.zeros(1, dtype=np.int64), no_number, none, none, none, none, none, no_number, np.empty(0, CELLS))
 
 
 def _fit_reach(reachable: npt.NDArray[Any], table: FloatArray) -> None:

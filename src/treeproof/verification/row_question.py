@@ -162,7 +162,7 @@ class Question:
         The first is empty and says nothing: where there are sums, a search keeps the cells around what it finds.
         """
         from treeproof._kernels.search.region import CELLS
-        from treeproof._kernels.search.sums import Sums
+        from treeproof._kernels.search.sums import ROUNDING, Sums
 
         certain = [clause[0] for clause in self._columns.joint if len(clause) == 1 and isinstance(clause[0], Linear)]
         terms = [(), *(one.terms for one in certain)]
@@ -180,6 +180,7 @@ class Question:
             np.array([f for one in terms for f, _ in one], dtype=np.int64),
             np.array([float(factor) for one in terms for _, factor in one]),
             np.array([0.0, *(float(one.bound) for one in certain)]),
+            np.array([0.0, *(0.0 if _is_order(one) else ROUNDING for one in certain)]),
             low,
             high,
             missing,
@@ -462,6 +463,11 @@ class Question:
                 return self.around(local, cells)  # so that the search goes on in any case
             literals.append(outside(f, low, high))
         return tuple(literals)
+
+
+def _is_order(one: Linear) -> bool:
+    """Whether a sum says no more than that one column is at most another."""
+    return one.bound == 0 and sorted(factor for _, factor in one.terms) == [-1, 1]
 
 
 def _is_single(variable: joint.Variable) -> bool:
