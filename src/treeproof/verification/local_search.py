@@ -380,7 +380,9 @@ class Local:
                     yield run(spend_rows, self.patience * regions)
                 elif regions:
                     yield run(divide_rows, self.patience, regions)
-                yield partial(self._hunt, question, asked, found, room, width, classes)
+                # Single moves rarely keep sums, and a row that is nearer than another one is found by proofs as well.
+                if not (asked.cheapest and len(asked.sums.bound)):
+                    yield partial(self._hunt, question, asked, found, room, width, classes)
             yield run(divide_rows, self.patience, 2**62)
 
     def _hunt(

@@ -193,8 +193,11 @@ class Question:
         low, high, threat = self._box.low, self._box.high, self._threat
         reach = threat.reach(low[None], high[None])
         least, greatest = np.fmin(low, reach[0][0]), np.fmax(high, reach[1][0])
-        for f, _ in threat.columns:
-            least[f], greatest[f] = threat.domain_low[f], threat.domain_high[f]
+        for f, moves in threat.columns:
+            # An Lp attacker may be able to go only up, or only down.
+            ends = moves.interval if threat.power is not None and moves.interval is not None else FREE
+            least[f] = threat.domain_low[f] if ends[0] < 0 else low[f]
+            greatest[f] = threat.domain_high[f] if ends[1] > 0 else high[f]
         return np.maximum(least, threat.domain_low), np.minimum(greatest, threat.domain_high)
 
     def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> Pair:

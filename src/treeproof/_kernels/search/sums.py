@@ -20,9 +20,9 @@ ROUNDING = 2.0**-45
 
 class Sums(NamedTuple):
     """Conditions on sums. Those of number k have the terms [start[k], start[k + 1]): `weight` times the value of a
-    `feature`; the sum is at most `bound[k]`, up to a share `rounding[k]` of all terms together. `low` and `high` (n_cells,) are the least and the greatest value of each
-    cell; NaN in a cell without any. `missing` (n_features,) is the cell of missing values, of which a sum says nothing;
-    -1: none. `box` (n_features,) CELLS is scratch.
+    `feature`; the sum is at most `bound[k]`, up to a share `rounding[k]` of all terms together. `low` and `high`
+    (n_cells,) are the least and the greatest value of each cell; NaN in a cell without any. `missing` (n_features,) is
+    the cell of missing values, of which a sum says nothing; -1: none. `box` (n_features,) CELLS is scratch.
     """
 
     start: Any
