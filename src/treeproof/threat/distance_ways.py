@@ -164,8 +164,13 @@ class BySteps(Way):
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """The fee for the least number of steps between them."""
-        own, near, there = (np.array([value]) for value in (x, start, end))
-        return self.exact(GridStarts(own, near, near, self.grid), there, there)[0]
+        (low, high), (first, last) = (self.grid.numbers(x, value, value) for value in (start, end))
+        if low > high or first > last:
+            return None
+        if first <= high and low <= last:
+            return Fraction(0)
+        fits = first - high <= self._steps[1] and last - low >= self._steps[0]
+        return self.fee.exact(max(first - high, low - last) * self.grid.step) if fits else None
 
     def table(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
         """The fee for the least number of steps, counted by doubles where that is sure."""

@@ -56,8 +56,10 @@ def bind_valid(attacker: Attacker, ensemble: Ensemble, given: Any) -> Threat:
         _budgeted(threat, grouped, {})  # refuses what groups cannot be
         threat = _own_columns(threat, grouped, named)
     steps = {f: moves.step for f, moves in threat.columns if moves.step is not None}
-    if steps and relations:
+    if steps.keys() & set(relations.features):
         relations = bind_relations(given, ensemble, steps)
+    elif relations:
+        relations = dataclasses.replace(relations, steps=tuple(sorted(steps.items())))
     return dataclasses.replace(threat, relations=relations, attacker=attacker if relations.groups else None)
 
 
@@ -276,28 +278,30 @@ def _of_members(threat: Threat, group: Group, vectors: FloatArray) -> _Part:
 
 def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[float, float], Any]:
     """The price of each change of the group's code that is possible: whole numbers, or powers of distances."""
-    moves = {f: threat.moves_of(f) for f in group.features}
+    moves = [threat.moves_of(f) for f in group.features]
+    # Most often, the same can be done to all of them.
+    like = [moves.index(one) for one in moves]
     zero = Fraction(0) if threat.power is not None else 0
 
     @cache
-    def price_of(f: int, start: float, end: float) -> Any:
-        price = moves[f].price(start, start, end)
+    def price_of(member: int, start: float, end: float) -> Any:
+        price = moves[member].price(start, start, end)
         return price if price is None or threat.power is not None else int(price)
 
     @cache
     def total(one: Any, other: Any) -> Any:
         return one + other
 
-    ups = [price_of(f, 0.0, 1.0) for f in group.features]
+    ups = [price_of(one, 0.0, 1.0) for one in like]
     prices: dict[tuple[float, float], Any] = {}
     for start, vector in enumerate(vectors.tolist()):
         away = [at for at, value in enumerate(vector) if value != 0]
-        to_0 = {at: price_of(group.features[at], vector[at], 0.0) for at in away}
+        to_0 = {at: price_of(like[at], vector[at], 0.0) for at in away}
         found: list[Any] = []
-        for end, f in enumerate(group.features):
+        for end, one in enumerate(like):
             # All others become 0.
             rest = [to_0[at] for at in away if at != end]
-            up = price_of(f, vector[end], 1.0) if end in to_0 else ups[end]
+            up = price_of(one, vector[end], 1.0) if end in to_0 else ups[end]
             found.append(None if up is None or None in rest else functools.reduce(total, rest, up))
         if not group.exactly:
             rest = list(to_0.values())

@@ -201,7 +201,7 @@ class Threat:
         def free(moves: ColumnMoves) -> ColumnMoves:
             low, high = moves.interval or (0.0, 0.0)
             ends = (-math.inf if low < 0 else 0.0), (math.inf if high > 0 else 0.0)
-            return moves if moves.interval is None else replace(moves, interval=ends)
+            return moves if moves.interval in (None, ends) else replace(moves, interval=ends)
 
         low, high = np.where(self.low < 0, -np.inf, 0.0), np.where(self.high > 0, np.inf, 0.0)
         return replace(self, low=low, high=high, columns=tuple((f, free(moves)) for f, moves in self.columns))
