@@ -120,6 +120,11 @@ MODEL = applicants.applicants()
         ),
         (tp.Attacker({}, blank=["income"]), "may make values of income (cost 1) missing."),
         (
+            tp.Attacker.lp(1, 0.5, features=["income", "months"], up=["income"], down=["months"]),
+            "may move income and months; all moves together cover at most 0.5 in L1 (sum of moves) distance. Values of "
+            "income only rise. Values of months only fall.",
+        ),
+        (
             tp.Attacker.lp(2, 0.5, step={"months": 0.1}, features=["income", "months"]),
             "may move income and months; all moves together cover at most 0.5 in Euclidean (L2) distance. Values of "
             "months go in steps of 0.1.",

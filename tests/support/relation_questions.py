@@ -244,7 +244,8 @@ def _attacker(
     if kind < 0.35 and named is None:
         radius = float(random.randint(1, 3) * unit)
         scale = {random.choice(numbers): random.choice((0.3, 0.5, 2.0))} if random.random() < 0.3 else None
-        return tp.Attacker.lp(random.randint(1, 2), radius, scale=scale, **words_of_all), None
+        one_way = {random.choice(("up", "down")): [random.choice(numbers)]} if random.random() < 0.3 else {}
+        return tp.Attacker.lp(random.randint(1, 2), radius, scale=scale, **one_way, **words_of_all), None
     more = _more(random, ensemble, words, numbers, named)
     budget = random.choice((None, 1, 2, 3, 4, 5))
     if kind < 0.5 and named is None and (rules := _rules(random, ensemble, words, numbers)):

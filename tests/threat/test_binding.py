@@ -11,6 +11,7 @@ import pytest
 
 import treeproof as tp
 from tests.support.applicants import NAMES, applicants
+from treeproof.check.membership import columns_of
 from treeproof.model.builder import blank_ensemble
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.rule_chains import BoundRule
@@ -123,6 +124,22 @@ def test_groups_and_goals_bind_to_positions() -> None:
     assert tp.Attacker.lp(2, 1, goal="good").bind(MODEL).goal == (1,)
 
 
+def test_lp_attackers_may_only_raise_or_lower_some_columns() -> None:
+    attacker = tp.Attacker.lp(1, 2, up=["income"], down="months", step={"months": 1}, scale={"income": 3})
+    assert repr(attacker).startswith("Attacker.lp(1, 2.0, scale={'income': 3.0}, up=['income'], down=['months'], step")
+    assert tp.Attacker.from_json(attacker.to_json()) == attacker == attacker.with_radius(2.0)
+    threat = attacker.bind(MODEL)
+    income, months = MODEL.feature_index("income"), MODEL.feature_index("months")
+    assert (threat.low[income], threat.high[months]) == (0, 0) and threat.low[months] == -2 and threat.high[income] > 6
+    for each in (threat, threat.without_limits()):
+        assert each.moves_of(income).price(1.0, 1.0, 4.0) == 1 and each.moves_of(income).price(1.0, 1.0, 0.5) is None
+        assert each.moves_of(months).price(4.0, 4.0, 3.0) == 1 and each.moves_of(months).price(4.0, 4.0, 5.0) is None
+        assert each.moves_of(months).price(4.0, 4.0, 3.5) is None
+    for f, start, ends in ((income, 1.0, (4.0, 0.5)), (months, 4.0, (3.0, 5.0))):
+        prices = [columns_of(MODEL, attacker)[f].price(start, start, end) for end in ends]
+        assert prices == [1, None]
+
+
 def test_lp_attackers_with_steps_pay_by_distance() -> None:
     threat = tp.Attacker.lp(2, 0.3, scale={"income": 2}, step={"income": 0.1}).bind(MODEL)
     ((f, moves),) = threat.columns
@@ -150,6 +167,10 @@ def test_lp_attackers_with_steps_pay_by_distance() -> None:
             "column 'purpose' is a category, and nothing is a distance",
         ),
         (lambda: tp.Attacker(tp.ANY, step={"purpose": 1}), "column 'purpose' is a category, which has no steps"),
+        (lambda: tp.Attacker.lp(1, 1, up=["purpose"]), "up names column 'purpose', a category, which neither rises"),
+        (lambda: tp.Attacker.lp(1, 1, up=["age"], down=["age"]), "'age' is in up and in down, and could not move"),
+        (lambda: tp.Attacker.lp(1, 1, features=["age"], up=["income"]), "up names 'income', which is not in features"),
+        (lambda: tp.Attacker.lp(np.inf, 1, up=["age"]), "up= and down= go with a finite p; give intervals instead"),
         (
             lambda: tp.Attacker({"months": tp.steps(-6, 6, 1)}, step=2),
             "column 'months' has steps of 1 and step=2; give one",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -46,6 +47,35 @@ def test_lp_prices_are_robustness_radii(attacker: tp.Attacker) -> None:
     flipped = np.isfinite(found.price)
     assert (model.predict(found.rows[flipped]) != model.predict(rows[flipped])).all()
     assert (found.label[flipped] == model.predict(found.rows[flipped])).all()
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("step", [None, "0.1"])
+def test_one_way_attackers_only_raise_or_lower(p: int, step: str | None) -> None:
+    model, rows = iris()
+    ensemble = tp.from_model(model)
+    attacker = tp.Attacker.lp(p, 0.6, features=[0, 2, 3], up=[2], down=[3], step=step)
+    found = tp.cheapest_attack(model, rows, attacker)
+    at_once = tp.cheapest_attack(model, rows, attacker, within=True)
+    verified = tp.verify(model, rows, model.predict(rows), attacker)
+    for i, x in enumerate(rows):
+        ends = [x[:1], x[1:2], x[2:3], x[3:4]]
+        for f, sign in ((0, 0), (2, 1), (3, -1)):
+            cuts = ensemble.grid.cuts_of(f)
+            there = np.concatenate((cuts[cuts < x[f]], np.nextafter(cuts, np.inf)[cuts >= x[f]]))
+            if step is not None:
+                tenths = np.round(10 * there)
+                up, down = (tenths + (tenths / 10 < there)) / 10, (tenths - (tenths / 10 > there)) / 10
+                there = np.where(there > x[f], up, down)
+            ends[f] = np.append(there[(there - x[f]) * sign >= 0], x[f])
+        candidates = np.array(list(itertools.product(*ends)))
+        away = (np.abs(candidates - x) ** p).sum(axis=1) ** (1 / p)
+        least = away[model.predict(candidates) != model.predict(x[None])[0]].min(initial=np.inf)
+        assert found.exact[i] and found.price[i] == pytest.approx(least, rel=1e-9)
+        assert at_once.price[i] == pytest.approx(least if least <= 0.6 else np.inf, rel=1e-9)
+        assert verified.stability[i] == (least <= 0.6)
+    if step is None:
+        np.testing.assert_allclose(tp.robustness_radius(model, rows, model.predict(rows), attacker) * 0.6, found.price)
 
 
 def test_budgets_bind_only_within() -> None:

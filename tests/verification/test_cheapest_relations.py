@@ -61,8 +61,9 @@ def check_questions(seed: int) -> int:
     relations = [tp.one_of(*DUMMIES, name="kind"), *(relation for relation, _ in given)]
     domain = dict.fromkeys("abc", (-2, 7))
     is_l1, costs = bool(rng.integers(2)), rng.integers(1, 4, 6)
+    one_way = {"up": ["a"], "down": ["b"]} if is_l1 and seed % 2 == 0 else {}
     attacker = (
-        tp.Attacker.lp(1, 1.0, step=dict.fromkeys("abc", 1), domain=domain, scale={"a": 2, "b": 5})
+        tp.Attacker.lp(1, 1.0, step=dict.fromkeys("abc", 1), domain=domain, scale={"a": 2, "b": 5}, **one_way)
         if is_l1
         else tp.Attacker([(-3, 3)] * 6, costs=costs.tolist(), budget=30, step=[1] * 6, domain=[(-2, 7)] * 6)
     )
@@ -80,6 +81,8 @@ def check_questions(seed: int) -> int:
         away = np.abs(everything.to_numpy() - row)
         if is_l1:
             price = (away / [2, 5, 1, 1, 1, 1]).sum(axis=1)
+            wrong_way = (columns["a"] < row[0]) | (columns["b"] > row[1])
+            price[wrong_way & bool(one_way)] = np.inf
         else:
             price = np.where((away <= 3).all(axis=1), ((away > 0) * costs).sum(axis=1), np.inf)
         least = price[valid & (labels != label)].min(initial=np.inf)

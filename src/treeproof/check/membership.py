@@ -79,7 +79,8 @@ class Column:
             return self._price_of_steps(x, (start, end), (low, high))
         moved = Fraction(end) - Fraction(start)
         if self.power is not None:
-            return abs(moved / Fraction(self.unit)) ** self.power
+            goes = high > 0 if moved > 0 else low < 0
+            return abs(moved / Fraction(self.unit)) ** self.power if goes else None
         inside = (math.isinf(low) or moved >= Fraction(low)) and (math.isinf(high) or moved <= Fraction(high))
         return Fraction(self.cost) if inside else None
 
@@ -91,9 +92,11 @@ class Column:
         if starts[0] > starts[1] or goals[0] > goals[1]:
             return None
         least, most = goals[0] - starts[1], goals[1] - starts[0]
-        if self.power is not None:
-            return (max(least, -most, 0) * self.step / _printed(self.unit)) ** self.power
         low, high = reach
+        if self.power is not None:
+            least, most = least if low < 0 else max(least, 0), most if high > 0 else min(most, 0)
+            away = max(least, -most, 0) * self.step
+            return (away / _printed(self.unit)) ** self.power if least <= most else None
         least = least if math.isinf(low) else max(least, math.ceil(_printed(low) / self.step))
         most = most if math.isinf(high) else min(most, math.floor(_printed(high) / self.step))
         return Fraction(self.cost) if least <= most else None
@@ -189,6 +192,9 @@ def columns_of(ensemble: Ensemble, attacker: Attacker) -> list[Column]:
     moves = attacker.intervals.bind(ensemble, (0.0, 0.0))
     costs, units = attacker.costs.bind(ensemble, 1), attacker.scale.bind(ensemble, 1.0)
     steps, blank, fill, domain = map(each, (attacker.step, attacker.blank, attacker.fill, attacker.domain))
+    for ways, ends in ((attacker.up, (0.0, math.inf)), (attacker.down, (-math.inf, 0.0))):
+        for f in map(ensemble.feature_index, ways):
+            moves[f] = ends
     categories = dict(ensemble.categories)
     found = []
     for f in range(ensemble.n_features):

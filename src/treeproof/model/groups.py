@@ -18,8 +18,11 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.kept import Kept
 from treeproof.model.other_tests import Bools, Tests, with_tests
 from treeproof.numbers.doubles import FloatArray
+
+_REWRITTEN: Kept[Ensemble] = Kept()
 
 NONE = "(none)"
 """The value of a group in a row where all of its members are 0."""
@@ -112,13 +115,26 @@ def group_columns(ensemble: Ensemble, groups: Sequence[Group], X: FloatArray | N
     behind = {f: group.features for group in groups for f in group.features}
     columns = tuple(dict.fromkeys(behind.get(f, (f,)) for f in range(ensemble.n_features)))
     vectors = tuple(_vectors(group, X) for group in groups)
+    key = tuple(groups), tuple(tuple(map(_key, own)) for own in vectors)
+    rewritten = _REWRITTEN.get(ensemble, key, lambda: _rewritten(ensemble, groups, columns, vectors))
+    return Grouped(ensemble, rewritten, tuple(groups), columns, vectors)
+
+
+def _rewritten(
+    ensemble: Ensemble,
+    groups: Sequence[Group],
+    columns: tuple[tuple[int, ...], ...],
+    vectors: tuple[FloatArray, ...],
+) -> Ensemble:
+    """The trees on the columns of groups, each of which has a code for each of its vectors."""
+    behind = {f for group in groups for f in group.features}
     tests = Tests(ensemble)
     sides = [tests.unchanged([f for f in range(ensemble.n_features) if f not in behind])]
     for group, own in zip(groups, vectors, strict=True):
         codes = np.arange(len(own), dtype=np.float64)
         sides += [tests.on_values(f, own[:, member], codes) for member, f in enumerate(group.features)]
     place_of = {f: place for place, own in enumerate(columns) for f in own}
-    rewritten = with_tests(
+    return with_tests(
         ensemble,
         tests,
         sides,
@@ -130,7 +146,6 @@ def group_columns(ensemble: Ensemble, groups: Sequence[Group], X: FloatArray | N
         source=None,
         **_described(ensemble, groups, place_of, [len(own) for own in vectors]),
     )
-    return Grouped(ensemble, rewritten, tuple(groups), columns, vectors)
 
 
 def _described(

@@ -105,6 +105,9 @@ def _of_whole_attacker(attacker: Attacker, threat: Threat, names: Sequence[str])
             grids.setdefault(moves.step, []).append(f)
     for step, features in grids.items():
         said.append(f"Values of {columns_in_words(features, names)} go in steps of {plain_decimal(step)}.")
+    for stays, verb in ((threat.low, "rise"), (threat.high, "fall")) if threat.power is not None else ():
+        if some := (threat.movable & (stays == 0)).nonzero()[0].tolist():
+            said.append(f"Values of {columns_in_words(some, names)} only {verb}.")
     if attacker.rewrites:
         said.append("A rule may be applied again and again, while it fits.")
     if not _has_simple_prices(threat) and _is_limited(attacker, threat):

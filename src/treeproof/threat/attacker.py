@@ -31,7 +31,17 @@ from treeproof.threat.moves import (
     as_step,
     reaches_step,
 )
-from treeproof.threat.settings import Group, as_budget, as_goal, as_groups, as_moves, as_prices, as_rules, as_unit
+from treeproof.threat.settings import (
+    Group,
+    as_budget,
+    as_goal,
+    as_groups,
+    as_moves,
+    as_one_way,
+    as_prices,
+    as_rules,
+    as_unit,
+)
 from treeproof.threat.threat import Threat
 
 MAX_POWER = 64
@@ -75,6 +85,10 @@ class Attacker:
     """The Lp radius; 0 where `power` is None."""
     scale: PerFeature[float]
     """What distances of an Lp attacker are divided by, for each feature: its unit."""
+    up: tuple[int | str, ...]
+    """Features that an Lp attacker can only raise, by name or position."""
+    down: tuple[int | str, ...]
+    """Those that it can only lower."""
     step: PerFeature[Fraction] | None
     blank: PerFeature[int] | None
     fill: PerFeature[int] | None
@@ -153,6 +167,8 @@ class Attacker:
             "power": given.get("power"),
             "radius": given.get("radius", 0.0),
             "scale": NO_SCALE if scale is None else PerFeature.of_numbers(scale, "scale", as_unit),
+            "up": tuple(given.get("up") or ()),
+            "down": tuple(given.get("down") or ()),
             "step": None if step is None else PerFeature.of_numbers(step, "step", as_step),
             "blank": as_prices(given.get("blank"), "blank"),
             "fill": as_prices(given.get("fill"), "fill"),
@@ -218,13 +234,16 @@ class Attacker:
         features: Any = None,
         domain: Any = None,
         scale: Any = None,
+        up: Any = None,
+        down: Any = None,
         step: Any = None,
         goal: Any = None,
     ) -> Attacker:
         """Moves all features (or `features`) by at most `radius` in the Lp norm; p is a whole number or infinite.
 
         `scale` weighs the features: a feature's distance is divided by its unit before the norm is taken. It is one
-        unit for all, one per feature, or `{feature: unit}`, where the unit of features not named is 1.
+        unit for all, one per feature, or `{feature: unit}`, where the unit of features not named is 1. The features in
+        `up` can only be raised, and those in `down` only lowered. One parameter per way to limit an attacker.
 
         >>> Attacker.lp(2, 0.1)
         Attacker.lp(2, 0.1)
@@ -235,6 +254,10 @@ class Attacker:
             if scale is not None:
                 raise InvalidInput(
                     "scale= goes with a finite p; give Attacker.linf one delta per feature instead", argument="scale"
+                )
+            if up is not None or down is not None:
+                raise InvalidInput(
+                    'up= and down= go with a finite p; give intervals instead, Attacker({"age": (0, 2)})'
                 )
             return cls.linf(radius, features=features, domain=domain, step=step, goal=goal)
         if isinstance(p, bool) or not isinstance(p, (int, float, np.integer)) or not 1 <= p <= MAX_POWER or p != int(p):
@@ -247,8 +270,15 @@ class Attacker:
         if math.isinf(reach):
             raise InvalidInput("an Lp radius must be finite; an attacker without limits is Attacker((-inf, inf))")
         box = PerFeature.of_pairs((-reach, reach), "interval", as_interval)
+        intervals = _only(box, features)
         words = {"domain": domain, "scale": scale, "step": step, "goal": goal}
-        return cls._of(intervals=_only(box, features), power=int(p), radius=reach, **words)
+        words |= {"up": as_one_way(up, "up", intervals.keys), "down": as_one_way(down, "down", intervals.keys)}
+        for name in words["up"]:
+            if name in words["down"]:
+                raise InvalidInput(
+                    f"{name!r} is in up and in down, and could not move at all; leave it out of features"
+                )
+        return cls._of(intervals=intervals, power=int(p), radius=reach, **words)
 
     @classmethod
     def rules(
@@ -277,6 +307,7 @@ class Attacker:
         """The same Lp attacker with another radius."""
         assert self.power is not None
         words = {"domain": self.domain, "scale": self.scale, "step": self.step, "goal": self.goal or None}
+        words |= {"up": self.up or None, "down": self.down or None}
         return Attacker.lp(self.power, radius, features=self.intervals.keys, **words)
 
     def scaled(self, factor: float) -> Attacker:
@@ -319,7 +350,7 @@ class Attacker:
     def named(self) -> set[int | str]:
         """Every column that the attacker calls by its name or position."""
         keys = {key for values in self._lists() for key in values.keys or ()}
-        keys |= {key for group in self.groups for key in group.columns}
+        keys |= {key for group in self.groups for key in group.columns} | {*self.up, *self.down}
         return keys | {rule.column for rule in self.rewrites}
 
     def bind(self, ensemble: Ensemble) -> Threat:
@@ -351,7 +382,7 @@ class Attacker:
         given = attacker_file.fields_of(content, where)
         attacker = cls._of(**given)
         if given["power"] is not None or given["radius"] != 0 or given["scale"] is not None:
-            words = {name: given[name] for name in ("domain", "scale", "step", "goal")}
+            words = {name: given[name] for name in ("domain", "scale", "up", "down", "step", "goal")}
             attacker = cls.lp(given["power"], given["radius"], features=given["intervals"].keys, **words)
             if attacker != cls._of(**given):
                 raise InvalidInput(
@@ -376,6 +407,8 @@ class Attacker:
             "budget": self.budget,
             "domain": self.domain,
             "scale": self.scale if self.scale != NO_SCALE else None,
+            "up": list(self.up) or None,
+            "down": list(self.down) or None,
             "step": None if self.step is None else self.step.map(plain_decimal),
             "blank": self.blank,
             "fill": self.fill,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMAT = "treeproof-attacker"
 VERSION = 2
 REQUIRED = {"format", "version", "intervals", "costs", "budget", "domain", "power", "radius"}
-OPTIONAL = {1: {"scale"}, 2: {"scale", "step", "blank", "fill", "unseen", "groups", "rules", "goal"}}
+OPTIONAL = {1: {"scale"}, 2: {"scale", "up", "down", "step", "blank", "fill", "unseen", "groups", "rules", "goal"}}
 """Fields that are left out where they say nothing, for each version of the format."""
 
 
@@ -64,6 +64,9 @@ def content_of(attacker: Attacker) -> dict[str, Any]:
     }
     if any(unit != 1 for unit in attacker.scale.values) or not attacker.scale.shared:
         content["scale"] = attacker.scale.to_json()
+    for name in ("up", "down"):
+        features = list(getattr(attacker, name))
+        content |= {name: features} if features else {}
     if attacker.step is not None:
         content["step"] = attacker.step.to_json(plain_decimal)
     for name in ("blank", "fill"):
@@ -100,6 +103,8 @@ def fields_of(content: Any, where: str) -> dict[str, Any]:
         "power": lambda given: given,
         "radius": lambda given: as_number(given, "radius"),
         "scale": lambda given: PerFeature.from_json(given, "scale", as_unit),
+        "up": lambda given: _listed(given, "up", where),
+        "down": lambda given: _listed(given, "down", where),
         "step": lambda given: PerFeature.from_json(given, "step", as_step),
         "blank": lambda given: PerFeature.from_json(given, "blank", as_cost),
         "fill": lambda given: PerFeature.from_json(given, "fill", as_cost),

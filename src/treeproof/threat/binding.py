@@ -142,6 +142,8 @@ class _Binding:
             with np.errstate(over="ignore", under="ignore"):
                 size = np.where((self.unit != 1) & (reach[:, 1] > 0), next_up(reach[:, 1] * self.unit), reach[:, 1])
             reach = np.stack((-size, size), axis=1)
+            reach[self._one_way("up"), 0] = 0.0
+            reach[self._one_way("down"), 1] = 0.0
         still = []
         for f in self.categories:
             if self.attacker.power is None and tuple(reach[f]) == ANY:
@@ -155,6 +157,16 @@ class _Binding:
             still += [f] * bool((reach[f] != 0).any())
             reach[f] = 0.0
         return reach, tuple(still)
+
+    def _one_way(self, name: str) -> list[int]:
+        """The features that only rise (`up`), or only fall (`down`)."""
+        features = [self.ensemble.feature_index(key) for key in getattr(self.attacker, name)]
+        for f in features:
+            if f in self.categories:
+                raise InvalidInput(
+                    f"{name} names column {self._name(f)}, a category, which neither rises nor falls; leave it out"
+                )
+        return features
 
     def _distances(self, f: int) -> tuple[float, float]:
         """How far a feature moves, in the attacker's own words."""

@@ -126,10 +126,12 @@ class ColumnMoves:
         missing, to_missing = np.isnan(low), np.isnan(first)
         z, w = np.full(len(X), np.nan), np.full(len(X), np.nan)
         filled = missing & ~to_missing
-        w[filled] = self._filled(first[filled], last[filled])
+        if filled.any():
+            w[filled] = self._filled(first[filled], last[filled])
         starts = self._starts(X, low, high)
         blanked = np.flatnonzero(~missing & to_missing)
-        z[blanked] = starts.take(blanked).nearest(low[blanked], high[blanked])
+        if len(blanked):
+            z[blanked] = starts.take(blanked).nearest(low[blanked], high[blanked])
         rows = np.flatnonzero(~missing & ~to_missing)
         first, last = self._inside(first[rows], last[rows])
         z[rows] = w[rows] = starts.take(rows).nearest(first, last)
@@ -161,6 +163,10 @@ class ColumnMoves:
         assert self._grid is not None
         low, high, present = X.copy(), X.copy(), ~np.isnan(X)
         own = X[present]
+        if number == 0:
+            inside = np.where((own >= self.domain[0]) & (own <= self.domain[1]), own, np.nan)
+            low[present], high[present] = inside, inside
+            return low, high
         if number is None:
             limits = np.full(len(own), -LARGEST), np.full(len(own), LARGEST)
         else:

@@ -49,16 +49,23 @@ class Fee:
 
 @dataclass(frozen=True, eq=False)
 class ByDistance(Way):
-    """By a distance in `interval`, any with a power, between doubles."""
+    """By a distance in `interval`, or with a power any on its side of 0, between doubles."""
 
     interval: tuple[float, float]
     fee: Fee
+
+    def _is_wrong_way(self, low: Any, high: Any, first: Any, last: Any) -> Any:
+        """Whether moves from [low, high] to [first, last] go down or up where that is not possible, with a power."""
+        return ((last < low) & (self.interval[0] >= 0)) | ((first > high) & (self.interval[1] <= 0))
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """The fee, if the distance is in the interval."""
         del x
         low, high = self.interval
-        fits = self.fee.power is not None or float(add_up(start, low)) <= end <= float(add_down(start, high))
+        if self.fee.power is not None:
+            fits = low < 0 if end < start else high > 0
+        else:
+            fits = float(add_up(start, low)) <= end <= float(add_down(start, high))
         return self.fee.exact(abs(Fraction(end) - Fraction(start))) if fits else None
 
     def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
@@ -66,6 +73,7 @@ class ByDistance(Way):
         low, high = starts.low[:, None], starts.high[:, None]
         some = (first <= last) & (low <= high)
         if self.fee.power is not None:
+            some &= ~self._is_wrong_way(low, high, first, last)
             with np.errstate(over="ignore", invalid="ignore"):
                 return np.where(some, self.fee.rounded_down(np.maximum(first - high, low - last)), np.inf)
         # Where a cell holds a neighbour nothing is paid, and whether there are moves as well need not be known.
@@ -99,7 +107,7 @@ class ByDistance(Way):
         low, high = float(starts.low[0]), float(starts.high[0])
         away = (
             max(Fraction(begin) - Fraction(high), Fraction(low) - Fraction(end), Fraction(0))
-            if begin <= end and low <= high
+            if begin <= end and low <= high and not self._is_wrong_way(low, high, begin, end)
             else None
             for begin, end in zip(first.tolist(), last.tolist(), strict=True)
         )
@@ -125,7 +133,7 @@ class ByDistance(Way):
 
 @dataclass(frozen=True, eq=False)
 class BySteps(Way):
-    """By whole numbers of steps in `interval`, any with a power, between points of the row's grid."""
+    """By whole numbers of steps in `interval`, or with a power any on its side of 0, between points of a row's grid."""
 
     grid: StepGrid
     interval: tuple[float, float]
@@ -135,9 +143,9 @@ class BySteps(Way):
     def _steps(self) -> tuple[int, int]:
         """The least and the greatest number of steps."""
         most = math.ceil(Fraction(2) ** 1026 / self.grid.step)
-        if self.fee.power is not None:
-            return -most, most
         low, high = self.interval
+        if self.fee.power is not None:
+            return (-most if low < 0 else 0), (most if high > 0 else 0)
         return (
             -most if low == -math.inf else math.ceil(decimal_of(low) / self.grid.step),
             most if high == math.inf else math.floor(decimal_of(high) / self.grid.step),
@@ -156,8 +164,13 @@ class BySteps(Way):
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """The fee for the least number of steps between them."""
-        own, near, there = (np.array([value]) for value in (x, start, end))
-        return self.exact(GridStarts(own, near, near, self.grid), there, there)[0]
+        (low, high), (first, last) = (self.grid.numbers(x, value, value) for value in (start, end))
+        if low > high or first > last:
+            return None
+        if first <= high and low <= last:
+            return Fraction(0)
+        fits = first - high <= self._steps[1] and last - low >= self._steps[0]
+        return self.fee.exact(max(first - high, low - last) * self.grid.step) if fits else None
 
     def table(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
         """The fee for the least number of steps, counted by doubles where that is sure."""
@@ -173,7 +186,8 @@ class BySteps(Way):
             else:
                 number = np.maximum(np.maximum(begin - high, low - end), 0.0)
                 away = self.fee.rounded_down(number * nearest_double(self.grid.step))
-                prices = np.where(np.isinf(number), np.inf, away)
+                one_way = ((least == 0) & (end < low)) | ((most == 0) & (begin > high))
+                prices = np.where(np.isinf(number) | one_way, np.inf, away)
         prices[starts.numbers[0] > starts.numbers[1]] = np.inf
         rows, cells = np.nonzero(doubt | ~starts.numbers[2][:, None])
         for row in np.unique(rows):

@@ -7,9 +7,11 @@ p_radio means two columns, must be possible in both, and costs what both cost.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -49,18 +51,32 @@ def bind_valid(attacker: Attacker, ensemble: Ensemble, given: Any) -> Threat:
         threat = attacker.bind(ensemble)
     else:
         grouped = group_columns(ensemble, groups_of(relations, ensemble))
-        bind_grouped(attacker, grouped)  # refuses what groups cannot be
-        threat = _own_columns(attacker, grouped)
+        threat, named = _bind(attacker, grouped)
+        _budgeted(threat, grouped, {})  # refuses what groups cannot be
+        threat = _own_columns(threat, grouped, named)
     steps = {f: moves.step for f, moves in threat.columns if moves.step is not None}
-    if steps and relations:
+    if steps.keys() & set(relations.features):
         relations = bind_relations(given, ensemble, steps)
+    elif relations:
+        relations = dataclasses.replace(relations, steps=tuple(sorted(steps.items())))
     return dataclasses.replace(threat, relations=relations, attacker=attacker if relations.groups else None)
 
 
-def _own_columns(attacker: Attacker, grouped: Grouped) -> Threat:
+def _bind(attacker: Attacker, grouped: Grouped) -> tuple[Threat, set[int]]:
+    """The attacker on the user's own columns and the groups behind them, and the numbers of the groups that he names.
+
+    Lists have an entry for each of the user's own columns.
+    """
+    seen = _with_groups(grouped)
+    named = _named(grouped.own, seen, grouped.groups, attacker.named)
+    threat = attacker.bind(seen if attacker.n_features is None else grouped.own)
+    _check_members(threat, grouped)
+    return threat, named
+
+
+def _own_columns(threat: Threat, grouped: Grouped, named: set[int]) -> Threat:
     """The attacker on the user's own columns: members of a group that he names may be moved as it may."""
-    n, named = grouped.own.n_features, _named(grouped.own, grouped.groups, attacker.named)
-    threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
+    n = grouped.own.n_features
     low, high, cost = threat.low.copy(), threat.high.copy(), threat.cost.copy()
     for number in named:
         members = list(grouped.groups[number].features)
@@ -90,7 +106,8 @@ def seen_by(attacker: Attacker, ensemble: Ensemble, relations: Relations) -> Ens
     if not relations.groups:
         return ensemble
     grouped = group_columns(ensemble, groups_of(relations, ensemble))
-    return _with_groups(grouped) if _named(grouped.own, grouped.groups, attacker.named) else ensemble
+    seen = _with_groups(grouped)
+    return seen if _named(grouped.own, seen, grouped.groups, attacker.named) else ensemble
 
 
 def with_groups(ensemble: Ensemble, relations: Relations) -> Ensemble:
@@ -115,8 +132,9 @@ def bind_valid_epsilon(epsilon: Any, ensemble: Ensemble, relations: Relations) -
         around = bind_around(spec, ensemble)
         named: dict[int, Classes] = {}
     else:
-        _named(ensemble, groups, spec.keys)
-        around = bind_around(spec, _with_columns_for(ensemble, groups))
+        seen = _with_columns_for(ensemble, groups)
+        _named(ensemble, seen, groups, spec.keys)
+        around = bind_around(spec, seen)
         named = {f - n: classes for f, classes in around.alike if f >= n}
     sizes = around.sizes[:n].copy()
     for number, group in enumerate(groups):
@@ -182,10 +200,7 @@ def _refuse_neighbours(bound: FloatArray, f: int, group: Group, ensemble: Ensemb
 
 def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
     """The attacker on the columns of `grouped.ensemble`; described on the user's columns, or on groups by name."""
-    named = _named(grouped.own, grouped.groups, attacker.named)
-    # Lists have an entry for each of the user's own columns.
-    threat = attacker.bind(_with_groups(grouped) if attacker.n_features is None else grouped.own)
-    _check_members(threat, grouped)
+    threat, named = _bind(attacker, grouped)
     source = {place: columns[0] for place, columns in enumerate(grouped.columns)}
     source |= {grouped.places[number]: grouped.own.n_features + number for number in named}
     parts = [_part(threat, f) for f in source.values()]
@@ -212,16 +227,19 @@ def bind_grouped(attacker: Attacker, grouped: Grouped) -> Threat:
     )
 
 
-def _named(ensemble: Ensemble, groups: Sequence[Group], given: Iterable[int | str]) -> set[int]:
-    """The numbers of the groups that are named; refuses a group that is named together with its members."""
-    own, n = _with_columns_for(ensemble, groups), ensemble.n_features
-    keys = {own.feature_index(key) if isinstance(key, str) else ensemble.feature_index(key) for key in given}
+def _named(own: Ensemble, seen: Ensemble, groups: Sequence[Group], given: Iterable[int | str]) -> set[int]:
+    """The numbers of the groups that are named; refuses a group that is named together with its members.
+
+    In the model that is `seen` they are further columns.
+    """
+    n = own.n_features
+    keys = {(seen if isinstance(key, str) else own).feature_index(key) for key in given}
     named = {f - n for f in keys if f >= n}
     for number in named:
         group = groups[number]
         for f in keys.intersection(group.features):
             raise InvalidInput(
-                f"column {own.feature_name(f)} belongs to the group {group.name!r}, which is named too; name one"
+                f"column {seen.feature_name(f)} belongs to the group {group.name!r}, which is named too; name one"
             )
     return named
 
@@ -300,25 +318,34 @@ def _of_members(threat: Threat, group: Group, vectors: FloatArray) -> _Part:
 
 def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[float, float], Any]:
     """The price of each change of the group's code that is possible: whole numbers, or powers of distances."""
-    moves = {f: threat.moves_of(f) for f in group.features}
+    moves = [threat.moves_of(f) for f in group.features]
+    # Most often, the same can be done to all of them.
+    like = [moves.index(one) for one in moves]
+    zero = Fraction(0) if threat.power is not None else 0
 
     @cache
-    def price_of(f: int, start: float, end: float) -> Any:
-        price = moves[f].price(start, start, end)
+    def price_of(member: int, start: float, end: float) -> Any:
+        price = moves[member].price(start, start, end)
         return price if price is None or threat.power is not None else int(price)
 
+    @cache
+    def total(one: Any, other: Any) -> Any:
+        return one + other
+
+    ups = [price_of(one, 0.0, 1.0) for one in like]
     prices: dict[tuple[float, float], Any] = {}
     for start, vector in enumerate(vectors.tolist()):
-        members = list(zip(group.features, vector, strict=True))
-        to_0 = [price_of(f, value, 0.0) for f, value in members]
-        stuck = sum(price is None for price in to_0)
-        total = sum(price for price in to_0 if price is not None)
-        found = []
-        for (f, value), down in zip(members, to_0, strict=True):
-            up = price_of(f, value, 1.0)
-            found.append(None if up is None or stuck > (down is None) else total - (down or 0) + up)
+        away = [at for at, value in enumerate(vector) if value != 0]
+        to_0 = {at: price_of(like[at], vector[at], 0.0) for at in away}
+        found: list[Any] = []
+        for end, one in enumerate(like):
+            # All others become 0.
+            rest = [to_0[at] for at in away if at != end]
+            up = price_of(one, vector[end], 1.0) if end in to_0 else ups[end]
+            found.append(None if up is None or None in rest else functools.reduce(total, rest, up))
         if not group.exactly:
-            found.append(None if stuck else total)
+            rest = list(to_0.values())
+            found.append(None if None in rest else functools.reduce(total, rest, zero))
         for end, price in enumerate(found):
             if price is not None and end != start:
                 prices[float(start), float(end)] = price

@@ -75,7 +75,7 @@ def _strike_out(
         if f in columns:
             table = columns[f].table(X[:, f], low[:, f], high[:, f], *_cells_of(grid, f), True)
             # Without limits, an Lp attacker keeps its radius, but reaches everything.
-            anywhere = threat.power is not None and np.isinf(threat.high[f])
+            anywhere = threat.power is not None and bool(np.isinf([threat.low[f], threat.high[f]]).any())
             limit = LARGEST if anywhere else float(threat.limit)
             unreached[f] = ((table <= limit).sum(axis=1) < 2).all()
         else:

@@ -119,3 +119,17 @@ def as_goal(given: Any) -> tuple[Any, ...]:
     if not labels or any(is_missing(label) for label in labels):
         raise InvalidInput(f"goal names labels that the attacker wants, got {given!r}; None means any other label")
     return tuple(labels)
+
+
+def as_one_way(given: Any, name: str, features: tuple[int | str, ...] | None) -> tuple[int | str, ...]:
+    """Features that only rise, or only fall: of those that are moved, if only some are."""
+    if given is None:
+        return ()
+    names = [given] if isinstance(given, str) or np.ndim(given) == 0 else list(given)
+    keys = tuple(dict.fromkeys(as_key(one, name) for one in names))
+    for key in keys:
+        if features is not None and key not in features:
+            raise InvalidInput(
+                f"{name} names {key!r}, which is not in features and stays what it is; name it there, too"
+            )
+    return keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ IntArray = npt.NDArray[np.int64]
 
 FAR = 2.0**49
 """Numbers of steps beyond it are infinite, where doubles count them."""
+FEW = 256
+"""The lines of so many rows are kept for a while."""
 WHOLE = 2.0**53
 """Whole numbers below it are doubles."""
 
@@ -76,6 +78,10 @@ class StepGrid:
 
     def lines(self, X: FloatArray) -> Lines:
         """The grids of rows with these values; NaN: missing ones."""
+        # The same few rows are asked about again and again.
+        return _lines_of_few(self, X.tobytes()) if len(X) <= FEW else self._lines(X)
+
+    def _lines(self, X: FloatArray) -> Lines:
         values = np.where(np.isnan(X), 0.0, X)
         stride, digits = self.decimal or (1, 0)
         number, power = decimals_of(values)
@@ -100,6 +106,11 @@ class StepGrid:
             line.reshape(-1),
             (number - rest) / strides,
         )
+
+
+@lru_cache(maxsize=32)
+def _lines_of_few(grid: StepGrid, values: bytes) -> Lines:
+    return grid._lines(np.frombuffer(values))
 
 
 def _origin(x: float) -> Fraction:

@@ -202,12 +202,14 @@ class Threat:
         if self.power is None:
             endless = tuple((f, replace(moves, budget=None)) for f, moves in self.columns)
             return replace(self, budget=2**52 - 1, groups=(), group_budgets=(), columns=endless)
-        free = tuple(
-            (f, replace(moves, interval=(-math.inf, math.inf)) if moves.interval is not None else moves)
-            for f, moves in self.columns
-        )
-        far = np.where(self.high > 0, np.inf, 0.0)
-        return replace(self, low=-far, high=far, columns=free)
+
+        def free(moves: ColumnMoves) -> ColumnMoves:
+            low, high = moves.interval or (0.0, 0.0)
+            ends = (-math.inf if low < 0 else 0.0), (math.inf if high > 0 else 0.0)
+            return moves if moves.interval in (None, ends) else replace(moves, interval=ends)
+
+        low, high = np.where(self.low < 0, -np.inf, 0.0), np.where(self.high > 0, np.inf, 0.0)
+        return replace(self, low=low, high=high, columns=tuple((f, free(moves)) for f, moves in self.columns))
 
     def moves_of(self, f: int) -> ColumnMoves:
         """All that can be done to feature f."""

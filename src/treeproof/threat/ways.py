@@ -88,14 +88,15 @@ class ByMatrix(Way):
     @cached_property
     def _from(self) -> list[tuple[float, FloatArray, FloatArray]]:
         """Each double that moves start at, where they end, and their costs, cheapest first."""
-        pairs = sorted((cost, start, end) for (start, end), cost in self.costs.items())
+        # There are many pairs and few costs, and fractions are slow to compare.
+        rank = {cost: number for number, cost in enumerate(sorted(set(self.costs.values())))}
+        doubles = [double_at_most(Fraction(cost)) for cost in rank]
+        moves: dict[float, list[tuple[int, float]]] = {}
+        for (start, end), cost in self.costs.items():
+            moves.setdefault(start, []).append((rank[cost], end))
         return [
-            (
-                one,
-                np.array([end for _, start, end in pairs if start == one]),
-                np.array([double_at_most(Fraction(cost)) for cost, start, _ in pairs if start == one]),
-            )
-            for one in sorted({start for start, _ in self.costs})
+            (start, np.array([end for _, end in pairs]), np.array([doubles[number] for number, _ in pairs]))
+            for start, pairs in sorted((start, sorted(pairs)) for start, pairs in moves.items())
         ]
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
@@ -108,6 +109,8 @@ class ByMatrix(Way):
         """The least cost from a start that has one."""
         paid = super().paid(starts, first, last)
         for start, ends, costs in self._from:
+            if not ((starts.low <= start) & (start <= starts.high)).any():
+                continue
             rows = starts.within(np.array([start]), np.array([start]))[:, 0]
             inside = (ends[:, None] >= first) & (ends[:, None] <= last)
             least = np.where(inside, costs[:, None], np.inf).min(axis=0)

@@ -6,12 +6,13 @@ as cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that s
 
 from __future__ import annotations
 
-import math
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +48,10 @@ MOST_KNOWN = 32
 
 FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 4096, 0.01
 """A search is tried without a thread if all rows together meet at most so many nodes, and so many trees as looks. It
-begins again, in a thread that is watched, after so many looks, or with something left to do after so many seconds."""
+goes on in a thread that is watched after so many looks, or with something left to do after so many seconds."""
+
+Stage: TypeAlias = "Callable[[npt.NDArray[np.int64]], None]"
+"""Searches rows in one way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,8 +342,8 @@ class Local:
         n = len(lowest) - is_blank
         return moves.table(own[:, f], low[:, f], high[:, f], lowest[:n], highest[:n], is_blank)
 
-    def _decide_rows(self, asked: Any, found: Any, watch: Any, until: float = math.inf) -> None:
-        """Easy rows first; what is costly to compute, and to compile, is for those that are left by `until`."""
+    def _stages(self, asked: Any, found: Any, watch: Any) -> Iterator[Stage]:
+        """Easy rows first; what is costly to compute, and to compile, is for those that are left."""
         from treeproof._kernels.search.asked import HARD, question_about
         from treeproof._kernels.search.rows import room_for
         from treeproof._kernels.search.spending import purse_for
@@ -347,13 +351,10 @@ class Local:
         question = question_about(*self.space.compiled, asked, found, watch)
         room = room_for(question.model, asked.prices)
         purse = purse_for(len(question.cells) if asked.prices.limited else 0)
-        found.status[:] = HARD
 
-        def run(kernel: Any, *effort: Any) -> None:
-            """Has a kernel search the rows that are left."""
-            rows = _left(found, watch, until)
-            if len(rows):
-                kernel(question, asked, found, room, purse, rows, *effort)
+        def run(kernel: Any, *effort: Any) -> Stage:
+            """Has a kernel search rows."""
+            return lambda rows: kernel(question, asked, found, room, purse, rows, *effort)
 
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
@@ -362,38 +363,32 @@ class Local:
                 # Where tests have many cuts, climbing takes long, and a hunt at no price does not.
                 free = asked._replace(prices=asked.prices._replace(cost=np.zeros_like(asked.prices.cost), limited=True))
                 priced = room_for(question.model, free.prices)
-                self._hunt(question, free, found, priced, _left(found, watch, until), 1, FEW_CLASSES)
-            rows = _left(found, watch, until)
-            if len(rows):
-                race_rows(question, asked, found, room, rows, self.patience)
+                yield partial(self._hunt, question, free, found, priced, 1, FEW_CLASSES)
+            yield lambda rows: race_rows(question, asked, found, room, rows, self.patience)
         else:
             from treeproof._kernels.search.spend import spend_rows
 
-            self._hunt(question, asked, found, room, _left(found, watch, until), 1, FEW_CLASSES)
-            run(spend_rows, self.patience // 4)
+            yield partial(self._hunt, question, asked, found, room, 1, FEW_CLASSES)
+            yield run(spend_rows, self.patience // 4)
         if HARD in found.status:
             from treeproof._kernels.search.divide import divide_rows
 
-            if asked.prices.limited:
-                # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
-                for regions, width, classes in EFFORTS:
-                    # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
-                    if regions:
-                        if asked.prices.flat:
-                            run(spend_rows, self.patience * regions)
-                        else:
-                            run(divide_rows, self.patience, regions)
-                    rows = _left(found, watch, until)
-                    self._hunt(question, asked, found, room, rows, width, classes)
-            run(divide_rows, self.patience, 2**62)
-        found.status[found.status == HARD] = Outcome.UNKNOWN
+            # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
+            for regions, width, classes in EFFORTS if asked.prices.limited else ():
+                # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
+                if regions and asked.prices.flat:
+                    yield run(spend_rows, self.patience * regions)
+                elif regions:
+                    yield run(divide_rows, self.patience, regions)
+                # Single moves rarely keep sums, and a row that is nearer than another one is found by proofs as well.
+                if not (asked.cheapest and len(asked.sums.bound)):
+                    yield partial(self._hunt, question, asked, found, room, width, classes)
+            yield run(divide_rows, self.patience, 2**62)
 
     def _hunt(
-        self, question: Any, asked: Any, found: Any, room: Any, rows: npt.NDArray[np.int64], width: int, most: int
+        self, question: Any, asked: Any, found: Any, room: Any, width: int, most: int, rows: npt.NDArray[np.int64]
     ) -> None:
         """Hunts for counterexamples with a beam of this width, toward so many classes, after trying those of others."""
-        if not len(rows):
-            return
         from treeproof._kernels.search.hunt import hunt_rows, scratch_for
 
         broken = np.flatnonzero(found.status == Outcome.REFUTED)[-MOST_KNOWN:]
@@ -403,27 +398,40 @@ class Local:
 
     def _within_limits(self, asked: Any) -> Any:
         """What the limits leave time to find."""
-        from treeproof._kernels.search.asked import Watch
+        from treeproof._kernels.search.asked import HARD, Watch
 
         found = self._nothing_found(asked)
         if self.limits.is_over():
             return found
         watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
+        found.status[:] = HARD
+        stages = self._stages(asked, found, watch)
         # To start a thread takes longer than most searches of a row. There is at least one look per row and tree.
         nodes, trees = (len(asked.labels) * n for n in (self.ensemble.n_nodes, self.ensemble.n_trees))
         # Where prices matter, more is done between two looks.
         few = FEW_NODES // 8 if asked.prices.limited else FEW_NODES
         if nodes <= few and trees <= FEW_LOOKS < self.max_looks:
-            watch.stop[2] = FEW_LOOKS
-            self._decide_rows(asked, found, watch, time.monotonic() + FEW_SECONDS)
-            if watch.stop[1] <= FEW_LOOKS:
-                self.looks += int(watch.stop[1])
-                return found
-            found = self._nothing_found(asked)
-            watch.stop[1:] = 0, self.max_looks
-        self._watched(lambda: self._decide_rows(asked, found, watch), watch)
+            stages = self._for_a_moment(stages, found, watch)
+        if HARD in found.status:
+            self._watched(lambda: _go_through(stages, found), watch)
         self.looks += int(watch.stop[1])
+        found.status[found.status == HARD] = Outcome.UNKNOWN
         return found
+
+    def _for_a_moment(self, stages: Iterator[Stage], found: Any, watch: Any) -> Iterator[Stage]:
+        """Goes through stages of a search without a thread; what is left of them, as soon as that takes long."""
+        from treeproof._kernels.search.asked import HARD
+
+        watch.stop[2], until, stage = FEW_LOOKS, time.monotonic() + FEW_SECONDS, None
+        while stage is None and HARD in found.status and (stage := next(stages, None)) is not None:
+            if time.monotonic() <= until:
+                stage(np.flatnonzero(found.status == HARD))
+                # Rows that were under way are begun again: what is open of them is not known.
+                cut_short = found.status == Outcome.UNKNOWN
+                found.status[cut_short], found.open[cut_short] = HARD, self._goal
+                stage = stage if watch.stop[1] > FEW_LOOKS else None
+        watch.stop[2] = self.max_looks
+        return stages if stage is None else itertools.chain((stage,), stages)
 
     def _nothing_found(self, asked: Any) -> Any:
         """Where a search writes what it finds."""
@@ -554,7 +562,7 @@ def _no_sums() -> Any:
     from treeproof._kernels.search.sums import Sums
 
     none, no_number = np.empty(0), np.zeros(0, dtype=np.int64)
-    return Sums(np.zeros(1, dtype=np.int64), no_number, none, none, none, none, no_number, np.empty(0, CELLS))
+    return Sums(np.zeros(1, dtype=np.int64), no_number, none, none, none, none, none, no_number, np.empty(0, CELLS))
 
 
 def _fit_reach(reachable: npt.NDArray[Any], table: FloatArray) -> None:
@@ -566,12 +574,12 @@ def _fit_reach(reachable: npt.NDArray[Any], table: FloatArray) -> None:
         reachable[last][some] = (free.shape[1] - 1 - free[:, ::-1].argmax(axis=1))[some]
 
 
-def _left(found: Any, watch: Any, until: float) -> npt.NDArray[np.int64]:
-    """The rows that are left; none if it is too late, which then counts as too many looks."""
+def _go_through(stages: Iterator[Stage], found: Any) -> None:
+    """Has the stages search the rows that are left."""
     from treeproof._kernels.search.asked import HARD
 
-    rows = np.flatnonzero(found.status == HARD)
-    if len(rows) and time.monotonic() > until:
-        watch.stop[1] = watch.stop[2] + 1
-        return rows[:0]
-    return rows
+    for stage in stages:
+        rows = np.flatnonzero(found.status == HARD)
+        if not len(rows):
+            return
+        stage(rows)

@@ -37,20 +37,29 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = Fraction(1, 2**20)
 """A share of what the dearest column costs: columns that cost less are left out of proofs, if they can be."""
+WIDER = (0.1, 0.3, 1.0, 4.0, 32.0)
+"""By which shares of the least distance searches go beyond it, one after the other."""
 
 
 class NearestSearch(RowSearch):
     """Finds the nearest attacks on rows of the columns of a search, in L1."""
 
-    def cheapest(self, x: FloatArray, within: bool) -> tuple[int, FloatArray, float]:
-        """Whether the nearest attack on a row is known, the row after it, and its distance; inf if there is none."""
-        box, began, best, price, exact = Box(x, x, x), time.monotonic(), x, math.inf, True
+    def cheapest(self, x: FloatArray, within: bool, least: float) -> tuple[int, FloatArray, float]:
+        """Whether the nearest attack on a row is known, the row after it, and its distance; inf if there is none.
+
+        It is known that no attack is nearer than `least`.
+        """
+        box, began, best, price, exact = Box(x, x, x, cuts=self._cuts_at(x)), time.monotonic(), x, math.inf, True
         while (limits := self._rest(began)) is not None:
             question = _NearQuestion(self._columns, x, box, self._finer)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
-            found, cells, least = self._nearest_cells(local, x, within, price)
+            found, w, its_least = self._nearest_cells(local, x, within, least, price)
+            least = max(least, its_least)
             if found != Outcome.PROVED or not least < price:
                 return found if exact else Outcome.UNKNOWN, best, price
+            if exact and self.valid(w)[0] and (not within or self._threat.can_do(x, x, w[0])):
+                return Outcome.PROVED, w[0], its_least
+            cells = local.space.cells(w)
             near = question.nearest(local, cells, price)
             if near.w is not None and (not within or self._threat.can_do(x, x, near.w)):
                 its_price = price_of_attack(self._threat, x, near.w, within)
@@ -64,32 +73,51 @@ class NearestSearch(RowSearch):
         return Outcome.UNKNOWN, best, price
 
     @cached_property
+    def _sums(self) -> set[Linear]:
+        return {one for clause in self._columns.joint for one in clause if isinstance(one, Linear)}
+
+    @cached_property
     def _finer(self) -> Space:
         """Cells that tell what a test on one of two columns in a sum means for the other: then prices say so, too."""
         grid, cuts = self._columns.space.grid, []
-        sums = {one for clause in self._columns.joint for one in clause if isinstance(one, Linear)}
-        for one in sums:
-            for (f, mine), (g, other) in itertools.permutations(one.terms) if len(one.terms) == 2 else ():
-                # The end of each cell of f that leaves more to g.
+        for one in self._sums:
+            for (f, mine), other in itertools.permutations(one.terms) if len(one.terms) == 2 else ():
+                # The end of each cell of f that leaves more to the other.
                 ends = next_up(grid.cuts_of(f)) if mine > 0 else grid.cuts_of(f)
-                left = (float(one.bound) - float(mine) * ends) / float(other)
-                cuts += [(g, cut) for cut in (next_down(left) if other < 0 else left).tolist() if math.isfinite(cut)]
+                cuts += _cuts_left(one, mine, ends, *other)
         return _with_cuts(self._columns.space, cuts)
 
+    def _cuts_at(self, x: FloatArray) -> tuple[tuple[int, float], ...]:
+        """The same for the values of a row, which are cells of their own: to leave them costs something."""
+        numbers = {f for one in self._sums for f, _ in one.terms if not math.isnan(x[f])}
+        cuts = [(f, float(cut)) for f in sorted(numbers) for cut in (next_down(x[f]), x[f])]
+        for one in self._sums:
+            for (f, mine), other in itertools.permutations(one.terms) if len(one.terms) == 2 else ():
+                cuts += _cuts_left(one, mine, x[[f]], *other)
+        return tuple(cuts)
+
     def _nearest_cells(
-        self, local: Local, x: FloatArray, within: bool, below: float
-    ) -> tuple[int, npt.NDArray[np.int32], float]:
-        """Whether the nearest cells within some distance are known, these cells, and how far they are at least."""
-        row = x[None]
-        budget = min(double_at_least(self._threat.limit) if within else math.inf, below)
-        status, cells = local._run(row, row, row, self._predict(row), row, (), None, None, budget, cheapest=True)
+        self, local: Local, x: FloatArray, within: bool, least: float, below: float
+    ) -> tuple[int, FloatArray, float]:
+        """Whether the nearest cells within some distance are known, the nearest row in them, and how far that is.
+
+        None are nearer than `least`. What is close to that is searched first: searches in which little can be paid are
+        short, and without them much is found that is far away.
+        """
+        row, label = x[None], self._predict(x[None])
+        limit = min(double_at_least(self._threat.limit) if within else math.inf, below)
+        for more in (*WIDER, math.inf):
+            budget = min(least * (1 + more) if least > 0 else math.inf, limit)
+            status, cells = local._run(row, row, row, label, row, (), None, None, budget, cheapest=True)
+            if status[0] != Outcome.PROVED or cells[0, 0] != NO_CELL or budget == limit:
+                break
         self._local.boxes += local.boxes
         if cells[0, 0] == NO_CELL:
-            return int(status[0]), cells, math.inf
+            return int(status[0]), row, math.inf
         w = local._doubles(row, row, row, cells)[1]
         least = price_of_attack(self._threat, x, w[0], within=False)
         is_normal = SMALLEST_PRICE < least < LARGEST_PRICE
-        return int(status[0]) if is_normal else Outcome.UNKNOWN, local.space.cells(w), least
+        return int(status[0]) if is_normal else Outcome.UNKNOWN, w, least
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +359,12 @@ class _NearQuestion(Question):
                 return None
             literals.append(outside(cells.places[k], low, high))
         return (*literals, *elsewhere)
+
+
+def _cuts_left(one: Linear, mine: Fraction, values: FloatArray, g: int, factor: Fraction) -> list[tuple[int, float]]:
+    """Cuts of a column g at what a sum of two leaves for it, if the other column has one of some values."""
+    left = (float(one.bound) - float(mine) * values) / float(factor)
+    return [(g, cut) for cut in (next_down(left) if factor < 0 else left).tolist() if math.isfinite(cut)]
 
 
 def _with_cuts(space: Space, cuts: Any) -> Space:

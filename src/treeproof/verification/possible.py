@@ -9,6 +9,8 @@ from typing import Any
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.kept import Kept
+from treeproof.numbers.doubles import LARGEST, next_down, next_up
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.relations import ColumnLiteral, Literal
@@ -17,6 +19,8 @@ from treeproof.threat.threat import Threat
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
 from treeproof.verification.pair_clauses import clauses_over, features_of
+
+_IS_POSSIBLE: Kept[bool] = Kept()
 
 MOST_RELATIONS = 64
 """With more, it is not looked for those that are to blame."""
@@ -30,8 +34,9 @@ def bind_possible(attacker: Attacker, ensemble: Ensemble, relations: Any) -> Thr
     What one-hot groups say is left out. Values are there, but for those that a relation wants to be missing.
     """
     threat = bind_valid(attacker, ensemble, relations)
-    numbers = list(range(len(threat.relations.given)))
-    if threat.relations.clauses and not _is_possible(ensemble, threat, numbers):
+    numbers, bound = list(range(len(threat.relations.given))), threat.relations
+    key = bound.clauses, bound.steps, threat.domain_low.tobytes(), threat.domain_high.tobytes()
+    if bound.clauses and not _IS_POSSIBLE.get(ensemble, key, lambda: _is_possible(ensemble, threat, numbers)):
         if len(numbers) <= MOST_RELATIONS:
             for one in list(numbers):
                 without = [number for number in numbers if number != one]
@@ -68,8 +73,9 @@ def _can_be_kept(ensemble: Ensemble, threat: Threat, clauses: list[Clause], gone
         step = steps.get(f)
         if f in categories and categories[f].coded:
             end, step = (0.0, categories[f].n_codes - 1.0), Fraction(1)
-        # Which points of a grid there are depends on the row.
-        step = step if f in categories else None
+        if f in steps and f not in categories:
+            # Which points of a grid there are depends on the row; as decimals they may be a little beyond the domain.
+            end, step = (max(float(next_down(end[0])), -LARGEST), min(float(next_up(end[1])), LARGEST)), None
         variables.append(joint.Variable(end, end, (-math.inf, math.inf), step))
     somewhere = tuple(min(max(0.0, one.end[0]), one.end[1]) for one in variables)
     over = clauses_over(clauses, {f: k for k, f in enumerate(features)}, steps)

@@ -168,7 +168,7 @@ class Question:
         The first is empty and says nothing: where there are sums, a search keeps the cells around what it finds.
         """
         from treeproof._kernels.search.region import CELLS
-        from treeproof._kernels.search.sums import Sums
+        from treeproof._kernels.search.sums import ROUNDING, Sums
 
         certain = [clause[0] for clause in self._columns.joint if len(clause) == 1 and isinstance(clause[0], Linear)]
         terms = [(), *(one.terms for one in certain)]
@@ -186,6 +186,7 @@ class Question:
             np.array([f for one in terms for f, _ in one], dtype=np.int64),
             np.array([float(factor) for one in terms for _, factor in one]),
             np.array([0.0, *(float(one.bound) for one in certain)]),
+            np.array([0.0, *(0.0 if _is_order(one) else ROUNDING for one in certain)]),
             low,
             high,
             missing,
@@ -198,8 +199,11 @@ class Question:
         low, high, threat = self._box.low, self._box.high, self._threat
         reach = threat.reach(low[None], high[None])
         least, greatest = np.fmin(low, reach[0][0]), np.fmax(high, reach[1][0])
-        for f, _ in threat.columns:
-            least[f], greatest[f] = threat.domain_low[f], threat.domain_high[f]
+        for f, moves in threat.columns:
+            # An Lp attacker may be able to go only up, or only down.
+            ends = moves.interval if threat.power is not None and moves.interval is not None else FREE
+            least[f] = threat.domain_low[f] if ends[0] < 0 else low[f]
+            greatest[f] = threat.domain_high[f] if ends[1] > 0 else high[f]
         return np.maximum(least, threat.domain_low), np.minimum(greatest, threat.domain_high)
 
     def pair(self, local: Local, cells: npt.NDArray[np.int32]) -> Pair:
@@ -462,6 +466,11 @@ class Question:
                 return self.around(local, cells)  # so that the search goes on in any case
             literals.append(outside(f, low, high))
         return tuple(literals)
+
+
+def _is_order(one: Linear) -> bool:
+    """Whether a sum says no more than that one column is at most another."""
+    return one.bound == 0 and sorted(factor for _, factor in one.terms) == [-1, 1]
 
 
 def _is_single(variable: joint.Variable) -> bool:

@@ -112,12 +112,15 @@ class RowSearch:
             todo += parts
         return Outcome.UNKNOWN if unknown else Outcome.PROVED, x, x
 
-    def cheapest(self, x: FloatArray, within: bool) -> tuple[int, FloatArray, float]:
+    def cheapest(self, x: FloatArray, within: bool, least: float) -> tuple[int, FloatArray, float]:
         """Whether the cheapest attack on a row is known, the row after it, and its price; inf if there is none.
+
+        It is known that no attack costs less than `least`.
 
         What cells cost at least is known before it is asked what a valid row in them costs. So the cheapest cells are
         asked about and then left out, until all others cost more than the best row so far.
         """
+        del least
         box, began, best, price, exact = Box(x, x, x), time.monotonic(), x, math.inf, True
         while (limits := self._rest(began)) is not None:
             question = Question(self._columns, x, box)

@@ -173,7 +173,7 @@ class ValidSearch:
             invalid = np.isfinite(attacks.price) & ~search.valid(attacks.attacked)
             for row in np.flatnonzero(invalid).tolist():
                 one = slice(row, row + 1)
-                found = search.cheapest(rows[row], within)
+                found = search.cheapest(rows[row], within, float(attacks.price[row]))
                 attacks.outcome[one], attacks.attacked[one], attacks.price[one] = found
         return Attacks(attacks.outcome, columns.own(attacks.attacked), attacks.price)
 

@@ -295,12 +295,15 @@ def price_elsewhere(region, race):
 
 
 @borrowing
-def _fill_point(region, features, point):
-    """Fills the cells of a point: those of the features that are tested, and the cheapest ones elsewhere."""
+def _fill_point(region, features, sums, point):
+    """Fills the cells of a point: those of the features that are tested, and elsewhere the cheapest that sums leave."""
+    is_drawn_in = region.limited and sums.bound.shape[0] > 0
     for f in range(point.shape[0]):
         cells = region.ranges[f]
         point[f] = cells.own
-        if cells.own >= 0:
+        if cells.own >= 0 and is_drawn_in:
+            point[f] = cheapest_cell(region, cells, np.int64(sums.box[f].low), np.int64(sums.box[f].high))
+        elif cells.own >= 0:
             point[f] = cheapest_cell(region, cells, np.int64(cells.low), np.int64(cells.high))
     for i in range(features.shape[0]):
         point[features[i].feature] = features[i].cell
@@ -309,7 +312,7 @@ def _fill_point(region, features, point):
 @borrowing
 def _judge(search, question, region, features):
     """(Whether the features' cells have a label that the attacker wants, whether that is kept and ends the search)."""
-    _fill_point(region, features, question.cells)
+    _fill_point(region, features, question.sums, question.cells)
     if not is_attack(question, search.label):
         return False, False
     row = question.watch.progress[0] - 1
@@ -342,6 +345,20 @@ def _leave_dear_ends(region, cells, box, spent):
         box.low += 1
 
 
+@borrowing
+def _is_dear(sums, region):
+    """Whether all of the box of the sums costs more than can be paid; features that nothing tests cost something, too.
+
+    What sums leave of these may be away from N(x).
+    """
+    spent = 0.0
+    for f in range(region.ranges.shape[0] if region.limited else 0):
+        cells, box = region.ranges[f], sums.box[f]
+        if cells.own >= 0:
+            spent += least_price(region, cells, np.int64(box.low), np.int64(box.high))
+    return region.limited and spent > region.budget[0]
+
+
 @merged
 def _keep_sums(search, sums, race, region):
     """Draws the box in to where rows may be valid; whether that changed it. What it costs must be known."""
@@ -354,7 +371,7 @@ def _keep_sums(search, sums, race, region):
         if region.ranges[f].own >= 0:
             _leave_dear_ends(region, region.ranges[f], sums.box[f], search.spent)
     changed = False
-    if not fit_sums(sums, region):
+    if not fit_sums(sums, region) or _is_dear(sums, region):
         search.total = IMPOSSIBLE
         return changed
     for i in range(race.features.shape[0]):

@@ -3,7 +3,7 @@
 A condition is that a weighted sum of values is at most a bound. Of each cell the least and the greatest value are known
 that the row can have there; so the least sum over a box is known, and what is left for one value if all others are as
 favourable as they can be. All of this is in doubles: what rounding may have changed is left to the caller, who asks
-exactly whether a box holds a valid row.
+exactly whether a box holds a valid row. One value less another is never rounded to the wrong side of 0.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ ROUNDING = 2.0**-45
 
 class Sums(NamedTuple):
     """Conditions on sums. Those of number k have the terms [start[k], start[k + 1]): `weight` times the value of a
-    `feature`; the sum is at most `bound[k]`. `low` and `high` (n_cells,) are the least and the greatest value of each
-    cell; NaN in a cell without any. `missing` (n_features,) is the cell of missing values, of which a sum says nothing;
-    -1: none. `box` (n_features,) CELLS is scratch.
+    `feature`; the sum is at most `bound[k]`, up to a share `rounding[k]` of all terms together. `low` and `high`
+    (n_cells,) are the least and the greatest value of each cell; NaN in a cell without any. `missing` (n_features,) is
+    the cell of missing values, of which a sum says nothing; -1: none. `box` (n_features,) CELLS is scratch.
     """
 
     start: Any
     feature: Any
     weight: Any
     bound: Any
+    rounding: Any
     low: Any
     high: Any
     missing: Any
@@ -70,6 +71,19 @@ def _draw_in(sums, region, k, most):
 
 
 @borrowing
+def _left_for(sums, region, number, own):
+    """What all other terms leave for the term `own` of a sum at most; for all of them together if it is -1."""
+    rest, size = 0.0, abs(sums.bound[number])
+    for k in range(sums.start[number], sums.start[number + 1]):
+        term = _term(sums, region, k, True)
+        size += abs(term)
+        if k != own:
+            rest += term
+    # What is too large to tell leaves everything.
+    return sums.bound[number] - rest + size * sums.rounding[number] if size < np.inf else np.inf
+
+
+@borrowing
 def fit_sums(sums, region):
     """Draws the box of the sums in to where it may hold valid rows; whether anything is left."""
     drawn = True
@@ -78,18 +92,10 @@ def fit_sums(sums, region):
         for number in range(sums.bound.shape[0]):
             if _says_nothing(sums, region, number):
                 continue
-            least, size = 0.0, abs(sums.bound[number])
-            for k in range(sums.start[number], sums.start[number + 1]):
-                term = _term(sums, region, k, True)
-                least += term
-                size += abs(term)
-            if not size < np.inf:
-                continue  # too large to tell
-            left = sums.bound[number] - least + size * ROUNDING
-            if left < 0:
+            if _left_for(sums, region, number, -1) < 0:
                 return False
             for k in range(sums.start[number], sums.start[number + 1]):
-                drawn |= _draw_in(sums, region, k, _term(sums, region, k, True) + left)
+                drawn |= _draw_in(sums, region, k, _left_for(sums, region, number, k))
                 if sums.box[sums.feature[k]].low > sums.box[sums.feature[k]].high:
                     return False
     return True

@@ -346,23 +346,23 @@ def _refuse_shared_columns(relations: Relations, ensemble: Ensemble) -> None:
 
 def _refuse_contradictions(relations: Relations, ensemble: Ensemble) -> None:
     """Refuses relations that leave no value to a column, as far as each is about that column alone."""
-    stated: dict[int, list[tuple[ColumnLiteral, str]]] = {}
+    stated: dict[int, list[tuple[ColumnLiteral, Relation]]] = {}
     parts = list(zip(relations.clause_origin, relations.clauses, strict=True))
     for number, group in zip(relations.group_origin, relations.groups, strict=True):
         parts += ((number, clause) for clause in group.own_values)
     for number, clause in parts:
-        text = str(relations.given[number])
+        relation = relations.given[number]
         if not clause:
-            raise InvalidInput(f"relation {text!r} holds for no row")
+            raise InvalidInput(f"relation {str(relation)!r} holds for no row")
         literal = clause[0]
         if len(clause) == 1 and isinstance(literal, ColumnLiteral):
             earlier = stated.setdefault(literal.feature, [])
-            _refuse_contradiction(earlier, literal, text, ensemble)
-            earlier.append((literal, text))
+            _refuse_contradiction(earlier, literal, relation, ensemble)
+            earlier.append((literal, relation))
 
 
 def _refuse_contradiction(
-    earlier: list[tuple[ColumnLiteral, str]], literal: ColumnLiteral, text: str, ensemble: Ensemble
+    earlier: list[tuple[ColumnLiteral, Relation]], literal: ColumnLiteral, relation: Relation, ensemble: Ensemble
 ) -> None:
     f = literal.feature
     left = literal
@@ -375,5 +375,5 @@ def _refuse_contradiction(
     if may_be_missing and not all(other.takes_values for other in (literal, *(other for other, _ in earlier))):
         return
     rivals = [said for other, said in earlier if not other.intersected(literal).takes_values][:1]
-    texts = dict.fromkeys([*(rivals or [said for _, said in earlier]), text])
+    texts = dict.fromkeys(str(said) for said in [*(rivals or [said for _, said in earlier]), relation])
     raise InvalidInput(f"no value of column {ensemble.feature_name(f)} satisfies {' and '.join(map(repr, texts))}")

@@ -154,10 +154,8 @@ class LpRobustness(_Attacked):
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits) -> None:
         super().__init__(ensemble, threat, X, limits)
-        self.touchable = threat.high > 0
-        reach = np.where(self.touchable, np.inf, 0.0)
-        cost = self.touchable.astype(np.int64)
-        free = dataclasses.replace(threat, low=-reach, high=reach, cost=cost, budget=int(cost.sum()), power=None)
+        endless, cost = threat.without_limits(), threat.movable.astype(np.int64)
+        free = dataclasses.replace(endless, cost=cost, budget=int(cost.sum()), power=None)
         self.unpriced = Local(ensemble, free, limits)
 
     def lowest_levels(self) -> Found:
@@ -241,8 +239,9 @@ class LpRobustness(_Attacked):
         assert threat.power is not None
         radii = next_up([root_at_most(level, threat.power) for level in levels])[:, None]
         with np.errstate(over="ignore", under="ignore"):
-            reach = np.where(self.touchable, next_up(radii * threat.unit), 0.0)
-        low, high = add_up(x, -reach), add_down(x, reach)
+            reach = next_up(radii * threat.unit)
+        low = add_up(x, np.where(threat.low < 0, -reach, 0.0))
+        high = add_down(x, np.where(threat.high > 0, reach, 0.0))
         return np.maximum(low, threat.domain_low), np.minimum(high, threat.domain_high)
 
     def _broken(self, row: int, cells: npt.NDArray[np.int32]) -> Broken:
