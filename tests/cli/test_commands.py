@@ -22,6 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 import treeproof as tp
 from tests.support.commands import run
 from tests.support.results import changed
+from treeproof.present.report import curves, planes
 
 COLUMNS = ["mean radius", "mean texture", "worst area", "worst concavity"]
 
@@ -630,7 +631,11 @@ def test_sigterm_ends_at_once_without_the_report_and_resuming_writes_it(tmp_path
 
 
 @pytest.mark.slow
-def test_the_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_tells_the_whole_story(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curves, "MAX_ROWS", 20)
+    monkeypatch.setattr(planes, "RESOLUTIONS", (8,))
     code, out, err = run(capsys, "demo", "--out", tmp_path / "demo.html")
     assert code == 0, err
     shares = [float(share) for share in re.findall(r"(?:accurate|robust|resilient) (0\.\d+)", out)]
