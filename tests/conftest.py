@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Every core has tests to run; threads of OpenMP that wait for one another would take them away, spinning.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture

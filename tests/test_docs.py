@@ -17,6 +17,7 @@ import pytest
 
 import treeproof as tp
 from treeproof.cli.main import main
+from treeproof.present.report import curves, planes
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -39,13 +40,6 @@ def run_python(page: Path) -> dict[str, object]:
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
     return names
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_in_documentation_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run_python(page)
 
 
 # ---- commands ---------------------------------------------------------------------------------------------
@@ -73,14 +67,19 @@ def run_command(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_commands_in_documentation_run(
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python") or commands(page)], ids=lambda page: page.name
+)
+def test_python_and_commands_in_documentation_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the folder that the page's own Python leaves behind; if that has no model, with the files of cli.md."""
+    """Commands in the folder that the page's own Python leaves behind; without a model, with the files of cli.md."""
     monkeypatch.chdir(tmp_path)
-    run_python(page)
-    if not Path("model.json").exists():
+    # Reports take half a minute otherwise.
+    monkeypatch.setattr(curves, "MAX_ROWS", 20)
+    monkeypatch.setattr(planes, "RESOLUTIONS", (8,))
+    assert bool(run_python(page)) == bool(blocks(page, "python"))
+    if commands(page) and not Path("model.json").exists():
         run_python(DOCS / "cli.md")
     ran = [run_command(line, capsys) for line in commands(page) if line != "treeproof demo"]
     assert all(ran)

@@ -69,7 +69,7 @@ def is_attack(plain: OracleAttacker, x: tuple[float, ...], z: tuple[float, ...])
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(cases())
 def test_no_attack_turns_an_answer_into_another_class(case: Case) -> None:
     ensemble, plain, x = case.ensemble, case.attacker, case.x
@@ -87,7 +87,7 @@ def test_no_attack_turns_an_answer_into_another_class(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=80, deadline=None, database=None)
 @given(st.data())
 def test_both_modes_agree_where_the_map_is_complete(data: st.DataObject) -> None:
     case = data.draw(cases().filter(lambda one: one.attacker.p is None))

@@ -243,7 +243,7 @@ def _meant(case: Case, near: list[float], attacked: list[float]) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(claims())
 def test_what_is_within_reach_is_what_the_definitions_say(claim: tuple[Case, list[float], list[float]]) -> None:
     case, near, attacked = claim
@@ -256,7 +256,7 @@ def test_what_is_within_reach_is_what_the_definitions_say(claim: tuple[Case, lis
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_a_plain_walk_predicts_what_the_ensemble_predicts(data: st.DataObject) -> None:
     ensemble = data.draw(tiny_ensembles())

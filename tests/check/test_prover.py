@@ -49,7 +49,7 @@ def test_proofs_are_what_the_definitions_say(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(several_cuts())
 def test_proofs_are_what_the_definitions_say_in_many_cases(case: Case) -> None:
     assert_as_defined(case)

@@ -22,6 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 import treeproof as tp
 from tests.support.commands import run
 from tests.support.results import changed
+from treeproof.present.report import curves, planes
 
 COLUMNS = ["mean radius", "mean texture", "worst area", "worst concavity"]
 
@@ -539,9 +540,9 @@ def test_classes_can_be_renamed(folder: Path, tmp_path: Path, capsys: pytest.Cap
     assert code == 0 and f"{float(expected(folder, tp.Attacker.linf(0.5)).robustness):.3f}" in out
 
 
-def start(*arguments: Any, **more: Any) -> subprocess.Popen[str]:
+def start(*arguments: Any, by: tuple[str, str] = ("-m", "treeproof"), **more: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "treeproof", *map(str, arguments)],
+        [sys.executable, *by, *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
         # Whoever started the tests may have told them to ignore Ctrl-C, as a shell does for work in the background.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -553,8 +554,8 @@ def test_ctrl_c_saves_what_was_decided_and_resume_goes_on(tmp_path: Path) -> Non
     data = load_breast_cancer(as_frame=True)
     clf = RandomForestClassifier(60, max_depth=8, random_state=0).fit(data.data.to_numpy(), data.target)
     tp.save_model(tp.from_model(clf), tmp_path / "model.json")
-    rows = pd.concat([data.data] * 40, ignore_index=True)
-    rows.assign(label=np.tile(data.target, 40)).to_csv(tmp_path / "many.csv", index=False)
+    rows = pd.concat([data.data] * 15, ignore_index=True)
+    rows.assign(label=np.tile(data.target, 15)).to_csv(tmp_path / "many.csv", index=False)
     question = [
         "verify", tmp_path / "model.json", tmp_path / "many.csv", "--delta", "0.03", "--relative", "--json",
         tmp_path / "r.json", "--jobs", "1",
@@ -579,6 +580,15 @@ def test_ctrl_c_saves_what_was_decided_and_resume_goes_on(tmp_path: Path) -> Non
     assert (whole.stability != tp.Outcome.UNKNOWN).all()
     known = part.stability != tp.Outcome.UNKNOWN
     np.testing.assert_array_equal(whole.stability[known], part.stability[known])
+
+
+WITH_A_QUICK_REPORT = """
+import sys
+from treeproof.cli.main import main
+from treeproof.present.report import curves, planes
+curves.MAX_ROWS, planes.RESOLUTIONS = 20, (8,)
+main(sys.argv[1:])
+"""
 
 
 @pytest.mark.slow
@@ -614,14 +624,18 @@ def test_sigterm_ends_at_once_without_the_report_and_resuming_writes_it(tmp_path
     assert "r.html is not written" in out and not (tmp_path / "r.html").exists()
     part = tp.Verification.from_json(tmp_path / "many.partial.json")
     assert part.interrupted and 0 < (part.stability != tp.Outcome.UNKNOWN).sum() < len(part)
-    process = start(*question, "--resume", cwd=tmp_path)
+    process = start(*question, "--resume", by=("-c", WITH_A_QUICK_REPORT), cwd=tmp_path)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert (tmp_path / "r.html").exists() and not (tmp_path / "many.partial.json").exists()
 
 
 @pytest.mark.slow
-def test_the_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_tells_the_whole_story(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curves, "MAX_ROWS", 20)
+    monkeypatch.setattr(planes, "RESOLUTIONS", (8,))
     code, out, err = run(capsys, "demo", "--out", tmp_path / "demo.html")
     assert code == 0, err
     shares = [float(share) for share in re.findall(r"(?:accurate|robust|resilient) (0\.\d+)", out)]

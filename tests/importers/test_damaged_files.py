@@ -17,8 +17,8 @@ import treeproof as tp
 from tests.support.zoo.case import data
 
 X, y = data(3)
-MUTATIONS = 700
-SLOW = {"catboost cbm": 30}  # each file is read in a process of its own, because catboost crashes on some
+MUTATIONS = 300
+SLOW = {"catboost cbm": 12}  # each file is read in a process of its own, because catboost crashes on some
 SECONDS = 20  # for one file; a load takes milliseconds
 
 

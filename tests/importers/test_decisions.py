@@ -594,4 +594,4 @@ def test_the_report_names_the_cut() -> None:
     X, y = grid_data(labels=WORDS)
     ensemble = tp.from_model(forest().fit(X, y), threshold=0.2)
     result = tp.verify(ensemble, X[:10], y[:10], tp.Attacker.linf(1.0))
-    assert "where its probability is at least 0.2" in tp.report_html(ensemble, result)
+    assert "where its probability is at least 0.2" in tp.report_html(ensemble, result, max_seconds=1)

@@ -29,7 +29,7 @@ def pair() -> Iterator[fuzz_files.Pair]:
 @pytest.mark.slow
 def test_what_both_accept_both_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz_files, "PER_TASK", 4)
-    totals = fuzz_files.run(150, 0, 2, list(MAKERS), talk=False)
+    totals = fuzz_files.run(80, 0, 2, list(MAKERS), talk=False)
     found = [one for tally in totals.values() for one in tally.found]
     assert not found, "\n".join(found[:3])
 

@@ -36,7 +36,7 @@ def some_doubles(first: float, last: float) -> list[float]:
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None, database=None)
+@settings(max_examples=250, deadline=None, database=None)
 @given(st.data())
 def test_doubles_of_a_fine_cell_reach_the_same_coarse_cells(data: st.DataObject) -> None:
     ensemble = data.draw(tiny_ensembles())

@@ -45,16 +45,11 @@ def assert_status_equals_the_oracle(data: st.DataObject, several: bool | None = 
     assert smap.complete or not smap.grid.sure.all()
 
 
-# Four tests of the same promise, so that they can run side by side.
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
-def test_status_equals_the_oracle_in_every_fine_cell(part: int) -> None:
-    @settings(max_examples=150, deadline=None, database=None)
-    @given(st.data())
-    def check(data: st.DataObject) -> None:
-        assert_status_equals_the_oracle(data)
-
-    check()
+@settings(max_examples=250, deadline=None, database=None)
+@given(st.data())
+def test_status_equals_the_oracle_in_every_fine_cell(data: st.DataObject) -> None:
+    assert_status_equals_the_oracle(data)
 
 
 @settings(max_examples=25, deadline=None, database=None)
@@ -64,14 +59,10 @@ def test_status_equals_the_oracle_where_tests_have_several_cuts(data: st.DataObj
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
-def test_status_equals_the_oracle_in_many_cases_where_tests_have_several_cuts(part: int) -> None:
-    @settings(max_examples=150, deadline=None, database=None)
-    @given(st.data())
-    def check(data: st.DataObject) -> None:
-        assert_status_equals_the_oracle(data, several=True)
-
-    check()
+@settings(max_examples=250, deadline=None, database=None)
+@given(st.data())
+def test_status_equals_the_oracle_in_many_cases_where_tests_have_several_cuts(data: st.DataObject) -> None:
+    assert_status_equals_the_oracle(data, several=True)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -50,7 +50,7 @@ def ranges(draw: st.DrawFn) -> list[float]:
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None, derandomize=True)
+@settings(max_examples=1200, deadline=None, derandomize=True)
 @given(ranges(), ranges(), st.data())
 def test_a_move_is_found_exactly_when_trying_all_pairs_finds_one(
     zs: list[float], ws: list[float], data: st.DataObject

@@ -84,9 +84,8 @@ def assert_sound(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
-@pytest.mark.parametrize("part", range(4))
-def test_nothing_unstable_is_called_stable_after_any_number_of_iterations(part: int) -> None:
-    @settings(max_examples=220, deadline=None, database=None)
+def test_nothing_unstable_is_called_stable_after_any_number_of_iterations() -> None:
+    @settings(max_examples=300, deadline=None, database=None)
     @given(plain_cases())
     def check(case: Case) -> None:
         assert_sound(case)
@@ -99,7 +98,7 @@ def test_nothing_unstable_is_called_stable_after_any_number_of_iterations(part: 
 def test_the_same_holds_where_trees_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "LARGEST_TABLE", 0)
 
-    @settings(max_examples=300, deadline=None, database=None)
+    @settings(max_examples=120, deadline=None, database=None)
     @given(plain_cases())
     def check(case: Case) -> None:
         assert_sound(case)
@@ -112,7 +111,7 @@ def test_the_same_holds_where_trees_are_walked(monkeypatch: pytest.MonkeyPatch) 
 def test_the_same_holds_where_every_interval_excludes_0() -> None:
     reach = st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 7.0])
 
-    @settings(max_examples=250, deadline=None, database=None)
+    @settings(max_examples=100, deadline=None, database=None)
     @given(plain_cases(), st.lists(st.tuples(reach, reach, st.booleans()), min_size=3, max_size=3))
     def check(case: Case, ends: list[tuple[float, float, bool]]) -> None:
         intervals = [(min(a, b), max(a, b)) if up else (-max(a, b), -min(a, b)) for a, b, up in ends]
@@ -137,9 +136,8 @@ def test_the_same_holds_where_tests_have_several_cuts() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
-@pytest.mark.parametrize("part", range(3))
-def test_the_same_holds_in_many_cases_where_tests_have_several_cuts(part: int) -> None:
-    @settings(max_examples=200, deadline=None, database=None)
+def test_the_same_holds_in_many_cases_where_tests_have_several_cuts() -> None:
+    @settings(max_examples=250, deadline=None, database=None)
     @given(plain_cases(several=True))
     def check(case: Case) -> None:
         assert_sound(case)
@@ -148,7 +146,7 @@ def test_the_same_holds_in_many_cases_where_tests_have_several_cuts(part: int) -
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(plain_cases(several=False).filter(lambda case: case.ensemble.n_trees == 1))
 def test_single_trees_are_exact_without_iterations(case: Case) -> None:
     ensemble, plain, x, _, eps = case

@@ -38,7 +38,7 @@ def cell_vectors(ensemble: tp.Ensemble, x: tuple[float, ...]) -> set[tuple[int, 
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=350, deadline=None)
 @given(cases())
 def test_affordable_cells_are_the_attacked_neighbourhood(case: Case) -> None:
     ensemble, plain, x, _, eps = case
@@ -48,7 +48,7 @@ def test_affordable_cells_are_the_attacked_neighbourhood(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_price_bounds_enclose_the_exact_price(case: Case) -> None:
     ensemble, plain, x, _, eps = case

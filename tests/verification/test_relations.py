@@ -27,15 +27,15 @@ def test_small_questions_are_answered_as_brute_force_does(number: int) -> None:
 
 
 @pytest.mark.slow
-def test_hundreds_of_questions_are_answered_as_brute_force_does() -> None:
+def test_many_questions_are_answered_as_brute_force_does() -> None:
     counts: Counter[str] = Counter()
-    for number in range(4000, 4120):
+    for number in range(4000, 4050):
         counts += check(number)
     assert not counts["UNEXPLAINED UNKNOWN"]
     assert not counts["CHEAPEST NOT KNOWN"]
     assert counts["unknown with continuous columns"] < 0.02 * counts["cases"]
     for each in ("stability: proved", "stability: refuted", "resilience: refuted", "only in the neighbourhood"):
-        assert counts[each] > 20, counts
+        assert counts[each] > 8, counts
     assert counts["stability of rows that break relations: refuted"], counts
 
 

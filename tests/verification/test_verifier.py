@@ -74,7 +74,7 @@ def test_verdicts_are_those_of_verify(name: str, epsilon: float | None) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(cases())
 def test_a_verdict_equals_brute_force(case: Case) -> None:
     ensemble, plain, x, y, epsilon = case

@@ -24,7 +24,7 @@ def differs(a: float, b: float) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(cases())
 def test_witnesses_hold_and_need_all_their_moves(case: Case) -> None:
     attacker = as_attacker(case.attacker)

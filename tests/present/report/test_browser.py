@@ -40,7 +40,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     attacker = tp.Attacker.lp(2, 0.3)
     result = tp.verify(forest, frame, LABELS[y], attacker, epsilon=0.1)
     file = tmp_path_factory.mktemp("report") / "iris & co.html"
-    return tp.write_report(file, forest, result, title=f"Iris {NASTY}", max_seconds=15)
+    return tp.write_report(file, forest, result, title=f"Iris {NASTY}", max_seconds=6)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ LEVELS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.lists(st.one_of(ORDINARY, ANY), min_size=1, max_size=3), LEVELS)
 def test_highest_below_is_the_last_double_before_the_sum(x: list[float], level: Fraction) -> None:
     got = highest_below(np.array([[*x, math.nan]]), [level])[0]
@@ -93,7 +93,7 @@ def nearly_equal_levels(draw: st.DrawFn) -> tuple[Ensemble, OracleAttacker, tupl
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(nearly_equal_levels())
 def test_robustness_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttacker, tuple[float, ...]]) -> None:
     ensemble, attacker, x = drawn
@@ -110,7 +110,7 @@ def test_robustness_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAtt
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(nearly_equal_levels(), st.sampled_from([1, 2, 3]))
 def test_lp_radii_tell_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttacker, tuple[float, ...]], p: int) -> None:
     ensemble, _, x = drawn
@@ -126,7 +126,7 @@ def test_lp_radii_tell_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttack
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(nearly_equal_levels())
 def test_resilience_tells_levels_a_double_apart(drawn: tuple[Ensemble, OracleAttacker, tuple[float, ...]]) -> None:
     ensemble, attacker, x = drawn
@@ -181,7 +181,7 @@ def is_double(number: Fraction) -> bool:
     return Fraction(float(number)) == number
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 25), st.integers(0, 25), st.booleans()), min_size=1, max_size=3),
     st.integers(1, 30),

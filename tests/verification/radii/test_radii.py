@@ -60,7 +60,7 @@ def excludes_0(attacker: OracleAttacker) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(cases())
 def test_robustness_radius_equals_brute_force_over_cells(case: Case) -> None:
     ensemble, attacker, x, y, _ = case
@@ -82,7 +82,7 @@ def assert_is_robustness_radius(got: float, case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from([math.inf, 1, 2, 3]))
 def test_for_unit_balls_it_is_the_minimal_adversarial_distance(data: st.DataObject, p: float) -> None:
     thresholds = (0.0, 0.1, 0.3, 0.5, 1.0, -0.7, 2.0, 3.0, 1.5)
@@ -120,7 +120,7 @@ def domains(attacker: OracleAttacker, n: int) -> list[oracles.Span]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(batches())
 def test_rows_of_one_call_have_their_own_radius(batch: tuple[Case, list[tuple[tuple[float, ...], Any]]]) -> None:
     case, rows = batch
@@ -150,7 +150,7 @@ def resilient(case: Case, epsilon: Any, unit: list[float] | None = None) -> bool
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(cases(max_features=2))
 def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
     radius = exact_resilience_radius(case)
@@ -167,7 +167,7 @@ def test_a_row_is_resilient_below_its_radius_and_not_at_it(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases(max_features=2), st.integers(1, 3), st.sampled_from([0.1, 0.3, 1.0, 2.0**-53]))
 def test_the_same_for_lp_attackers(case: Case, p: int, radius: float) -> None:
     n = len(case.x)
@@ -194,14 +194,14 @@ UNITS = st.sampled_from([0.0, 0.1, 0.7, 1.0, 3.0, 100.0, 2.0**-40])
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(cases(max_features=2), st.lists(UNITS, min_size=2, max_size=2))
 def test_a_radius_is_a_multiple_of_the_unit_of_each_feature(case: Case, unit: list[float]) -> None:
     assert_is_resilience_radius(case, unit[: len(case.x)])
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases(max_features=2), st.lists(UNITS, min_size=2, max_size=2), st.integers(1, 3), st.sampled_from([0.1, 1.0]))
 def test_units_of_neighbours_and_of_lp_attackers_are_apart(
     case: Case, unit: list[float], p: int, radius: float
@@ -243,7 +243,7 @@ def test_a_unit_must_have_a_size(bad: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(batches(), st.lists(st.sampled_from([0.0, 0.1, 0.3, 1.0, 1e16, math.inf]), max_size=2))
 def test_the_curve_equals_the_share_that_the_oracle_counts(
     batch: tuple[Case, list[tuple[tuple[float, ...], Any]]], epsilons: list[float]
