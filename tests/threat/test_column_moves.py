@@ -463,3 +463,42 @@ def test_moves_from_and_to_missing_values() -> None:
 def test_neighbours_without_a_grid_point_start_nothing() -> None:
     moves = ColumnMoves(EVERYWHERE, (-2.0, 2.0), Fraction(1), blank=1)
     assert table_of(moves, 1.0, (1.25, 1.75), cells_of([1.5]), True) == [math.inf] * 3
+
+
+# Values that stand for each other
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        {},
+        {"interval": EVERYWHERE, "ends": (0.0, 3.0, 4.0), "cost": 2},
+        {"interval": EVERYWHERE, "costs": {(0.0, 1.0): 3, (2.0, 1.0): 1, (4.0, 5.0): 1, (5.0, 0.0): 2}},
+        {"rules": (BoundRule(1, codes=(0.0, 2.0), to=3.0), BoundRule(2, codes=(3.0,), to=5.0)), "ends": (3.0, 5.0)},
+    ],
+    ids=["nothing", "ends", "matrix", "rules"],
+)
+def test_prices_are_the_least_from_any_value_that_stands_for_ones_own(way: dict[str, Any]) -> None:
+    moves = ColumnMoves((0.0, 5.0), alike=((0.0, 2.0, 4.0), (1.0, 5.0)), blank=7, **way)
+    cells = cells_of([0.0, 1.0, 3.0, 4.0])
+    starts = {0.0: (0.0, 2.0, 4.0), 1.0: (1.0, 5.0), 3.0: (3.0,)}
+    for x, own in starts.items():
+        low, high = moves.neighbours(np.array([x]), math.inf)
+        assert (low.tolist(), high.tolist()) == ([own[0]], [own[-1]])
+        assert [one.tolist() for one in moves.neighbours(np.array([x]), 0.0)] == [[x], [x]]
+        each = [table_of(moves, start, (start, start), cells, True) for start in own]
+        prices = table_of(moves, x, (own[0], own[-1]), cells, True)
+        assert prices == np.min(each, axis=0).tolist()
+        for first, last, price in zip(*(ends.tolist() for ends in cells), prices, strict=False):
+            if price < math.inf:
+                z, w = moves.move(*(np.array([one]) for one in (x, own[0], own[-1], first, last)))
+                assert z[0] in own and first <= w[0] <= last
+                assert moves.price(x, float(z[0]), float(w[0])) == price
+
+
+def test_a_missing_value_stands_for_nothing() -> None:
+    moves = ColumnMoves((0.0, 5.0), alike=((0.0, 2.0),))
+    low, high = moves.neighbours(np.array([NAN, 2.0, 3.0]), math.inf)
+    assert np.array_equal(low, [NAN, 0.0, 3.0], equal_nan=True) and np.array_equal(high, [NAN, 2, 3], equal_nan=True)
+    ends = moves.points_between(np.array([0.0, 0.0]), np.array([0.5, 0.5]), np.array([1.5, 5.0]))
+    assert (ends[0] <= ends[1]).tolist() == [False, True] and ends[0][1] == 2.0

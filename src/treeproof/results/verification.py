@@ -63,7 +63,7 @@ class Verification:
     neighbour_label: npt.NDArray[Any]
     attacked_label: npt.NDArray[Any]
     epsilons: tuple[Any, ...]
-    """The neighbourhoods, each a number, a tuple with one number per feature, or {feature: number}."""
+    """The neighbourhoods, each a number, a tuple with one number per feature, or {feature: number or values}."""
     seconds: float
     interrupted: bool = False
     feature_names: tuple[str, ...] | None = None

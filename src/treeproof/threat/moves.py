@@ -17,7 +17,8 @@ from treeproof.numbers.decimals import decimal_of, parse_decimal, plain_decimal
 
 MAX_COST = 2**40
 ANY = (-math.inf, math.inf)
-"""What an attacker may do to a column that he can change to anything: any number, any value that the model knows."""
+"""What an attacker may do to a column that he can change to anything: any number, any value that the model knows. In ε,
+neighbours may have any of these."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ Move: TypeAlias = "tuple[float, float] | Values | Steps"
 
 def values(*given: Any) -> Values:
     """The values that an attacker may change a column to: numbers, or categories.
+
+    In ε, they are categories that neighbours may have for each other: `epsilon={"job": tp.values("A173", "A174")}`.
 
     >>> values("A173", "A174")
     values('A173', 'A174')

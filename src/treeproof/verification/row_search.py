@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_right
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,10 @@ class RowSearch:
             if limits is None:
                 return Outcome.UNKNOWN, x, x
             box = todo.pop()
-            if parts := self._by_value(x, box):
+            if wide := [f for f, moves in self._threat.columns if moves.alike and box.low[f] < box.high[f]]:
+                parts, shown = self._divide(x, box, wide, limits)
+                if shown is not None:
+                    return Outcome.REFUTED, *shown
                 todo += parts
                 continue
             here = self._reference(x, box, limits)
@@ -173,13 +177,30 @@ class RowSearch:
             return box.here
         return search._doubles(x[None], low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
 
-    def _by_value(self, x: FloatArray, box: Box) -> list[Box]:
-        """A part of the box for each value of a category in which its neighbours differ; none: they share all."""
-        for f, moves in self._threat.columns:
-            if moves.alike and box.low[f] < box.high[f]:
-                values = moves.values_between(float(x[f]), float(box.low[f]), float(box.high[f]))
-                return [box.part(f, value, value) for value in values]
-        return []
+    def _divide(
+        self, x: FloatArray, box: Box, wide: list[int], limits: Limits
+    ) -> tuple[list[Box], tuple[FloatArray, FloatArray] | None]:
+        """Two parts of a box whose neighbours differ in some categories; none if all of it is proved, or refuted."""
+        here = there = box.here
+        labels = self._predict(here[None])
+        if labels[0] not in self._threat.goal:
+            local = Local(self._local.ensemble, self._threat, limits, self._local.space)
+            low, high = box.low[None], box.high[None]
+            status, cells = local._search(low, high, here[None], labels, x[None])
+            self._local.boxes += local.boxes
+            if status[0] == Outcome.PROVED:
+                return [], None
+            if status[0] == Outcome.REFUTED:
+                z, w = local._doubles(x[None], low, high, cells)
+                if self._is_shown(x[None], z, w)[0]:
+                    return [], (z[0], w[0])
+                there = z[0]
+        f = next((f for f in wide if here[f] != there[f]), wide[0])
+        values = self._threat.moves_of(f).values_between(float(x[f]), float(box.low[f]), float(box.high[f]))
+        n_below = min(bisect_right(values, min(here[f], there[f])), len(values) - 1)
+        parts = [box.part(f, *ends) for ends in ((values[0], values[n_below - 1]), (values[n_below], values[-1]))]
+        is_there = [part.low[f] <= there[f] <= part.high[f] and here[f] != there[f] for part in parts]
+        return [replace(part, here=there) if its else part for part, its in zip(parts, is_there, strict=True)], None
 
     def _search(self, x: FloatArray, box: Box, limits: Limits) -> tuple[int, Pair | None]:
         """What a search of the cells within reach of a box finds."""
