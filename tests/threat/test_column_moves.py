@@ -286,7 +286,9 @@ def test_prices_of_distances_are_those_of_enumerated_doubles(power: int | None) 
         starts = doubles(*box)
         for start, end in itertools.product(starts, doubles(*cell)):
             away = Fraction(end) - Fraction(start)
-            if end <= domain[1] and (power is not None or Fraction(low) <= away <= Fraction(high)):
+            # With a power, only the side of 0 matters.
+            fits = Fraction(low) <= away <= Fraction(high) if power is None else not away or (low, -high)[away > 0] < 0
+            if end <= domain[1] and fits:
                 prices[start, end] = Fraction(2) if power is None else abs(away / Fraction(0.7)) ** power
                 assert start == end or moves.price(x, start, end) == prices[start, end]
         check_cells(moves, x, starts, (np.array([cell[0]]), np.array([cell[1]])), partial(least, prices))

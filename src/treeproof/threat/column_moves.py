@@ -198,7 +198,7 @@ class ColumnMoves:
 
     def _is_point(self, x: float, value: float) -> bool:
         """Whether a row may hold this value at all: with a step, only points of its grid."""
-        if self._grid is None:
+        if self._grid is None or x == value:
             return True
         first, last = self._grid.numbers(x, value, value)
         return first <= last

@@ -306,11 +306,12 @@ def _of_members(threat: Threat, group: Group, vectors: FloatArray) -> _Part:
     prices = _prices(threat, group, vectors)
     if not prices:
         return _Part(0.0, 0.0, 0, 1.0, domain, None, None)
-    least = min(prices.values())
+    distinct = {id(price): price for price in prices.values()}.values()
+    least = min(distinct)
     part = _Part(*ANY, math.floor(least), 1.0, domain, None, None)
     n_values = len(group.vectors)
     any_to_any = len(prices) == (len(vectors) - 1) * n_values
-    if threat.power is None and any_to_any and set(prices.values()) == {least}:
+    if threat.power is None and any_to_any and set(distinct) == {least}:
         return dataclasses.replace(part, ends=np.arange(n_values, dtype=np.float64))
     ends = tuple(sorted({end for _, end in prices}))
     return dataclasses.replace(part, moves=ColumnMoves(domain, ANY, ends=ends, costs=prices))
@@ -328,9 +329,14 @@ def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[flo
         price = moves[member].price(start, start, end)
         return price if price is None or threat.power is not None else int(price)
 
-    @cache
+    sums: dict[tuple[int, int], Any] = {}
+
     def total(one: Any, other: Any) -> Any:
-        return one + other
+        """The same object for the same two, which are kept: there are many sums and few different ones."""
+        key = id(one), id(other)
+        if key not in sums:
+            sums[key] = one + other
+        return sums[key]
 
     ups = [price_of(one, 0.0, 1.0) for one in like]
     prices: dict[tuple[float, float], Any] = {}
@@ -342,10 +348,10 @@ def _prices(threat: Threat, group: Group, vectors: FloatArray) -> dict[tuple[flo
             # All others become 0.
             rest = [to_0[at] for at in away if at != end]
             up = price_of(one, vector[end], 1.0) if end in to_0 else ups[end]
-            found.append(None if up is None or None in rest else functools.reduce(total, rest, up))
+            found.append(None if up is None or any(one is None for one in rest) else functools.reduce(total, rest, up))
         if not group.exactly:
             rest = list(to_0.values())
-            found.append(None if None in rest else functools.reduce(total, rest, zero))
+            found.append(None if any(one is None for one in rest) else functools.reduce(total, rest, zero))
         for end, price in enumerate(found):
             if price is not None and end != start:
                 prices[float(start), float(end)] = price

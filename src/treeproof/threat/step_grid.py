@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ IntArray = npt.NDArray[np.int64]
 
 FAR = 2.0**49
 """Numbers of steps beyond it are infinite, where doubles count them."""
-FEW = 256
-"""The lines of so many rows are kept for a while."""
+FEW, MOST_KNOWN = 256, 4
+"""The lines of so many rows are kept, and of so many sets of rows."""
 WHOLE = 2.0**53
 """Whole numbers below it are doubles."""
 
@@ -78,8 +78,19 @@ class StepGrid:
 
     def lines(self, X: FloatArray) -> Lines:
         """The grids of rows with these values; NaN: missing ones."""
+        if len(X) > FEW:
+            return self._lines(X)
         # The same few rows are asked about again and again.
-        return _lines_of_few(self, X.tobytes()) if len(X) <= FEW else self._lines(X)
+        key = X.tobytes()
+        found = self._known.get(key) or self._lines(X)
+        self._known[key] = found
+        while len(self._known) > MOST_KNOWN:
+            self._known.pop(next(iter(self._known)), None)
+        return found
+
+    @cached_property
+    def _known(self) -> dict[bytes, Lines]:
+        return {}
 
     def _lines(self, X: FloatArray) -> Lines:
         values = np.where(np.isnan(X), 0.0, X)
@@ -106,11 +117,6 @@ class StepGrid:
             line.reshape(-1),
             (number - rest) / strides,
         )
-
-
-@lru_cache(maxsize=32)
-def _lines_of_few(grid: StepGrid, values: bytes) -> Lines:
-    return grid._lines(np.frombuffer(values))
 
 
 def _origin(x: float) -> Fraction:

@@ -88,12 +88,14 @@ class ByMatrix(Way):
     @cached_property
     def _from(self) -> list[tuple[float, FloatArray, FloatArray]]:
         """Each double that moves start at, where they end, and their costs, cheapest first."""
-        # There are many pairs and few costs, and fractions are slow to compare.
-        rank = {cost: number for number, cost in enumerate(sorted(set(self.costs.values())))}
-        doubles = [double_at_most(Fraction(cost)) for cost in rank]
+        # There are many pairs and few costs, mostly the same objects, and fractions are slow to compare and to hash.
+        objects = {id(cost): cost for cost in self.costs.values()}
+        costs = sorted(set(objects.values()))
+        rank = {key: costs.index(cost) for key, cost in objects.items()}
+        doubles = [double_at_most(Fraction(cost)) for cost in costs]
         moves: dict[float, list[tuple[int, float]]] = {}
         for (start, end), cost in self.costs.items():
-            moves.setdefault(start, []).append((rank[cost], end))
+            moves.setdefault(start, []).append((rank[id(cost)], end))
         return [
             (start, np.array([end for _, end in pairs]), np.array([doubles[number] for number, _ in pairs]))
             for start, pairs in sorted((start, sorted(pairs)) for start, pairs in moves.items())

@@ -107,8 +107,8 @@ def cheapest_attack(
     ([0.5, 0.25], [True, True], [1, 0])
     """
     _refuse_free(check_attacker(attacker))
-    if attacker.power is not None and not within:
-        # The radius only matters within it; 0 would mean that no feature can be touched.
+    if attacker.power is not None and not within and attacker.radius == 0:
+        # The radius only matters within it, but 0 would mean that no feature can be touched.
         attacker = attacker.with_radius(1.0)
     asked = Request.unlabelled(model, X, attacker, voting, relations)
     check_jobs(n_jobs)

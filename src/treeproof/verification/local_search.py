@@ -374,15 +374,19 @@ class Local:
             from treeproof._kernels.search.divide import divide_rows
 
             # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
-            for regions, width, classes in EFFORTS if asked.prices.limited else ():
+            # Single moves rarely keep sums, and what is cheaper is found by proofs as well.
+            hunts = asked.prices.limited and not (asked.cheapest and len(asked.sums.bound))
+            for regions, width, classes in EFFORTS if hunts else ():
                 # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
                 if regions and asked.prices.flat:
                     yield run(spend_rows, self.patience * regions)
                 elif regions:
                     yield run(divide_rows, self.patience, regions)
-                # Single moves rarely keep sums, and a row that is nearer than another one is found by proofs as well.
-                if not (asked.cheapest and len(asked.sums.bound)):
-                    yield partial(self._hunt, question, asked, found, room, width, classes)
+                price = found.price.copy()
+                yield partial(self._hunt, question, asked, found, room, width, classes)
+                # If a beam finds nothing that is cheaper, most often there is nothing.
+                if asked.cheapest and width > 1 and (found.price >= price)[found.status == HARD].all():
+                    break
             yield run(divide_rows, self.patience, 2**62)
 
     def _hunt(
