@@ -107,7 +107,7 @@ def labels_in_reach(model: Ensemble, attacker: tp.Attacker, x: list[float], near
     rows = [
         [value for _, value in chosen]
         for chosen in itertools.product(*options)
-        if is_affordable(model, attacker, columns, [price for price, _ in chosen])
+        if is_affordable(model, attacker, columns, {f: price for f, (price, _) in enumerate(chosen)})
     ]
     return set(model.predict(np.array(rows)).tolist())
 

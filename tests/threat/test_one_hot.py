@@ -147,7 +147,7 @@ def test_prices_are_those_of_the_definition(name: str) -> None:
             prices = [column.price(a, a, b) for column, a, b in zip(columns, start.tolist(), end.tolist(), strict=True)]
             paid = [price for price in prices if price is not None]
             expected = None
-            if len(paid) == len(prices) and is_affordable(own, attacker, columns, paid):
+            if len(paid) == len(prices) and is_affordable(own, attacker, columns, dict(enumerate(paid))):
                 expected = sum(paid, Fraction(0))
             assert grouped_price(threat, *groups.rows(np.array([start, end]))) == expected
             possible += expected is not None and not np.array_equal(start, end)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from treeproof.check.relations import satisfies
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group
+from treeproof.model.per_feature import PerFeature
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Witness
@@ -55,46 +55,67 @@ def is_within_reach(
 
     With relations, both must be valid rows, but for a neighbour that is the row itself.
     """
-    rows = [_doubles(ensemble, row) for row in (witness.x, witness.neighbour, witness.attacked)]
-    if not all(row.shape == (ensemble.n_features,) for row in rows):
-        return False
-    groups = () if relations is None else groups_of(relations, ensemble)
-    seen = Seen.by(attacker.named, ensemble, groups)
-    attacker.bind(seen.ensemble)  # an attacker that does not fit the model is refused
-    columns = columns_of(seen.ensemble, attacker)
-    if relations is not None and not _are_valid(ensemble, relations, columns, rows):
-        return False
-    if not _is_near(ensemble, columns, groups, 0.0 if epsilon is None else epsilon, rows[0], rows[1]):
-        return False
-    rows = seen.rows(rows)
-    if not all(_is_accepted(seen.ensemble, columns, row) for row in rows):
-        return False
-    x, near, attacked = (row.tolist() for row in rows)
-    each = list(zip(columns, x, near, attacked, strict=True))
-    free = seen.members
-    prices = [Fraction(0) if f in free else column.price(a, b, c) for f, (column, a, b, c) in enumerate(each)]
-    paid = [price for price in prices if price is not None]
-    return len(paid) == len(prices) and is_affordable(seen.ensemble, attacker, columns, paid)
+    return Reach(ensemble, attacker, relations).holds(epsilon, witness)
 
 
-def _is_near(
-    ensemble: Ensemble, columns: list[Column], groups: Sequence[Group], epsilon: Any, x: FloatArray, near: FloatArray
-) -> bool:
-    """Whether a row is a neighbour of x."""
-    spec = as_epsilon(epsilon)
-    seen = Seen.by(spec.keys or (), ensemble, groups)
-    bind_around(spec, seen.ensemble)  # an ε that does not fit the model is refused
-    categories, own = dict(seen.ensemble.categories), seen.members
-    for f, (size, a, b) in enumerate(
-        zip(spec.bind(seen.ensemble, 0.0), *(row.tolist() for row in seen.rows([x, near])), strict=True)
-    ):
-        if f >= ensemble.n_features:
-            is_near = a == b or may_stand_for(categories[f], size, a, b)
-        else:
-            is_near = f in own or columns[f].is_near(a, b, size)
-        if not is_near:
+class Reach:
+    """Which rows are neighbours and what an attacker can make of them, on one model, by the definitions."""
+
+    def __init__(self, ensemble: Ensemble, attacker: Attacker, relations: Relations | None = None) -> None:
+        self._ensemble, self._attacker, self._relations = ensemble, attacker, relations
+        self._groups = () if relations is None else groups_of(relations, ensemble)
+        self._seen = Seen.by(attacker.named, ensemble, self._groups)
+        attacker.bind(self._seen.ensemble)  # an attacker that does not fit the model is refused
+        self._columns = columns_of(self._seen.ensemble, attacker)
+        self._near: dict[Any, _Near] = {}
+
+    def holds(self, epsilon: Any, witness: Witness) -> bool:
+        """Whether a witness is within reach, as `is_within_reach` says."""
+        ensemble, columns = self._ensemble, self._columns
+        rows = [_doubles(ensemble, row) for row in (witness.x, witness.neighbour, witness.attacked)]
+        if not all(row.shape == (ensemble.n_features,) for row in rows):
             return False
-    return True
+        if self._relations is not None and not _are_valid(ensemble, self._relations, columns, rows):
+            return False
+        spec = as_epsilon(0.0 if epsilon is None else epsilon)
+        if spec not in self._near:
+            self._near[spec] = _Near(spec, ensemble, self._groups)
+        if not self._near[spec].holds(columns, rows[0], rows[1]):
+            return False
+        rows = self._seen.rows(rows)
+        if not all(_is_accepted(self._seen.ensemble, columns, row) for row in rows):
+            return False
+        prices = {
+            f: column.price(x, near, attacked)
+            for f, (column, x, near, attacked) in enumerate(zip(columns, *(row.tolist() for row in rows), strict=True))
+            if near != attacked and f not in self._seen.members
+        }
+        paid = {f: price for f, price in prices.items() if price is not None}
+        return len(paid) == len(prices) and is_affordable(self._seen.ensemble, self._attacker, columns, paid)
+
+
+class _Near:
+    """Which rows are neighbours for one ε."""
+
+    def __init__(self, epsilon: PerFeature[Any], ensemble: Ensemble, groups: Sequence[Group]) -> None:
+        self._seen = Seen.by(epsilon.keys or (), ensemble, groups)
+        bind_around(epsilon, self._seen.ensemble)  # an ε that does not fit the model is refused
+        self._sizes, self._n = epsilon.bind(self._seen.ensemble, 0.0), ensemble.n_features
+        self._categories = dict(self._seen.ensemble.categories)
+
+    def holds(self, columns: list[Column], x: FloatArray, near: FloatArray) -> bool:
+        """Whether a row is a neighbour of x."""
+        pairs = zip(self._sizes, *(row.tolist() for row in self._seen.rows([x, near])), strict=True)
+        for f, (size, a, b) in enumerate(pairs):
+            if a == b or f in self._seen.members:
+                continue
+            if f >= self._n:
+                is_near = may_stand_for(self._categories[f], size, a, b)
+            else:
+                is_near = columns[f].is_near(a, b, size)
+            if not is_near:
+                return False
+        return True
 
 
 def _are_valid(ensemble: Ensemble, relations: Relations, columns: list[Column], rows: list[FloatArray]) -> bool:

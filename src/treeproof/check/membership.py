@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -222,12 +223,14 @@ def columns_of(ensemble: Ensemble, attacker: Attacker) -> list[Column]:
     return found
 
 
-def is_affordable(ensemble: Ensemble, attacker: Attacker, columns: list[Column], prices: list[Fraction]) -> bool:
-    """Whether the attacker can pay these prices, one per column."""
+def is_affordable(
+    ensemble: Ensemble, attacker: Attacker, columns: list[Column], prices: Mapping[int, Fraction]
+) -> bool:
+    """Whether the attacker can pay these prices of columns."""
     for group in attacker.groups:
-        if sum(prices[f] for f in {ensemble.feature_index(key) for key in group.columns}) > group.budget:
+        if sum(prices.get(f, 0) for f in {ensemble.feature_index(key) for key in group.columns}) > group.budget:
             return False
-    spent = sum(prices, Fraction(0))
+    spent = sum(prices.values(), Fraction(0))
     if attacker.power is not None:
         in_decimals = any(column.step is not None for column in columns)
         radius = _printed(attacker.radius) if in_decimals else Fraction(attacker.radius)

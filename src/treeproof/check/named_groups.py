@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Seen:
         )
         return cls(seen, named)
 
-    @property
+    @cached_property
     def members(self) -> set[int]:
         """The columns of the model for which these groups speak."""
         return {f for group in self.named for f in group.features}

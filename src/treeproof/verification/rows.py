@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.check.evidence import is_within_reach
+from treeproof.check.evidence import Reach
 from treeproof.errors import SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
@@ -106,10 +106,13 @@ def _attack_rows_themselves(table: RowTable, asked: Rows) -> None:
 
 def _check_reach(ensemble: Ensemble, asked: Rows, table: RowTable) -> None:
     """Decides with rational numbers whether the attacker can reach every counterexample; in tasks, as it takes time."""
+    if not table.has_witness.any():
+        return
+    reach = Reach(ensemble, asked.attacker, asked.threat.relations)
     for i in np.flatnonzero(table.has_witness):
         epsilon = asked.epsilons[table.epsilon_index[i]].given if table.refuted[i] == Refuted.RESILIENCE else None
         witness = Witness(asked.X[i], table.neighbour[i], table.attacked[i], None, None)
-        if not is_within_reach(ensemble, asked.attacker, epsilon, witness, asked.threat.relations):
+        if not reach.holds(epsilon, witness):
             raise SoundnessError(
                 f"row {asked.numbers[i]}: the search found a counterexample that the attacker cannot reach: "
                 f"{table.neighbour[i]!r} to {table.attacked[i]!r}; please report this"
