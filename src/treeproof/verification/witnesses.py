@@ -62,13 +62,19 @@ class _Pairs:
         while shorter:
             shorter = False
             for attack in (True, False):
+                changed = differ(*self._ends(attack)).any(axis=0)
                 for unit in order:
-                    shorter |= self._undo(unit, attack)
+                    if changed[unit].any():
+                        shorter |= self._undo(unit, attack)
+
+    def _ends(self, attack: bool) -> tuple[FloatArray, FloatArray]:
+        """Rows before and after the attack, or the step."""
+        return (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
 
     def _undo(self, unit: list[int], attack: bool) -> bool:
         """Undoes the attack on some features, or the step in them and any attack on them, wherever that is enough."""
         # A step alone is not undone under an attack, which need not reach as far from x itself.
-        ends = (self.neighbour, self.attacked) if attack else (self.x, self.neighbour)
+        ends = self._ends(attack)
         there = np.asarray(differ(ends[0][:, unit], ends[1][:, unit]).any(axis=1))
         if attack and there.any():
             # The only move is needed: without it nothing happens.
