@@ -11,6 +11,7 @@ import numpy.typing as npt
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import LARGEST, FloatArray
+from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.threat import Threat
 
 FIRST_ROWS, MOST_ROWS = 64, 4096
@@ -72,16 +73,28 @@ def _strike_out(
     first, last = np.where(moves, np.minimum(low, below), low), np.where(moves, np.maximum(high, above), high)
     columns = dict(threat.columns)
     for f in _places(unreached):
-        if f in columns:
+        # Without limits, an Lp attacker keeps its radius, but reaches everything.
+        anywhere = threat.power is not None and bool(np.isinf([threat.low[f], threat.high[f]]).any())
+        if anywhere and f in columns and _steps_beyond(columns[f], grid.cuts_of(f), X[:, f]):
+            unreached[f] = False
+        elif f in columns:
             table = columns[f].table(X[:, f], low[:, f], high[:, f], *_cells_of(grid, f), True)
-            # Without limits, an Lp attacker keeps its radius, but reaches everything.
-            anywhere = threat.power is not None and bool(np.isinf([threat.low[f], threat.high[f]]).any())
             limit = LARGEST if anywhere else float(threat.limit)
             unreached[f] = ((table <= limit).sum(axis=1) < 2).all()
         else:
             # Cells have no gaps: what spans two of them crosses a threshold, or ends beyond it.
             cells = grid.cells_of(f, np.stack((first[:, f], last[:, f])))
             unreached[f] = (cells[0] == cells[1]).all()
+
+
+def _steps_beyond(moves: ColumnMoves, cuts: FloatArray, x: FloatArray) -> bool:
+    """Whether some row surely has points of its grid beyond the first or the last cut, on the other side of its own."""
+    if moves.step is None or moves.interval is None or not len(cuts):
+        return False
+    room = 2 * float(moves.step)
+    below = moves.interval[0] < 0 and cuts[0] - moves.domain[0] > room and bool((x > cuts[0]).any())
+    above = moves.interval[1] > 0 and moves.domain[1] - cuts[-1] > room and bool((x <= cuts[-1]).any())
+    return below or above
 
 
 def _cells_of(grid: Grid, f: int) -> tuple[FloatArray, FloatArray]:

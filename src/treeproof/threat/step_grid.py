@@ -40,6 +40,11 @@ class StepGrid:
         >>> StepGrid(Fraction(1, 10)).numbers(0.1, 0.3, 0.55)
         (2, 4)
         """
+        if low == high and self.step > 2 * Fraction(math.ulp(low)):
+            # Points this far apart are different doubles: there is no other, if one prints as this double.
+            number = (decimal_of(low) - _origin(x)) / self.step
+            if number.denominator == 1:
+                return number.numerator, number.numerator
         low, high = max(low, -LARGEST), min(high, LARGEST)  # no point is infinite
         if low > high:
             return 1, 0

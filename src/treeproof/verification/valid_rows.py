@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Grouped, group_columns
+from treeproof.model.kept import Kept
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
@@ -28,6 +29,8 @@ from treeproof.verification.local_search import Attacks, Decisions, Local
 from treeproof.verification.nearest import NearestSearch
 from treeproof.verification.row_search import RowSearch
 from treeproof.verification.space import Clause, Space
+
+_ON_GROUPS: Kept[Threat] = Kept()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +94,19 @@ class Columns:
         if not relations.groups:
             return cls(ensemble, threat, relations)
         grouped = group_columns(ensemble, groups_of(relations, ensemble), X)
-        assert threat.attacker is not None
-        inner = _with_own_columns(bind_grouped(threat.attacker, grouped), threat, grouped)
+        inner = _with_own_columns(_bound_to_groups(threat, grouped), threat, grouped)
         place_of = dict(zip(grouped.groups, grouped.places, strict=True))
         inner = inner.with_alike({place_of[group]: classes for group, classes in threat.alike_groups})
         return cls(grouped.ensemble, inner, group_relations(relations, grouped), grouped)
+
+
+def _bound_to_groups(threat: Threat, grouped: Grouped) -> Threat:
+    """The attacker on grouped columns."""
+    attacker = threat.attacker
+    assert attacker is not None
+    # Values that are equal need not be the same, such as 1 and True: these print differently.
+    key = attacker, repr(attacker), grouped.groups, tuple(vectors.tobytes() for vectors in grouped.vectors)
+    return _ON_GROUPS.get(grouped.own, key, lambda: bind_grouped(attacker, grouped))
 
 
 def _with_own_columns(inner: Threat, threat: Threat, grouped: Grouped) -> Threat:

@@ -62,7 +62,7 @@ class _Pairs:
         while shorter:
             shorter = False
             for attack in (True, False):
-                changed = differ(*self._ends(attack)).any(axis=0)
+                changed = np.asarray(differ(*self._ends(attack)).any(axis=0))
                 for unit in order:
                     if changed[unit].any():
                         shorter |= self._undo(unit, attack)
