@@ -168,13 +168,18 @@ class Verification:
         return found
 
     @property
+    def rows_that_break(self) -> int:
+        """The number of rows that break the relations themselves."""
+        return int(self.broken_rows.sum())
+
+    @property
     def broken_in_words(self) -> str | None:
         """How many rows break the relations, with an example; None if all keep them."""
         if not self.broken_rows.any():
             return None
         first = int(np.argmax(self.broken_rows))
         example = f"row {first}: {relation_in_short(self.broken_by(first)[0])}"
-        return broken_in_words(int(self.broken_rows.sum()), len(self), example)
+        return broken_in_words(self.rows_that_break, len(self), example)
 
     @property
     def assumptions(self) -> list[str]:
@@ -361,8 +366,7 @@ class Verification:
             parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
         if self.actors is not None:
             parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
-        broken = int(self.broken_rows.sum())
-        parts += [broken_in_short(broken)] * (broken > 0)
+        parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
