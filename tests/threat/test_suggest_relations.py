@@ -262,7 +262,8 @@ def test_suggestions_are_picked_by_number_and_read_as_a_table() -> None:
 
 def test_what_is_no_table_is_refused() -> None:
     for X, message in (
-        ([1, 2], "expected rows and columns, got 1 dimension$"),
+        ([1, 2], "expected rows and columns, got 1 dimension; give a data frame$"),
+        ("train.csv", "got 0 dimensions; give a data frame$"),
         (np.empty((0, 3)), "nothing to learn from an empty one"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are named 'a'"),
     ):

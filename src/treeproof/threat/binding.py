@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category
+from treeproof.model.columns import Category, some_of
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.decimals import decimal_of, plain_decimal
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 MAX_TOTAL = 2**52
 """Of the costs of all features: below it, sums of costs are exact as doubles, and so is half of 1 less."""
-MOST_NAMED = 8
-"""The number of values that a message names."""
 
 
 def bind_attacker(attacker: Attacker, ensemble: Ensemble) -> Threat:
@@ -285,10 +283,9 @@ class _Binding:
         if category is not None:
             number = _code(category, value)
             if number is None and strict:
-                known = ", ".join(map(repr, category.values[:MOST_NAMED]))
-                more = f" and {len(category.values) - MOST_NAMED} more" if len(category.values) > MOST_NAMED else ""
+                known = some_of(category.values)
                 raise InvalidInput(
-                    f"column {self._name(f)}: the model does not know the value {value!r}; it knows {known}{more}"
+                    f"column {self._name(f)}: the model does not know the value {value!r}; it knows {known}"
                 )
             return number
         if isinstance(value, bool) or not isinstance(value, (int, float)):
