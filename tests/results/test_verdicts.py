@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.applicants import applicants
 from tests.support.results import changed
 from treeproof.importers import EnsembleBuilder
 from treeproof.results.verdicts import Bounds, Outcome, Witness
@@ -563,3 +564,12 @@ def test_a_table_for_spreadsheets_has_no_formulas(tmp_path: Path) -> None:
     named.to_csv(tmp_path / "r.csv", raw=True)
     raw = csv.DictReader((tmp_path / "r.csv").read_text(encoding="utf-8").splitlines())
     assert [line["label"] for line in raw] == ["=x", "-1", "+y", "z"]
+
+
+def test_missing_values_are_filled_in_whatever_the_model_calls_their_column() -> None:
+    names = ["score_ext", "months", "purpose", "age", "rating"]
+    ensemble = dataclasses.replace(applicants(names), blanks_underscored=True)
+    rows = [[np.nan, 1, "tv", 1, 1], [3.0, 1, "tv", 1, 1]]
+    found = tp.verify(ensemble, rows, ["unclear", "good"], tp.Attacker({}, fill=["score ext"]))
+    assert found.rows_with_missing == 0 and "stay missing" not in repr(found)
+    assert tp.Verification.from_json(found.to_json()).rows_with_missing == 0

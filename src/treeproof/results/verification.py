@@ -137,6 +137,8 @@ class Verification:
         movable = range(self.X.shape[1]) if self.movable is None else self.movable
         filled = set() if self.attacker is None else self.attacker.fillable
         names = self.feature_names or ()
+        # A name that the model does not have is one that it spells with underscores.
+        filled = {key.replace(" ", "_") if isinstance(key, str) and key not in names else key for key in filled}
         which = [f for f in movable if f not in filled and (not names or names[f] not in filled)]
         return np.asarray(np.isnan(self.X[:, which]).any(axis=1)) & self.is_attacked
 
