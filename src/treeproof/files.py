@@ -13,7 +13,7 @@ import secrets
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,15 @@ def parse_own_json(text: str, where: str, otherwise: str, form: str, version: in
     if type(content.get("version")) is not int or content["version"] != version:
         raise InvalidInput(f"{where} has version {content.get('version')!r}; this treeproof reads version {version}")
     return content
+
+
+def check_fields(content: Mapping[str, Any], required: Set[str], optional: Set[str], where: str) -> None:
+    """Refuses an object that lacks fields, or has some that nobody knows."""
+    missing, unknown = required - content.keys(), content.keys() - required - optional
+    found = [f"lacks {', '.join(sorted(missing))}"] * bool(missing)
+    found += [f"has the unknown fields {', '.join(sorted(unknown))}"] * bool(unknown)
+    if found:
+        raise InvalidInput(f"{where} {' and '.join(found)}")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -160,3 +160,38 @@ def test_verify_asks_what_the_options_say(
     found = tp.Verification.from_json(tmp_path / "r.json")
     assert found.attacker == attacker
     assert found.stability.tolist() == tp.verify(loans(), found.X, found.y, attacker).stability.tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delta": "age=1x"}, "got '1x', in 'age=1x'"),
+        ({"delta": "age=1:2:3"}, "got '2:3', in 'age=1:2:3'"),
+        ({"delta": "age:1"}, "got 'age'; did you mean age=1\\?"),
+        ({"radius": 2.0}, "--norm and --radius go together"),
+        ({"threat_file": "threat.json", "goal": "good"}, r'not with --threat; put "goal": \["good"\] into the file'),
+        ({"attacker_file": "a.json", "step": "1"}, r'not with --attacker; put "step": .* into the file'),
+    ],
+)
+def test_options_that_mean_nothing_are_refused_with_a_way_out(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(tp.InvalidInput, match=message):
+        chosen(**given)
+
+
+def test_files_of_others_say_where_a_budget_goes(tmp_path: Path) -> None:
+    rule = {"pre": "(0, np.inf)", "post": -0.5, "cost": 1, "is_numerical": True}
+    file = tmp_path / "attacks.json"
+    file.write_text(json.dumps({"attacks": [{"amount": [rule]}]}))
+    with pytest.raises(tp.InvalidInput, match="--budget, since files of TREANT state none"):
+        tp.verify(loans(), [[0.5, 0, 0, "car"]], ["bad"], chosen(attacker_file=str(file)))
+
+
+def test_a_distance_for_a_category_in_a_file_says_what_the_file_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tp.save_model(loans(), tmp_path / "model.json")
+    (tmp_path / "rows.csv").write_text("amount,age,income,purpose,label\n0.5,3,0,car,bad\n")
+    tp.Attacker({"purpose": (0, 1)}).to_json(tmp_path / "a.json")
+    question = ("verify", tmp_path / "model.json", tmp_path / "rows.csv", "--attacker", tmp_path / "a.json")
+    code, _, err = run(capsys, *question)
+    assert code == 2 and 'column=any (in a file ["column", [null, null]]) lets the attacker' in err

@@ -111,3 +111,24 @@ def test_a_file_without_relations_is_refused(files: Path, capsys: pytest.Capture
     given = ("--delta", "1", "--relations", files / "none.txt")
     code, _, err = run(capsys, "verify", files / "model.json", files / "rows.csv", *given)
     assert code == 2 and "none.txt states no relations; write one per line, or leave it out" in err
+
+
+def test_relations_that_most_rows_break_are_warned_about_and_close_a_strict_gate(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "wrong.txt").write_text("loans <= -1\n")
+    wrong = ("--any", "max_30d", "--relations", files / "wrong.txt")
+    said = "60 of 60 rows break the relations themselves (row 0: loans <= -1)"
+    question = ("verify", files / "model.json", files / "rows.csv", *wrong, "--fail-under-robustness", "0")
+    code, out, err = run(capsys, *question)
+    assert code == 0 and f"WARNING    {said}" in out and f"WARNING    passed, but {said}" in out, err
+    assert "so check the relations; --strict fails then" in out
+    code, out, _ = run(capsys, *question, "--strict")
+    assert code == 1 and f"FAILED     {said}" in out and "(--strict)" in out
+    out_file = files / "out.csv"
+    code, out, err = run(capsys, "guard", files / "model.json", files / "rows.csv", *wrong, "--out", out_file)
+    assert code == 0 and "WARNING    60 rows break the relations; they are answered" in out, err
+    code, out, err = run(
+        capsys, "verify", files / "model.json", files / "rows.csv", *wrong, "--out", files / "parts", "--strict"
+    )
+    assert code == 1 and "FAILED     60 of 60 rows break the relations themselves" in out, err

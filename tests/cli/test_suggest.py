@@ -62,6 +62,7 @@ def test_what_cannot_be_is_refused(frame: pd.DataFrame, tmp_path: Path, capsys: 
     frame.to_csv(tmp_path / "data.csv", index=False)
     for arguments, message in (
         (["--drop", "nobody"], "has no column 'nobody'"),
+        (["--label", "Y"], "has no column 'Y'"),
         (["--out", tmp_path / "data.csv"], "--out and DATA are the same file"),
         (["--out", tmp_path / "threat.csv"], "--out does not write .csv files"),
         (["--limit", "0"], "--limit"),

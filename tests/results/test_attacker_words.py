@@ -10,7 +10,8 @@ import pytest
 import treeproof as tp
 from tests.support import applicants
 from treeproof.model.builder import blank_ensemble
-from treeproof.results.attacker_words import attacker_in_words, sizes_in_words
+from treeproof.results.attacker_words import attacker_in_words, attacker_on_model, sizes_in_words
+from treeproof.threat.relations import bind_relations
 
 NAMES = ["amount", "duration", "rate", "age"]
 WIDE = [f"c{i}" for i in range(20)]
@@ -148,6 +149,17 @@ def test_many_columns_are_counted() -> None:
     each = tp.Attacker([(0, i + 1) for i in range(20)], budget=1)
     assert words(tp.Attacker.linf(3), ["age"]) == "The attacker may move age by up to 3 either way."
     assert words(each, WIDE).endswith("may move any feature, each in its own way, one of them at a time.")
+    alike = tp.Attacker(dict.fromkeys(WIDE[:9], (0, 1)), costs=2, budget=3)
+    assert words(alike, WIDE).endswith("up by at most 1, at a cost of 2 each, within a budget of 3.")
+
+
+def test_groups_are_not_counted_as_columns_of_the_model() -> None:
+    names = ["p_car", "p_radio", *WIDE]
+    ensemble = blank_ensemble(len(names), [0, 1], names)
+    relations = bind_relations(tp.one_of("p_car", "p_radio", name="purpose"), ensemble)
+    attacker = tp.Attacker({**dict.fromkeys(WIDE[:9], (0, 1)), "purpose": tp.ANY}, budget=2)
+    said = attacker_on_model(attacker, ensemble, relations, names)
+    assert said.startswith("The attacker may move 9 of the 22 features and 1 one-hot group, each in its own way")
 
 
 def test_sizes_name_their_columns_unless_they_are_many() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.applicants import applicants
 from tests.support.results import changed
 from treeproof.importers import EnsembleBuilder
 from treeproof.results.verdicts import Bounds, Outcome, Witness
@@ -339,7 +340,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
     ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 4"),
-    ({"extra": 1}, "unknown or missing fields: extra"),
+    ({"extra": 1}, "it has the unknown fields extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
     ({"y": [0, 0, 0, None]}, "y must not contain None"),
@@ -452,7 +453,7 @@ def test_a_missing_field_is_named() -> None:
     content = json.loads(result().to_json())
     for name in content:
         less = {key: value for key, value in content.items() if key != name}
-        with pytest.raises(tp.InvalidInput, match=f'missing fields: {name}$|lacks "format"|version None'):
+        with pytest.raises(tp.InvalidInput, match=f'it lacks {name}$|lacks "format"|version None'):
             Verification.from_json(json.dumps(less))
 
 
@@ -563,3 +564,12 @@ def test_a_table_for_spreadsheets_has_no_formulas(tmp_path: Path) -> None:
     named.to_csv(tmp_path / "r.csv", raw=True)
     raw = csv.DictReader((tmp_path / "r.csv").read_text(encoding="utf-8").splitlines())
     assert [line["label"] for line in raw] == ["=x", "-1", "+y", "z"]
+
+
+def test_missing_values_are_filled_in_whatever_the_model_calls_their_column() -> None:
+    names = ["score_ext", "months", "purpose", "age", "rating"]
+    ensemble = dataclasses.replace(applicants(names), blanks_underscored=True)
+    rows = [[np.nan, 1, "tv", 1, 1], [3.0, 1, "tv", 1, 1]]
+    found = tp.verify(ensemble, rows, ["unclear", "good"], tp.Attacker({}, fill=["score ext"]))
+    assert found.rows_with_missing == 0 and "stay missing" not in repr(found)
+    assert tp.Verification.from_json(found.to_json()).rows_with_missing == 0

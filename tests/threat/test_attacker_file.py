@@ -129,7 +129,7 @@ def test_version_1_is_still_read() -> None:
         '"costs": {"all": 2}, "budget": 3, "domain": null, "power": null, "radius": 0.0}'
     )
     assert tp.Attacker.from_json(text) == tp.Attacker({"age": (0, math.inf)}, costs=2, budget=3)
-    with pytest.raises(tp.InvalidInput, match="unknown or missing fields: goal"):
+    with pytest.raises(tp.InvalidInput, match="has the unknown fields goal"):
         tp.Attacker.from_json(text.replace('"budget"', '"goal": [1], "budget"'))
     with pytest.raises(tp.InvalidInput, match=r"interval of feature 'age' must be \[low, high\]"):
         tp.Attacker.from_json(text.replace("[0.0, null]", '{"values": [1]}'))
@@ -142,7 +142,9 @@ def changed(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"steps": 1}, "unknown or missing fields: steps"),
+        ({"steps": 1}, "the attacker has the unknown fields steps"),
+        ({"budget": 1.5}, "budget must be a whole number, got 1.5"),
+        ({"intervals": {"by_feature": []}}, r'intervals names no columns; .* write \{"all": \[0, 0\]\}'),
         ({"step": {"all": 0}}, "step must be above 0, got 0"),
         ({"step": 1}, "step must be one of"),
         ({"intervals": {"all": {"values": []}}}, "there are no values"),

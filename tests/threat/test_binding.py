@@ -258,3 +258,13 @@ def test_engines_that_know_intervals_only_refuse_other_attackers(kind: str) -> N
 def test_a_column_of_blanks_is_not_plain() -> None:
     assert tp.Attacker({}, blank=["income"]).bind(MODEL).beyond_plain == "values to blank or fill"
     assert np.isinf(tp.Attacker({}, blank=["income"]).bind(MODEL).low[0])
+
+
+def test_of_many_columns_the_nearest_are_named_and_one_hot_groups_are_hinted_at() -> None:
+    names = ["pay_card", "pay_cash", *(f"col{i}" for i in range(400))]
+    ensemble = blank_ensemble(len(names), [0, 1], names)
+    with pytest.raises(tp.InvalidInput, match=r"no feature 'colx'; it has 'col\d+', .* and 399 more") as caught:
+        tp.Attacker({"colx": (0, 1)}).bind(ensemble)
+    assert len(str(caught.value)) < 200
+    with pytest.raises(tp.InvalidInput, match="attackers may name a one-hot group if relations name it"):
+        tp.Attacker({"pay": tp.ANY}).bind(ensemble)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,11 @@ def test_texts_are_parsed_and_shown(text: str, shown: str) -> None:
         ("eval(a)", "there is no function eval; there are implies, any_of"),
         ("a + b", "expected a relation, got a \\+ b; compare it"),
         ("a and b <= 1", "expected a relation, got a"),
-        ("'x' < a", "'x' has no order; compare it with == or !="),
+        ("'x' < a", "'x' is a text, which has no order; compare it with == or !="),
+        ("a <= '3'", "'3' is a text, which has no order; for a number, write 3 without quotes"),
+        ("score ext <= 3", "there is 'ext' at character 7; a name with blanks stands in backquotes, as in `score ext`"),
+        ("a ≤ 4", "'≤' at character 3 is not part of the language; write <="),
+        ("a in ()", "there is nothing in the parentheses; list at least one value"),
         ("a + 'x' == 1", "expected a number or columns, but 'x' is a text"),
         ("(a <= b) + 1 <= 2", "expected a number or columns, but a <= b is a relation"),
         ("2*a is missing", "expected a column, got 2\\*a"),
@@ -505,6 +510,7 @@ def test_sums_on_their_own_boundary_are_exact(
         ("max_30d <= max12m", "has no column 'max12m'; it has 'max_12m' and 6 more"),
         ("max_30d <= q", "has no column 'q'; it has 'max_30d', 'max_12m', 'housing', "),
         ("max_30d <= capital-gain", "'capital'; it has 'capital-gain' and 6 more; in a relation, write `capital-gain`"),
+        ("max_30d != nan", "has no column 'nan'; .* said as in income is missing, or income is present"),
         ("housing == rent", "has no column 'rent'; .*; if it is a value, write 'rent'"),
         ("[7] <= 1", "there is no column 7; the model has columns 0 to 6"),
         ("max_30d == 'own'", "column 'max_30d' holds numbers, but 'own' is a text"),
@@ -605,3 +611,18 @@ def test_damaged_json_is_refused(content: Any, message: str, tmp_path: Path) -> 
     file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     with pytest.raises(tp.InvalidInput, match=message):
         read_relations(file)
+
+
+@pytest.mark.parametrize("given", ["rel.txt", "some folder/rel.json", Path("rel.txt")])
+def test_a_file_in_the_place_of_relations_is_told_apart(given: Any) -> None:
+    with pytest.raises(tp.InvalidInput, match=r"got .*rel.*; tp.read_relations reads a file"):
+        bind_relations(given, BANK)
+
+
+def test_what_does_not_fit_the_model_says_its_line_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "rel.txt"
+    file.write_text("max_30d <= 3\n\n# a comment\nmax30d <= 3\n")
+    with pytest.raises(tp.InvalidInput, match=r"rel.txt, line 4: relation 'max30d <= 3': the model has no column"):
+        bind_relations(tp.read_relations(file), BANK)
+    assert tp.read_relations(file)[0] == parse_relation("max_30d <= 3"), "where they stand makes no difference"
+    assert str(pickle.loads(pickle.dumps(tp.read_relations(file)[0]))) == "max_30d <= 3"

@@ -51,7 +51,12 @@ def test_settings_may_be_given_in_many_ways() -> None:
         (lambda: tp.Attacker((-1, 1), step=[1, -1]), "step of feature 1 must be above 0, got -1"),
         (lambda: tp.Attacker((-1, 1), step=2), "no whole number of steps of 2 but 0 lies between -1.0 and 1.0"),
         (lambda: tp.Attacker.linf(0.5, step=1), "no whole number of steps of 1 but 0 lies between -0.5 and 0.5"),
-        (lambda: tp.Attacker({"a": (0, 1), "b": (0, 3)}, step={"a": 1, "b": 4}), "no whole number of steps of 4"),
+        (
+            lambda: tp.Attacker({"a": (0, 1), "b": (0, 3)}, step={"a": 1, "b": 4}),
+            "column 'b': no whole number of steps of 4",
+        ),
+        (lambda: tp.steps(0, 0, 0.01), "the step of a column that does not move goes into step="),
+        (lambda: tp.values(["pro", "basic"]), "is not a value of a column; put a star before the list"),
         (lambda: tp.Attacker({}, blank=3), r"blank takes columns, as in blank=\['income'\]"),
         (lambda: tp.Attacker({}, fill={"age": -1}), "fill of feature 'age' must be a whole number"),
         (lambda: tp.Attacker({}, fill={"age": 0.5}), "fill of feature 'age' must be a whole number"),
@@ -93,3 +98,7 @@ def test_distances_scale_and_the_rest_stays() -> None:
     assert tp.Attacker.lp(2, 3, step=1, goal="x").scaled(0.5) == tp.Attacker.lp(2, 1.5, step=1, goal="x")
     # Scaled below a step there is no move left, and nobody asked for one.
     assert tp.Attacker((-1, 1), step=1).scaled(0.5).intervals.values == ((-0.5, 0.5),)
+
+
+def test_an_infinite_budget_is_no_limit() -> None:
+    assert tp.Attacker((0, 1), budget=math.inf) == tp.Attacker((0, 1))

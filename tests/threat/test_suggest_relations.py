@@ -260,9 +260,16 @@ def test_suggestions_are_picked_by_number_and_read_as_a_table() -> None:
         tp.suggest_relations(table, limit=0)
 
 
+def test_of_an_implication_and_its_contrapositive_one_is_proposed() -> None:
+    plan = rng().choice(["basic", "plus", "pro"], N)
+    discount = np.where(plan == "pro", rng(1).choice([0, 5, 10], N), 0)
+    assert found({"plan": plan, "discount": discount}) == ["implies(discount > 0, plan == 'pro')"]
+
+
 def test_what_is_no_table_is_refused() -> None:
     for X, message in (
-        ([1, 2], "expected rows and columns, got 1 dimension$"),
+        ([1, 2], "expected rows and columns, got 1 dimension; give a data frame$"),
+        ("train.csv", "got 0 dimensions; give a data frame$"),
         (np.empty((0, 3)), "nothing to learn from an empty one"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are named 'a'"),
     ):

@@ -90,7 +90,10 @@ def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")
         (lambda: tp.Attacker([]), "interval"),
         (lambda: tp.Attacker({}), "no columns are named, so the attacker could do nothing"),
         (lambda: tp.Attacker({1.5: (0, 1)}), "features are given by name or index, got 1.5"),
-        (lambda: tp.Attacker((0, 1), costs=-1), "cost must be a whole number from 0 to 1099511627776, got -1"),
+        (lambda: tp.Attacker((0, 1), costs=-1), "cost must be a whole number from 0 to 1099511627776, got -1$"),
+        (lambda: tp.Attacker({"age": 2}), r"must be a pair \(low, high\), got 2; write \(-2, 2\) for either way"),
+        (lambda: tp.Attacker((0, 1), budget=1.5), "budget must be a whole number, got 1.5; scale costs and budget up"),
+        (lambda: tp.Attacker.l0(1.5), "budget must be a whole number, got 1.5"),
         (lambda: tp.Attacker((0, 1), costs=[1, 0.5]), "cost of feature 1 must be a whole number .* scale fractions up"),
         (lambda: tp.Attacker((0, 1), costs=True), "cost must be a number, got True"),
         (lambda: tp.Attacker((0, 1), costs=INF), "cost must be a whole number"),
@@ -120,7 +123,10 @@ def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")
         (lambda: tp.Attacker.lp(0, 1), "for L0 use Attacker.l0"),
         (lambda: tp.Attacker.lp(math.nan, 1), "p must be a whole number"),
         (lambda: tp.Attacker([(0, 1)] * 3).bind(stump()), "attacker has 3 features, model has 2; give one interval"),
-        (lambda: tp.Attacker({"size": (0, 1)}).bind(stump()), "the model has no feature 'size'; it has age, income"),
+        (
+            lambda: tp.Attacker({"size": (0, 1)}).bind(stump()),
+            "the model has no feature 'size'; it has 'age', 'income'$",
+        ),
         (lambda: tp.Attacker({7: (0, 1)}).bind(stump()), "feature 7 is out of range; the model has features 0 to 1"),
         (lambda: tp.Attacker({"age": (0, 1)}).bind(stump(names=None)), "the model has no feature names"),
         (
@@ -133,7 +139,7 @@ def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")
         (lambda: bind_epsilon("small", stump()), "epsilon must be a number, got 'small'"),
         (
             lambda: price_table(tp.Attacker((0, 1), domain=(0, 1)).bind(stump()), stump(), [0.5, 2.0]),
-            r"row 0, column 'income': 2.0 lies outside the attacker's domain \(0.0, 1.0\)",
+            r"row 0, column 'income': 2.0 lies outside the attacker's domain \(0.0, 1.0\); widen it there",
         ),
     ],
 )
@@ -209,7 +215,10 @@ def test_the_authors_file_is_read() -> None:
         ("[" * 100_000, "is not JSON"),
         ("{}", "is not an attacker"),
         ('{"format": "treeproof-attacker", "version": 9}', "has version 9; this treeproof reads versions 1 to 2"),
-        ('{"format": "treeproof-attacker", "version": 1, "x": 1}', "unknown or missing fields: budget, costs"),
+        (
+            '{"format": "treeproof-attacker", "version": 1, "x": 1}',
+            "lacks budget, costs, .* and has the unknown fields x",
+        ),
         ("[]", "lists no features"),
         ("[[1, 2]]", r"entry 0: expected \[left, right, left_open, right_open, cost\], got \[1, 2\]"),
         ("[[-1, 1, true, false, 1]]", "entry 0: the end -1 is open; treeproof's intervals are closed"),

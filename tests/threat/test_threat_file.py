@@ -40,7 +40,7 @@ GOOD = {"format": "treeproof-threat", "version": 1, "attacker": json.loads(ATTAC
         ("[]", "is not a threat file"),
         (json.dumps(GOOD | {"format": "treeproof-attacker"}), "is not a threat file"),
         (json.dumps(GOOD | {"version": 2}), "has version 2; this treeproof reads version 1"),
-        (json.dumps(GOOD | {"relation": []}), "unknown or missing fields: relation$"),
+        (json.dumps(GOOD | {"relation": []}), "has the unknown fields relation$"),
         (json.dumps(GOOD | {"relations": "a <= b"}), "relations must be a list of texts"),
         (json.dumps(GOOD | {"relations": [1]}), "relations must be a list of texts"),
         (json.dumps(GOOD | {"relations": ["a <"]}), "threat.json: relation 'a <'"),

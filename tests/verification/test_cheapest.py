@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.fuzz_local import check_block
+from tests.support.applicants import applicants
 from tests.support.random_blocks import block
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -167,3 +169,18 @@ def test_without_time_nothing_is_claimed() -> None:
     model, rows = iris()
     found = tp.cheapest_attack(model, rows, tp.Attacker.lp(1, 1.0), timeout=0)
     assert not found.exact.any() and np.isinf(found.price).all() and (found.rows == rows).all()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [{"costs": {"income": 1}}, {"costs": {"income": 1}, "blank": {"income": 2}}, {"fill": ["income"]}],
+)
+def test_costs_of_1_are_costs_where_somebody_gives_them(words: dict[str, Any]) -> None:
+    row = [[3.0, 1.0, "tv", 1.0, 1.0]]
+    found = tp.cheapest_attack(applicants(), row, tp.Attacker({"income": (-1, 0)}, **words))
+    assert found.price.tolist() == [1.0] and found.exact.all()
+
+
+def test_rules_have_costs_of_their_own() -> None:
+    attacker = tp.Attacker.rules([tp.Rule("income", when=(0, 5), change=(-1, 0), cost=3)], domain={"income": (0, 9)})
+    assert tp.cheapest_attack(applicants(), [[3.0, 1.0, "tv", 1.0, 1.0]], attacker).price.tolist() == [3.0]

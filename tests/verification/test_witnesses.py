@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
+from tests.support.applicants import applicants
 from tests.support.strategies import Case, cases
 from treeproof import check
 from treeproof.verification import local_search as local
@@ -84,3 +85,14 @@ def test_moved_features_are_counted_by_hand() -> None:
         assert one.up == sum(move > 0 for move in moves)
         assert one.median == np.median(np.abs(moves))
         assert one.largest == max(map(abs, moves)) <= 0.4 + 1e-12
+
+
+def test_values_that_are_filled_in_or_made_missing_have_no_distance() -> None:
+    ensemble = applicants()
+    rows = [[np.nan, 1, "tv", 1, 1], [3.0, 1, "tv", 1, 1]]
+    filled = tp.verify(ensemble, rows[:1], ["unclear"], tp.Attacker({}, fill=["income"]))
+    assert [one.most_often for one in moved_features(filled)] == ["filled in"]
+    both = tp.verify(ensemble, rows, ["unclear", "good"], tp.Attacker({}, fill=["income"], blank=["income"]))
+    assert [one.most_often for one in moved_features(both)] == ["filled in, 1 of 2"]
+    either = tp.verify(ensemble, [rows[1]] * 2, ["good"] * 2, tp.Attacker({}, blank=["income"]))
+    assert [one.most_often for one in moved_features(either)] == ["made missing"]

@@ -48,6 +48,16 @@ GOES_WITH = {
 }
 """What the other options need one of; a file says all of it itself, but those of others know no budget."""
 
+FILES = ("--attacker", "--threat")
+IN_FILES = {
+    "--cost": '"costs": {"by_feature": [["income", 2]]}',
+    "--budget": '"budget": 3',
+    "--domain": '"domain": {"by_feature": [["income", [0, 5000]]]}',
+    "--step": '"step": {"by_feature": [["income", 1]]}',
+    "--goal": '"goal": ["good"]',
+}
+"""What files have in place of options."""
+
 
 def attacker_options(command: F) -> F:
     """Adds who may change the input: --delta and its kin, --l0, --norm, or a file."""
@@ -132,7 +142,7 @@ class AttackerChoice:
         from treeproof.threat.relations import bind_relations
 
         way = self._way()
-        if way in ("--attacker", "--threat"):
+        if way in FILES:
             attacker = self._from_file()
             return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
         features = tuple(place(name, ensemble) for name in listed(self.only)) or None
@@ -204,18 +214,19 @@ class AttackerChoice:
             "--norm": self.norm,
         }
         given = [name for name, value in ways.items() if value is not None]
+        if (self.norm is None) != (self.radius is None):
+            raise InvalidInput("--norm and --radius go together, as in --norm 2 --radius 0.1")
         if not given or (len(given) > 1 and not set(given) <= set(TOGETHER)):
             others = [name for name in ways if name not in TOGETHER]
             raise InvalidInput(
                 f"give {', '.join(TOGETHER)} (or several of these), or exactly one of {', '.join(others)} to say what "
                 f"the attacker can do; got {' and '.join(given) or 'none'}"
             )
-        if (self.norm is None) != (self.radius is None):
-            raise InvalidInput("--norm and --radius go together, as in --norm 2 --radius 0.1")
         more = {name: getattr(self, name.removeprefix("--").replace("-", "_")) for name in GOES_WITH}
         for name, value in more.items():
             if value not in (None, False, "") and not set(given) & set(GOES_WITH[name]):
-                raise InvalidInput(f"{name} goes with {', '.join(GOES_WITH[name])}, not with {given[0]}")
+                way_out = f"; put {IN_FILES[name]} into the file" if given[0] in FILES and name in IN_FILES else ""
+                raise InvalidInput(f"{name} goes with {', '.join(GOES_WITH[name])}, not with {given[0]}{way_out}")
         return given[0]
 
     def _from_file(self) -> Attacker:

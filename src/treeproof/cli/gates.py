@@ -11,6 +11,7 @@ from treeproof.cli.options import listed
 from treeproof.errors import InvalidInput
 from treeproof.results.attacker_words import in_vain_in_words
 from treeproof.results.measures import Measures
+from treeproof.results.relation_words import are_doubtful
 from treeproof.results.table_summary import TableSummary
 from treeproof.results.verdicts import Bounds, short
 from treeproof.threat.reached import InVain
@@ -34,6 +35,8 @@ class Found(NamedTuple):
     """Whether one of them is about columns that reach no threshold: the attack is weaker than it looks."""
     broken: str | None = None
     """How many rows break the relations themselves, in words; None if none does."""
+    is_doubtful: bool = False
+    """Whether these are so many that the relations are more likely wrong than the rows."""
 
     @classmethod
     def of(cls, result: Verification | TableSummary) -> Found:
@@ -42,7 +45,13 @@ class Found(NamedTuple):
         said = in_vain_in_words(vain, len(movable), result.feature_names) if len(result) else []
         all_rows, complete = (result, result.complete) if isinstance(result, TableSummary) else (result.measures, True)
         names, is_empty = result.names_of_epsilons, bool(said and vain.unreached)
-        return cls(all_rows, result.by_class, names, complete, said, is_empty, result.broken_in_words)
+        doubtful = are_doubtful(result.rows_that_break, all_rows.rows)
+        return cls(all_rows, result.by_class, names, complete, said, is_empty, result.broken_in_words, doubtful)
+
+    @property
+    def weaknesses(self) -> list[str]:
+        """Why what is proved may say less than it seems to: the attacker moves in vain, or almost no row is valid."""
+        return self.in_vain[:1] * self.is_empty + [self.broken or ""] * self.is_doubtful
 
     def rows_of(self, name: str) -> Measures:
         """The measures of the class with this name, or of all rows if there is no name."""
@@ -57,7 +66,7 @@ class Gates:
     robustness: dict[str, float]
     resilience: dict[str, float]
     strict: bool = False
-    """Whether columns that the attacker may move, but brings to no threshold, close the gate."""
+    """Whether the gate is closed by columns that the attacker moves in vain, and by relations that most rows break."""
 
     @classmethod
     def of(cls, robustness: tuple[str, ...], resilience: tuple[str, ...], strict: bool) -> Gates:
@@ -81,10 +90,12 @@ class Gates:
             measured = zip(found.epsilons, found.rows_of(name).resilience_by_epsilon, strict=True)
             for epsilon, share in measured:
                 missed += _missed(f"resilience at {epsilon}", name, least, share, found.complete)
-        if found.is_empty and self.strict:
-            missed.append(f"{found.in_vain[0]} (--strict)")
-        elif found.is_empty and (self.robustness or self.resilience) and not missed:
-            screen.say(f"WARNING    passed, but {found.in_vain[0]}; --strict fails then")
+        warns = (self.robustness or self.resilience) and not missed
+        for weakness in found.weaknesses:
+            if self.strict:
+                missed.append(f"{weakness} (--strict)")
+            elif warns:
+                screen.say(f"WARNING    passed, but {weakness}; --strict fails then")
         for line in missed:
             screen.say(f"FAILED     {line}")
         if missed:

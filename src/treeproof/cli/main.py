@@ -122,7 +122,7 @@ OPTIONS = {
 WAYS_OUT = {
     "allow_pickle": "or use --allow-pickle if you trust the file",
     "attacker": "use treeproof verify, or --delta",
-    "category": "column=any lets the attacker change it to any value that the model knows",
+    "category": 'column=any (in a file ["column", [null, null]]) lets the attacker change it to any known value',
     "categories": "read it in Python with tp.load_model(path, categories=X_train) and give the file of tp.save_model",
     "confirm": "leave --confirm out",
     "decimal": "if it is one with a decimal comma, say so with --decimal ,",

@@ -177,7 +177,12 @@ def number_or_by_name(text: str, option: str, ensemble: Ensemble) -> float | dic
 def one_or_by_name(text: str, option: str, ensemble: Ensemble, parse: Callable[[str], T]) -> T | dict[int | str, T]:
     """What `parse` makes of the text or, where it has names, of what stands behind each of them."""
     if "=" not in text:
-        return parse(text)
+        try:
+            return parse(text)
+        except InvalidInput as error:
+            name, _, value = text.partition(":")
+            meant = f"; did you mean {name}={value}?" if name in (ensemble.feature_names or ()) and value else ""
+            raise InvalidInput(f"{error}{meant}") from None
     found: dict[int | str, T] = {}
     for part in listed(text):
         name, is_pair, value = part.rpartition("=")
@@ -186,7 +191,10 @@ def one_or_by_name(text: str, option: str, ensemble: Ensemble, parse: Callable[[
         feature = place(name.strip(), ensemble)
         if feature in found:
             raise InvalidInput(f"{option} names {name.strip()} twice; name it once")
-        found[feature] = parse(value)
+        try:
+            found[feature] = parse(value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error}, in {part!r}") from None
     return found
 
 

@@ -97,9 +97,8 @@ class Category:
         """What rows hold for a value of the column `name`; InvalidInput if the model does not know it."""
         number = self.known_double(value)
         if number is None:
-            known = ", ".join(map(repr, self.values[:MOST_NAMED]))
-            more = f" and {len(self.values) - MOST_NAMED} more" if len(self.values) > MOST_NAMED else ""
-            raise InvalidInput(f"column {name}: the model does not know the value {value!r}; it knows {known}{more}")
+            known = some_of(self.values)
+            raise InvalidInput(f"column {name}: the model does not know the value {value!r}; it knows {known}")
         return number
 
     def is_missing(self, value: Any) -> bool:
@@ -193,6 +192,13 @@ def text_of(value: Any) -> str | None:
     return str(int(value)) if whole else None
 
 
+def some_of(known: Sequence[Any], near: Sequence[Any] = ()) -> str:
+    """The names or values that are near, or else the first ones, and how many more there are, for messages."""
+    shown = near or known[:MOST_NAMED]
+    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+    return ", ".join(map(repr, shown)) + more
+
+
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
     if not category.coded:
@@ -202,11 +208,9 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     refused = np.flatnonzero(numbers == -1.0)
     if len(refused):
         row = int(refused[0])
-        known = ", ".join(map(repr, category.values[:MOST_NAMED]))
-        more = f" and {len(category.values) - MOST_NAMED} more" if len(category.values) > MOST_NAMED else ""
         raise InvalidInput(
             f"row {row}, column {name}: the model does not know the value {values[codes[row]]!r}; "
-            f"it knows {known}{more}"
+            f"it knows {some_of(category.values)}"
         )
     return numbers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import threading
 import warnings
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category, Column, as_doubles, as_frame, coded_column, in_own_values
+from treeproof.model.columns import Category, Column, as_doubles, as_frame, coded_column, in_own_values, some_of
 from treeproof.model.grid import Grid
 from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
@@ -433,7 +434,12 @@ class Ensemble:
             name = self.own_spelling(feature)
             if name in self.feature_names:
                 return self.feature_names.index(name)
-            raise InvalidInput(f"the model has no feature {feature!r}; it has {', '.join(self.feature_names)}")
+            near = difflib.get_close_matches(name, self.feature_names, n=3)
+            alike = sum(each.startswith(name) for each in self.feature_names)
+            hint = "; attackers may name a one-hot group if relations name it" if alike > 1 else ""
+            raise InvalidInput(
+                f"the model has no feature {feature!r}; it has {some_of(self.feature_names, near)}{hint}"
+            )
         if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
             raise InvalidInput(f"features are given by name or index, got {feature!r}")
         if not 0 <= feature < self.n_features:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from treeproof.model.columns import Categories, Category
@@ -23,6 +23,14 @@ NORMS = {1: "L1 (sum of moves)", 2: "Euclidean (L2)"}
 
 MOST_NAMES = 8
 """The most columns that a sentence names."""
+
+
+class NamesWithGroups(list[str]):
+    """The names of a model's columns, and behind them those of one-hot groups."""
+
+    def __init__(self, columns: Sequence[str], groups: Sequence[str]) -> None:
+        super().__init__([*columns, *groups])
+        self.n_columns = len(columns)
 
 
 def attacker_in_words(attacker: Attacker, threat: Threat, names: Sequence[str], categories: Categories = ()) -> str:
@@ -51,7 +59,7 @@ def attacker_on_model(attacker: Attacker, ensemble: Ensemble, relations: Relatio
     """The same about a model whose columns have these names, and groups of them where the attacker names such."""
     seen = seen_by(attacker, ensemble, relations)
     groups = [] if seen is ensemble else list(seen.feature_names or ())[ensemble.n_features :]
-    return attacker_in_words(attacker, attacker.bind(seen), [*names, *groups], seen.categories)
+    return attacker_in_words(attacker, attacker.bind(seen), NamesWithGroups(names, groups), seen.categories)
 
 
 def _ways(threat: Threat, features: list[int], categories: dict[int, Category]) -> dict[int, str]:
@@ -89,8 +97,8 @@ def _missing_values(threat: Threat, names: Sequence[str], subject: str) -> list[
             continue
         after = " missing" if what == "blank" else ""
         if len(prices) > MOST_NAMES:
-            who, price = columns_in_words(list(prices), names), f"{min(prices.values())} to {max(prices.values())}"
-            said.append(f"{subject} may {verb} {who}{after}, at a cost of {price}.")
+            who = columns_in_words(list(prices), names)
+            said.append(f"{subject} may {verb} {who}{after}, at a cost of {_each(prices.values())}.")
         else:
             listed = joined([f"{names[f]} (cost {price})" for f, price in prices.items()])
             said.append(f"{subject} may {verb} {listed}{after}.")
@@ -164,7 +172,10 @@ def _who(features: list[int], names: Sequence[str]) -> str:
 def columns_in_words(features: list[int], names: Sequence[str]) -> str:
     """The names of these features or, if they are too many, how many they are."""
     if len(features) > MOST_NAMES:
-        return f"{len(features):,} of the {len(names):,} features"
+        columns = names.n_columns if isinstance(names, NamesWithGroups) else len(names)
+        groups = sum(f >= columns for f in features)
+        more = f" and {groups:,} one-hot group{'s' * (groups > 1)}" if groups else ""
+        return f"{len(features) - groups:,} of the {columns:,} features{more}"
     return joined([names[f] for f in features])
 
 
@@ -231,10 +242,15 @@ def _how_many(attacker: Attacker, threat: Threat, features: list[int], names: Se
     if simple and set(costs.values()) == {1}:
         return f", at most {threat.budget} of them at once" if threat.budget > 1 else ", one of them at a time"
     if len(costs) > MOST_NAMES:
-        each = f"{min(costs.values())} to {max(costs.values())} each"
+        each = _each(costs.values())
     else:
         each = joined([f"{cost} for {names[f]}" for f, cost in costs.items()])
     return f", at a cost of {each}" + (f", within a budget of {threat.budget}" if simple else "")
+
+
+def _each(costs: Collection[int]) -> str:
+    """What columns cost, of which there are too many to name."""
+    return f"{min(costs)} each" if min(costs) == max(costs) else f"{min(costs)} to {max(costs)} each"
 
 
 def _has_simple_prices(threat: Threat) -> bool:

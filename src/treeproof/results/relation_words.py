@@ -10,6 +10,8 @@ from treeproof.visible import visible
 MOST_RELATIONS, MOST_CHARACTERS = 4, 120
 """How many relations a sentence states, and how much of each."""
 
+CHECK_RELATIONS = "proofs about so many such rows say little, so check the relations"
+
 
 def kept_in_words(relations: Sequence[Relation]) -> str:
     """What neighbours and attacked rows keep.
@@ -47,6 +49,11 @@ def broken_in_short(rows: int) -> str:
     return f"{rows:,} {'row breaks' if rows == 1 else 'rows break'} the relations"
 
 
+def are_doubtful(rows: int, of: int) -> bool:
+    """Whether relations that so many rows break are more likely wrong than the rows: more than half of them do."""
+    return 2 * rows > of
+
+
 def broken_in_words(rows: int, of: int, example: str) -> str:
     """How many rows break the relations themselves, with an example, and what is then said of them.
 
@@ -54,4 +61,5 @@ def broken_in_words(rows: int, of: int, example: str) -> str:
     '2 of 90 rows break the relations themselves (row 7'
     """
     breaks = "rows breaks the relations itself" if rows == 1 else "rows break the relations themselves"
-    return f"{rows:,} of {of:,} {breaks} ({example}): each may stay as it is, or become a row that keeps them"
+    said = f"{rows:,} of {of:,} {breaks} ({example}): each may stay as it is, or become a row that keeps them"
+    return f"{said}; {CHECK_RELATIONS}" if are_doubtful(rows, of) else said

@@ -99,7 +99,7 @@ def counts_of(result: Verification, classes: list[Any]) -> dict[str, int]:
     if result.in_vain is not None:
         found |= result.in_vain.counts(len(result))
     if result.relations:
-        found["broken"] = int(result.broken_rows.sum())
+        found["broken"] = result.rows_that_break
         found |= {f"breaks {k}": len(rows) for k, rows in enumerate(result.breakers)}
     return found
 

@@ -139,6 +139,8 @@ class Verification:
         movable = range(self.X.shape[1]) if self.movable is None else self.movable
         filled = set() if self.attacker is None else self.attacker.fillable
         names = self.feature_names or ()
+        # A name that the model does not have is one that it spells with underscores.
+        filled = {key.replace(" ", "_") if isinstance(key, str) and key not in names else key for key in filled}
         which = [f for f in movable if f not in filled and (not names or names[f] not in filled)]
         return np.asarray(np.isnan(self.X[:, which]).any(axis=1)) & self.is_attacked
 
@@ -170,13 +172,18 @@ class Verification:
         return found
 
     @property
+    def rows_that_break(self) -> int:
+        """The number of rows that break the relations themselves."""
+        return int(self.broken_rows.sum())
+
+    @property
     def broken_in_words(self) -> str | None:
         """How many rows break the relations, with an example; None if all keep them."""
         if not self.broken_rows.any():
             return None
         first = int(np.argmax(self.broken_rows))
         example = f"row {first}: {relation_in_short(self.broken_by(first)[0])}"
-        return broken_in_words(int(self.broken_rows.sum()), len(self), example)
+        return broken_in_words(self.rows_that_break, len(self), example)
 
     @property
     def assumptions(self) -> list[str]:
@@ -364,8 +371,7 @@ class Verification:
             parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
         if self.actors is not None:
             parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
-        broken = int(self.broken_rows.sum())
-        parts += [broken_in_short(broken)] * (broken > 0)
+        parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.files import check_bytes, parse_json
+from treeproof.files import check_bytes, check_fields, parse_json
 from treeproof.model.columns import categories_from_json, categories_to_json
 from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray
@@ -113,9 +113,7 @@ def content_in(text: str) -> dict[str, Any]:
     version = content.get("version")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
-    fields = _FIELDS_OF[version]
-    if content.keys() != fields:
-        raise InvalidInput(f"unknown or missing fields: {', '.join(sorted(content.keys() ^ fields))}")
+    check_fields(content, _FIELDS_OF[version], set(), "it")
     if type(content.get("decision", "")) is not str:
         raise InvalidInput(f"decision has the wrong type: {content['decision']!r}")
     for name, kinds in _SCALARS.items():

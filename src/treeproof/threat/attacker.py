@@ -147,9 +147,10 @@ class Attacker:
             step = self.step.values[0 if self.step.shared else at] if self.step.shared or alike else None
             if step is None or not isinstance(move, tuple) or move == (0.0, 0.0) or reaches_step(*move, step):
                 continue
+            column = "" if self.intervals.keys is None else f"column {self.intervals.keys[at]!r}: "
             raise InvalidInput(
-                f"no whole number of steps of {plain_decimal(step)} but 0 lies between {move[0]!r} and {move[1]!r}; "
-                "give a wider range or a smaller step",
+                f"{column}no whole number of steps of {plain_decimal(step)} but 0 lies between {move[0]!r} and "
+                f"{move[1]!r}; give a wider range or a smaller step",
                 argument="step",
             )
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, parse_json, read_text
+from treeproof.files import as_path, check_fields, parse_json, read_text
 from treeproof.model.per_feature import PerFeature, as_number
 from treeproof.numbers.decimals import parse_decimal, plain_decimal
 from treeproof.threat.moves import (
@@ -92,8 +92,11 @@ def fields_of(content: Any, where: str) -> dict[str, Any]:
     version = content.get("version")
     if type(version) is not int or version not in OPTIONAL:
         raise InvalidInput(f"{where} has version {version!r}; this treeproof reads versions 1 to {VERSION}")
-    if wrong := (content.keys() - OPTIONAL[version]) ^ REQUIRED:
-        raise InvalidInput(f"{where} has unknown or missing fields: {', '.join(sorted(wrong))}")
+    check_fields(content, REQUIRED, OPTIONAL[version], where)
+    if content["intervals"] in ({"by_feature": []}, {"each": []}):
+        raise InvalidInput(
+            f'{where}: intervals names no columns; where nothing moves by a distance, write {{"all": [0, 0]}}'
+        )
     move, cost = (_interval_from_json, as_cost) if version == 1 else (_move_from_json, _cost_from_json)
     parsers: dict[str, Callable[[Any], Any]] = {
         "intervals": lambda given: PerFeature.from_json(given, "interval", move),

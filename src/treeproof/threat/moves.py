@@ -80,10 +80,11 @@ def steps(low: float, high: float, step: Any) -> Steps:
     ends = as_interval((low, high), "steps")
     size = as_step(step, "step")
     if not reaches_step(*ends, size):
-        raise InvalidInput(
-            f"no whole number of steps of {plain_decimal(size)} lies between {ends[0]!r} and {ends[1]!r}, but 0; "
-            "give a wider range or a smaller step"
-        )
+        way_out = "give a wider range or a smaller step"
+        if ends == (0.0, 0.0):
+            way_out = "the step of a column that does not move goes into step="
+        between = f"between {ends[0]!r} and {ends[1]!r}"
+        raise InvalidInput(f"no whole number of steps of {plain_decimal(size)} lies {between}, but 0; {way_out}")
     return Steps(*ends, size)
 
 
@@ -188,6 +189,11 @@ def as_interval(value: Any, where: str) -> tuple[float, float]:
             f"{where}: {value!r} is text; tp.ANY lets the attacker change a category to any value that the model "
             "knows, tp.values(…) to some, and (low, high) moves a number"
         )
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value):
+        size = abs(value)
+        raise InvalidInput(
+            f"{where} must be a pair (low, high), got {value!r}; write ({-size!r}, {size!r}) for either way"
+        )
     low, high = as_pair(value, where)
     if low == math.inf or high == -math.inf:
         raise InvalidInput(f"{where} {value!r} contains no finite move")
@@ -211,7 +217,8 @@ def as_value(value: Any, where: str) -> Any:
     if isinstance(value, float) and math.isinf(value):
         raise InvalidInput(f"{where}: {value!r} is not a value of any row")
     if not isinstance(value, Hashable):
-        raise InvalidInput(f"{where}: {value!r} is not a value of a column")
+        way_out = "; put a star before the list" if isinstance(value, (list, set)) else ""
+        raise InvalidInput(f"{where}: {value!r} is not a value of a column{way_out}")
     return value
 
 
@@ -237,7 +244,8 @@ def as_cost(value: Any, where: str) -> int:
     """A whole number that attackers pay."""
     number = as_number(value, where)
     if not 0 <= number <= MAX_COST or number != int(number):
-        raise InvalidInput(f"{where} must be a whole number from 0 to {MAX_COST}, got {value!r}; scale fractions up")
+        way_out = "; scale fractions up" if 0 <= number <= MAX_COST else ""
+        raise InvalidInput(f"{where} must be a whole number from 0 to {MAX_COST}, got {value!r}{way_out}")
     return int(number)
 
 

@@ -157,8 +157,9 @@ class RuleChains:
             found.append((price, first, last))
             if len(found) > MOST_PIECES:
                 raise InvalidInput(
-                    f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget "
-                    "(which binds the cheapest attack with within=True only)"
+                    f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget: "
+                    "budget= or --budget, since files of TREANT state none (it binds the cheapest attack with "
+                    "within=True only)"
                 )
             for begin, end, least, most, after, before, cost in ways:
                 to_first = max(max(first, begin) + least, after)

@@ -45,7 +45,13 @@ def as_budget(given: Any) -> int | None:
         raise InvalidInput(
             f"budget must be at least 0, got {given!r}", argument="budget", way_out="None means no limit"
         )
-    return 2**62 if math.isinf(number) else math.floor(number)
+    if math.isinf(number):
+        return None
+    if number != math.floor(number):
+        raise InvalidInput(
+            f"budget must be a whole number, got {given!r}", argument="budget", way_out="scale costs and budget up"
+        )
+    return math.floor(number)
 
 
 def as_unit(value: Any, where: str) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, parse_own_json, read_text, write_whole
+from treeproof.files import as_path, check_fields, parse_own_json, read_text, write_whole
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.relations.constructors import as_relations
 from treeproof.threat.relations.expressions import Relation
@@ -47,8 +47,7 @@ def read_threat(path: str | os.PathLike[str]) -> ThreatFile:
     file = as_path(path)
     content = parse_own_json(read_text(file), str(file), "is not a threat file", FORMAT, VERSION)
     fields = {"format", "version", "attacker", "relations"}
-    if wrong := (content.keys() - {"remarks"}) ^ fields:
-        raise InvalidInput(f"{file} has unknown or missing fields: {', '.join(sorted(wrong))}")
+    check_fields(content, fields, {"remarks"}, str(file))
     relations = content["relations"]
     if not isinstance(relations, list) or not all(isinstance(one, str) for one in relations):
         raise InvalidInput(f"{file}: relations must be a list of texts, got {relations!r}")

@@ -20,7 +20,7 @@ from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
-from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.attacker import COST_OF_1, Attacker, check_attacker
 from treeproof.threat.reached import InVain
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks
@@ -134,7 +134,8 @@ def cheapest_attack(
 
 
 def _refuse_free(attacker: Attacker) -> None:
-    if attacker.power is None and attacker.budget is None and set(attacker.costs.values) == {1}:
+    has_costs = attacker.costs != COST_OF_1 or attacker.blank or attacker.fill or attacker.rewrites or attacker.groups
+    if attacker.power is None and attacker.budget is None and not has_costs:
         raise InvalidInput(
             "the attacker has no costs, budget or Lp radius: all its moves are free, and none is the cheapest",
             argument="attacker",

@@ -101,10 +101,10 @@ class MovedFeature:
     up: int
     """The number of those that raise it."""
     median: float
-    """Half of the moves are at most this far; NaN for a category."""
+    """Half of the moves are at most this far; NaN where `most_often` says what happens."""
     largest: float
     most_often: str = ""
-    """What most counterexamples change a category to."""
+    """What most counterexamples change a category to, or that they make values missing or fill them in."""
 
 
 def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = None) -> list[MovedFeature]:
@@ -125,9 +125,20 @@ def moved_features(result: Verification, rows: npt.NDArray[np.bool_] | None = No
             ]
             to = f"to {visible(value)}" + (f", {count} of {len(moves)}" if count < len(moves) else "")
             found.append(MovedFeature(f, len(moves), 0, math.nan, math.nan, to))
+        elif len(moves) and (words := _blanks_and_fills(near[moved, f], far[moved, f])):
+            found.append(MovedFeature(f, len(moves), 0, math.nan, math.nan, words))
         elif len(moves):
-            far_moved = np.abs(moves)
+            far_moved = np.abs(moves[~np.isnan(moves)])
             found.append(
                 MovedFeature(f, len(moves), int((moves > 0).sum()), float(np.median(far_moved)), float(far_moved.max()))
             )
     return sorted(found, key=lambda moved: -moved.count)
+
+
+def _blanks_and_fills(near: FloatArray, far: FloatArray) -> str:
+    """That moves of a column fill in missing values, or make values missing; "" if fewer than half do."""
+    counts = {"filled in": int(np.isnan(near).sum()), "made missing": int(np.isnan(far).sum())}
+    for what, count in counts.items():
+        if 2 * count >= len(near):
+            return what + (f", {count} of {len(near)}" if count < len(near) else "")
+    return ""

@@ -32,7 +32,7 @@ from treeproof.files import file_stamp, write_parts
 from treeproof.results.attacker_words import in_vain_in_words
 from treeproof.results.csv_text import as_csv
 from treeproof.results.measures import MISSING_STAYS, missing_in_words
-from treeproof.results.relation_words import broken_in_short
+from treeproof.results.relation_words import CHECK_RELATIONS, are_doubtful, broken_in_short
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
@@ -214,9 +214,10 @@ class _Answers:
         for statement in in_vain_in_words(vain, len(movable), self.matched.ensemble.feature_names):
             screen.say(f"in vain    {statement}")
         if self.counts["broken"]:
-            screen.say(
-                f"invalid    {broken_in_short(self.counts['broken'])}; they are answered all the same, if proved"
-            )
+            doubtful = are_doubtful(self.counts["broken"], n)
+            more = f", but {CHECK_RELATIONS}" if doubtful else ""
+            said = f"{broken_in_short(self.counts['broken'])}; they are answered all the same, if proved{more}"
+            screen.say(f"{'WARNING' if doubtful else 'invalid'}    {said}")
         if self.counts["missing"]:
             assumed = MISSING_STAYS if self.guarded.mode == "online" else "a map has no answer for them"
             screen.say(f"missing    {missing_in_words(self.counts['missing'], n, assumed)}")

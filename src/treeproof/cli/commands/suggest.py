@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from treeproof.cli import screen
 from treeproof.cli.options import Source, data_options, max_bytes_option
@@ -45,7 +46,8 @@ def suggest(
     outputs = Outputs({"--out": out}, {"DATA": data}, {"--out": (".json",)})
     source = Source(data, label, drop, separator, decimal, max_bytes)
     table = source.table()
-    left_out = (label, *source.dropped) if label in table.columns else source.dropped
+    chosen = click.get_current_context().get_parameter_source("label") is not ParameterSource.DEFAULT
+    left_out = (label, *source.dropped) if chosen or label in table.columns else source.dropped
     columns = table.own_columns(left_out)
     rows = columns if table.named else dict(enumerate(columns.values()))
     without = f", without {', '.join(left_out)}" if left_out else ""

@@ -79,7 +79,9 @@ WITNESSES, CLASSES = 3, 20
     "--fail-under-resilience", multiple=True, metavar="[CLASS=]X", help="The same for resilience, at every ε given."
 )
 @click.option(
-    "--strict", is_flag=True, help="Exit with 1 if the attacker brings a column that it may move to no threshold."
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 if the attacker brings a column that it may move to no threshold, or most rows break relations.",
 )
 def verify(
     model: str,
@@ -310,7 +312,7 @@ def _show_measures(found: Found, seconds: float) -> None:
     for statement in found.in_vain:
         screen.say(f"in vain    {statement}")
     if found.broken is not None:
-        screen.say(f"invalid    {found.broken}")
+        screen.say(f"{'WARNING' if found.is_doubtful else 'invalid'}    {found.broken}")
     if all_rows.rows_with_missing:
         screen.say(f"missing    {missing_in_words(all_rows.rows_with_missing, n)}")
         screen.say()

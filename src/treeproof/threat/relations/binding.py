@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import MOST_NAMED, Category
+from treeproof.model.columns import Category, some_of
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.threat.relations.bound import Clause, ColumnLiteral, Linear, Literal, OneHot, Relations, exact
@@ -101,7 +100,8 @@ class _Binder:
             groups = [self._one_hot(part) for part in parts if isinstance(part, Group)]
             rest = _both(self._normal(part, True) for part in parts if not isinstance(part, Group))
         except InvalidInput as error:
-            raise InvalidInput(f"relation {str(relation)!r}: {error}") from None
+            where = f"{relation.origin}: " if relation.origin else ""
+            raise InvalidInput(f"{where}relation {str(relation)!r}: {error}") from None
         return [tuple(clause) for clause in rest], groups
 
     def _one_hot(self, group: Group) -> OneHot:
@@ -229,13 +229,15 @@ class _Binder:
         if name in names:
             return names.index(name)
         near = difflib.get_close_matches(name, names, n=3)
-        raise InvalidInput(f"the model has no column {key!r}; it has {_some(near, names)}{self._hint(key)}")
+        raise InvalidInput(f"the model has no column {key!r}; it has {some_of(names, near)}{self._hint(key)}")
 
     def _hint(self, name: str) -> str:
         """What a name that is none may have been meant for: part of a longer one, or a text without quotes."""
         for known in self.ensemble.feature_names or ():
             if known.startswith(name) and key_text(known) != known:
                 return f"; in a relation, write {key_text(known)}"
+        if name.lower() in ("nan", "na", "none", "null"):
+            return "; whether a value is missing is said as in income is missing, or income is present"
         if any(name in category.values for _, category in self.ensemble.categories):
             return f"; if it is a value, write {value_text(name)}"
         return ""
@@ -263,15 +265,8 @@ class _Binder:
         texts = difflib.get_close_matches(str(plain), list(map(str, known)), n=3)
         near = [each for each in known if str(each) in texts]
         raise InvalidInput(
-            f"column {self.ensemble.feature_name(f)} has no value {plain!r}; it has {_some(near, known)}"
+            f"column {self.ensemble.feature_name(f)} has no value {plain!r}; it has {some_of(known, near)}"
         )
-
-
-def _some(near: Sequence[Any], known: Sequence[Any]) -> str:
-    """The names or values that are near, or else the first ones, and how many more there are."""
-    shown = near or known[:MOST_NAMED]
-    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
-    return ", ".join(map(repr, shown)) + more
 
 
 # ---- clauses ------------------------------------------------------------------------------------------------

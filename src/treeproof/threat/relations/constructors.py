@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +12,9 @@ import numpy as np
 from treeproof.errors import InvalidInput
 from treeproof.threat.relations.expressions import AllOf, AnyOf, Group, Implies, Key, Not, Relation
 from treeproof.threat.relations.grammar import parse_relation
+
+_FILE = re.compile(r"[^<>=()]*\.(?:txt|json|rel)\s*")
+"""What can be the name of a file, and cannot be a relation."""
 
 
 def as_relation(given: str | Relation) -> Relation:
@@ -25,6 +30,11 @@ def as_relations(given: str | Relation | Iterable[str | Relation] | None) -> tup
     """Relations from a list of them, from a single one, or from None."""
     if given is None:
         return ()
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and _FILE.fullmatch(given)):
+        raise InvalidInput(
+            f"relations are a list of texts such as 'a <= b', got {given!r}; tp.read_relations reads a file",
+            argument="relations",
+        )
     if isinstance(given, (str, Relation)):
         return (as_relation(given),)
     if not isinstance(given, Iterable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
@@ -27,6 +28,15 @@ class Relation:
 
     A row is valid unless one of the relations is false for it.
     """
+
+    origin: ClassVar[str] = ""
+    """Where it stands, for messages: a file and its line. Relations with the same text are equal all the same."""
+
+    def with_origin(self, origin: str) -> Relation:
+        """The same relation, which knows where it stands."""
+        found = copy(self)
+        vars(found)["origin"] = origin
+        return found
 
     def __repr__(self) -> str:
         return str(self)

@@ -64,6 +64,9 @@ _HINTS = {
     "=<": "write <=",
     "=>": "write >=",
     "<>": "write !=",
+    "≤": "write <=",
+    "≥": "write >=",
+    "≠": "write !=",
     "if": "write implies(condition, conclusion)",
     "&": "write and",
     "|": "write or",
@@ -72,6 +75,7 @@ _HINTS = {
     "'": "a text ends with the quote that it begins with",
     '"': "a text ends with the quote that it begins with",
 }
+_IS_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _ORDERS = ("<=", "<", ">=", ">", "==", "!=")
 
 
@@ -182,7 +186,9 @@ def _compared(left: _Parsed, operator: str, right: _Parsed) -> Relation:
     if not isinstance(right, _Literal):
         return Comparison(_as_sum(left), operator, _as_sum(right))
     if operator not in ("==", "!="):
-        raise InvalidInput(f"{right} has no order; compare it with == or !=")
+        number = isinstance(right.value, str) and _IS_NUMBER.fullmatch(right.value.strip())
+        way_out = f"for a number, write {right.value} without quotes" if number else "compare it with == or !="
+        raise InvalidInput(f"{right} is a text, which has no order; {way_out}")
     equal = Member(_as_column(left), (right.value,))
     return equal if operator == "==" else Not(equal)
 
@@ -204,8 +210,10 @@ class _Parser:
         """The error that something else was expected here."""
         token = self.now
         found = "it ends" if token.kind == "end" else f"there is {token.text!r} at character {token.at + 1}"
-        before = self._tokens[self._at - 1].text if self._at else ""
-        hints = [f"; {_HINTS[text]}" for text in (token.text, before) if text in _HINTS]
+        before = self._tokens[self._at - 1] if self._at else token
+        hints = [f"; {_HINTS[text]}" for text in (token.text, before.text) if text in _HINTS]
+        if before is not token and before.kind == token.kind == "name":
+            hints.append(f"; a name with blanks stands in backquotes, as in `{before.text} {token.text}`")
         return InvalidInput(f"expected {expected}, but {found}{''.join(hints[:1])}")
 
     def _take(self, *texts: str) -> str | None:
@@ -266,6 +274,8 @@ class _Parser:
         return compared[0] if len(compared) == 1 else AllOf(tuple(compared))
 
     def _values(self) -> tuple[Value, ...]:
+        if self.now.text == "(" and self._tokens[self._at + 1].text == ")":
+            raise InvalidInput("there is nothing in the parentheses; list at least one value")
         return tuple(map(_as_value, self._listed(self._sum)))
 
     def _listed(self, rule: Callable[[], _Parsed]) -> list[_Parsed]:

@@ -54,7 +54,7 @@ def _parsed(texts: list[tuple[str, str]]) -> list[Relation]:
         if not isinstance(text, str):
             raise InvalidInput(f"{where} must be a text, got {text!r}")
         try:
-            found.append(parse_relation(text))
+            found.append(parse_relation(text).with_origin(where))
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from None
     return found

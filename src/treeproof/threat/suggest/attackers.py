@@ -39,7 +39,8 @@ class AttackerSuggestion:
         """What somebody should know who uses it."""
         return (
             "One column at a time may become anything that was seen. Only you know what an attacker can reach, and at "
-            "what cost: remove columns that nobody can change, and narrow the others."
+            "what cost: remove columns that nobody can change, and narrow the others. Ranges are a domain that all "
+            "rows must lie in, also those that you verify: widen it to what can be."
         )
 
     def __repr__(self) -> str:

@@ -224,7 +224,9 @@ def _columns_of(X: Any) -> Iterable[tuple[str | int, Any]]:
         return list(zip(_keys(X.columns), columns, strict=True))
     rows = X if hasattr(X, "ndim") else np.asarray(X)
     if rows.ndim != 2:
-        raise InvalidInput(f"expected rows and columns, got {rows.ndim} dimension{'s' * (rows.ndim != 1)}")
+        raise InvalidInput(
+            f"expected rows and columns, got {rows.ndim} dimension{'s' * (rows.ndim != 1)}; give a data frame"
+        )
     return [(f, rows[:, f]) for f in range(rows.shape[1])]
 
 

@@ -199,7 +199,7 @@ def _told(found: dict[tuple[int, int], Implication], facts: list[Fact]) -> list[
         one = found[i, j]
         if same is None or _plainness(one, (i, j)) <= _plainness(found[same], same):
             kept.append(one)
-    told = _by_conclusion(kept)
+    told = _by_conclusion(_without_contrapositives(kept))
     for first in sorted(set(head)):
         members = [i for i in range(len(facts)) if head[i] == first]
         others = [opposite[i] for i in members]
@@ -207,6 +207,21 @@ def _told(found: dict[tuple[int, int], Implication], facts: list[Fact]) -> list[
         if len(members) > 1 and not (known and _denials(others, facts) < _denials(members, facts)):
             told.append(_together(members, found))
     return told
+
+
+def _without_contrapositives(found: list[Implication]) -> list[Implication]:
+    """Those that are more than the opposite of another: "if b, then a is 'x'" says what follows if a is 'y'."""
+    told = {
+        (one.condition.known_by, one.conclusion.column.key): one.conclusion.value
+        for one in found
+        if one.conclusion.is_value
+    }
+
+    def is_told(one: Implication) -> bool:
+        value = told.get((one.conclusion.opposite, one.condition.column.key))
+        return one.condition.is_value and value not in (None, one.condition.value)
+
+    return [one for one in found if not is_told(one)]
 
 
 def _by_conclusion(found: list[Implication]) -> list[Suggestion]:
