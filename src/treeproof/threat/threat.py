@@ -277,5 +277,6 @@ class Threat:
             row, column = (int(i) for i in np.argwhere(outside)[0])
             raise InvalidInput(
                 f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the attacker's "
-                f"domain ({self.domain_low[column]}, {self.domain_high[column]}); widen it there, in domain= or the file"
+                f"domain ({self.domain_low[column]}, {self.domain_high[column]}); widen it there, in domain= or the "
+                "file"
             )
