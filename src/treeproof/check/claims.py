@@ -57,17 +57,22 @@ class Region:
         return all(number.denominator == 1 for number in numbers)
 
     @cached_property
+    def price_unit(self) -> Fraction:
+        """What costs 1 becomes this whole number, or nearly so."""
+        budget = self.purses[0][0] if self.purses else Fraction(0)
+        # Without any money, what costs anything costs too much.
+        return Fraction(1) if self.is_whole else FINEST / budget if budget else Fraction(FINEST) ** 20
+
+    @cached_property
     def whole_prices(self) -> list[list[tuple[int, int]]]:
         """Prices as whole numbers, none of them more than it is."""
-        unit = Fraction(1) if self.is_whole else Fraction(FINEST) / self.purses[0][0]
+        unit = self.price_unit
         return [[(math.floor(price * unit), mask) for price, mask in prices] for prices in self.prices]
 
     @cached_property
     def whole_purses(self) -> list[Purse]:
         """Budgets in the same units."""
-        if self.is_whole:
-            return [Purse(int(budget), columns) for budget, columns in self.purses]
-        return [Purse(FINEST, columns) for _, columns in self.purses[:1]]
+        return [Purse(math.ceil(budget * self.price_unit), columns) for budget, columns in self.purses]
 
     def is_too_dear(self, cells: Sequence[int]) -> bool:
         """Whether no row of these cells can be paid for."""
@@ -110,6 +115,8 @@ def claim_of(grid: Grid, region: Region, label: int, other: int, wanted: frozens
         region.whole_purses,
         model.constant(other, label),
         model.needed(other, label),
+        model.unit,
+        region.price_unit,
         lambda leaves: model.label_of([scores[leaf.kind] for leaf in leaves]) not in wanted,
         region.is_too_dear,
     )

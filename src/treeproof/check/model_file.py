@@ -133,7 +133,7 @@ class Model:
         return [Fraction(0), base[0] - Fraction(self.rule["cut"]) * divisor] if self.rule["decision"] == "cut" else base
 
     @cached_property
-    def _parts(self) -> int:
+    def unit(self) -> int:
         """Times this number all leads are whole."""
         numbers = [score for tree in self._shares for scores in tree for score in scores] + self._bases
         return math.lcm(*{number.denominator for number in numbers})
@@ -141,18 +141,18 @@ class Model:
     @cached_property
     def whole(self) -> list[list[tuple[int, ...]]]:
         """Per tree and node what it adds to the score of each class, in whole units; nothing for tests."""
-        parts = self._parts
+        parts = self.unit
         return [[tuple(int(score * parts) for score in scores) for scores in tree] for tree in self._shares]
 
     def constant(self, other: int, label: int) -> int:
         """By how much a class is ahead of another before any tree."""
-        return int((self._bases[other] - self._bases[label]) * self._parts)
+        return int((self._bases[other] - self._bases[label]) * self.unit)
 
     def needed(self, other: int, label: int) -> int:
         """The least lead with which a class may win against another; see the lemma on rounding in docs/proofs.md."""
         if self._is_whole:
             return 0 if other < label else 1
-        return -math.floor(self._margin * self._parts)
+        return -math.floor(self._margin * self.unit)
 
     @cached_property
     def _largest(self) -> Fraction:
@@ -169,7 +169,7 @@ class Model:
     def _is_whole(self) -> bool:
         """Whether no sum is ever rounded, so that equal scores are equal and others are not."""
         plain = self.rule["decision"] in ("argmax", "cut") and not self.rule.get("members")
-        return plain and self._parts == 1 and self._largest < Fraction(1, 100) / self._step
+        return plain and self.unit == 1 and self._largest < Fraction(1, 100) / self._step
 
     @cached_property
     def _margin(self) -> Fraction:

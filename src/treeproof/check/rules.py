@@ -46,6 +46,10 @@ class Claim:
     """The first one is the budget of all columns, if there is any."""
     constant: int
     needed: int
+    unit: int
+    """A score of 1 is a lead of so much."""
+    price_unit: Fraction
+    """What costs 1 has this price."""
     keeps_label: Callable[[Sequence[Leaf]], bool]
     """Whether rows with these leaves, one per tree, keep the label in the library's own arithmetic."""
     is_too_dear: Callable[[Sequence[int]], bool]
@@ -64,7 +68,9 @@ class Weights:
     """What trees give each other: whole numbers per tree, column and segment; and what money is worth."""
 
     scale: Fraction
+    """A score of 1 is so much in their units."""
     rate: Fraction
+    """What they take back for a cost of 1."""
     segments: Mapping[int, Sequence[int]]
     """Per column masks of cells that do not overlap."""
     shares: Mapping[int, Mapping[int, Sequence[int]]]
@@ -73,7 +79,8 @@ class Weights:
     """How often leaves are left out with which nothing can win."""
 
 
-PLAIN = Weights(Fraction(1), Fraction(0), {}, {})
+PLAIN = Weights(Fraction(0), Fraction(0), {}, {})
+"""Nothing is given, and leads are what they are."""
 
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
@@ -162,10 +169,14 @@ class Weighed:
 
     def __init__(self, box: Box, weights: Weights) -> None:
         self.box, self.weights, claim = box, weights, box.claim
-        self.needed = floor(claim.needed * weights.scale)
-        self.values = [self._values(t, leaves) for t, leaves in enumerate(box.trees)]
-        self.best = [max(values, default=0) for values in self.values]
-        self.bound = 0 if box.is_empty else ceil(claim.constant * weights.scale) + sum(self.best) + self._taken_back()
+        self._scale = Fraction(1) if weights is PLAIN else weights.scale / claim.unit
+        self.needed, self.bound = floor(claim.needed * self._scale), 0
+        self.values: list[list[int]] = []
+        self.best: list[int] = []
+        if not box.is_empty:
+            self.values = [self._values(t, leaves) for t, leaves in enumerate(box.trees)]
+            self.best = list(map(max, self.values))
+            self.bound = ceil(claim.constant * self._scale) + sum(self.best) + self._taken_back()
 
     @property
     def is_closed(self) -> bool:
@@ -174,10 +185,10 @@ class Weighed:
 
     def _values(self, t: int, leaves: Sequence[Leaf]) -> list[int]:
         """Leads of leaves with the best shares that they may have."""
-        values = [ceil(leaf.lead * self.weights.scale) for leaf in leaves]
+        values = [leaf.lead if self._scale == 1 else ceil(leaf.lead * self._scale) for leaf in leaves]
         for f, shares in self.weights.shares.get(t, {}).items():
-            here, segments = self.box.cells[f], self.weights.segments[f]
-            ordered = sorted(zip(shares, segments, strict=True), reverse=True)
+            here = self.box.cells[f]
+            ordered = sorted(zip(shares, self.weights.segments[f], strict=True), reverse=True)
             for i, leaf in enumerate(leaves):
                 cells = leaf.cells.get(f, here) & here
                 values[i] += next(share for share, segment in ordered if segment & cells)
@@ -186,16 +197,15 @@ class Weighed:
     def _taken_back(self) -> int:
         """The most that shares and money can be short of on all columns together."""
         weights, box, claim = self.weights, self.box, self.box.claim
-        rate, total = weights.rate, Fraction(0)
+        rate, total = weights.rate / claim.price_unit, Fraction(0)
         for f, segments in weights.segments.items():
             trees = [shares[f] for shares in weights.shares.values() if f in shares]
-            most = [
+            total += max(
                 -sum(shares[s] for shares in trees) - rate * price
                 for s, segment in enumerate(segments)
                 if (price := claim.least(f, segment & box.cells[f])) is not None
-            ]
-            total += max(most)  # not empty: some cell of the box can be had
-        if rate:
+            )
+        if rate and claim.purses:
             budget, columns = claim.purses[0]
             total += rate * (budget - sum(box.paid[f] for f in columns if f not in weights.segments))
         return ceil(total)
@@ -253,6 +263,7 @@ def _closes_by_spending(box: Box, rate: Fraction) -> bool:
         free = max([leaf.lead for leaf, extra in zip(leaves, extras, strict=True) if not extra], default=leaves[0].lead)
         total += free
         gains.add([(leaf.lead - free, extra) for leaf, extra in zip(leaves, extras, strict=True) if leaf.lead > free])
+    rate = rate * claim.unit / claim.price_unit
     total += rate * (purse.budget - box.spent(purse)) + gains.most(rate)
     return total < claim.needed
 
@@ -333,13 +344,25 @@ def check_tree(claim: Claim, steps: Steps) -> int:
             closed += 1
             waiting.append((kept, weights))
         elif op in (WEIGH, DROP):
-            other_weights = steps.weights()
+            other_weights = _about(claim, steps.weights())
             _weigh(box, other_weights)
             waiting.append((box, other_weights if op == WEIGH else weights))
         else:
             _end(box, weights, op, steps)
             closed += 1
     return closed
+
+
+def _about(claim: Claim, weights: Weights) -> Weights:
+    """Weights that speak of columns with cells and of trees that there are, and not of money where none is counted."""
+    columns, trees = range(len(claim.region)), range(len(claim.trees))
+    if not all(f in columns and claim.region[f] for f in weights.segments) or not all(
+        t in trees for t in weights.shares
+    ):
+        raise Rejected("weights are given to a column without cells, or to no tree")
+    if weights.scale <= 0 or weights.rate < 0 or (weights.rate and not claim.purses):
+        raise Rejected("weights have no scale, or money is worth nothing to anybody")
+    return weights
 
 
 def _end(box: Box, weights: Weights, op: int, steps: Steps) -> None:
