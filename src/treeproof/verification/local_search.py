@@ -273,7 +273,8 @@ class Local:
                 status[one], cells[one] = self._really_affordable(
                     low[one], high[one], own[one], labels[one], X[one], status[one], cells[one]
                 )
-                claims[int(row)] = self._claims[0]
+                if status[row] == Outcome.PROVED:
+                    claims[int(row)] = self._claims[0]
         self._claims = [claims[row] for row in range(len(low))]
         return status, cells
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +56,7 @@ class Recorder:
         self.proof.count[LENGTH] = 0
 
     def claim(self, row: int, label: int, wanted: Iterable[int]) -> bytes | None:
-        """The claim that a row keeps its label, with a tree for each other class that is wanted; None if it is too long.
+        """The claim that a row keeps its label, with a tree for each other class that is wanted; None: too long.
 
         Classes without a tree are closed by the bound of the whole region.
         """

@@ -492,7 +492,7 @@ def _bound(race, layout):
 
 @borrowing
 def _bury(race, layout, bound, goal):
-    """Leaves with which nothing can win are dead from now on: bounds are for what can win only. Whether there are any."""
+    """Leaves with which nothing can win are dead from now on: bounds are for what can win. Whether there were any."""
     some = False
     for t in range(race.trees.shape[0] - 1):
         best = NONE

@@ -177,8 +177,9 @@ def emit_spent(proof, spent, needed):
 
 @borrowing
 def emit_parts(proof, spent, region, first, last, waiting):
-    """A region is cut by price into the cells [first, last] of a feature, those below and those above, in the stack from
-    the place `waiting` on: so what is above comes first, then what is below.
+    """A region is cut by price into the cells [first, last] of a feature, those below and those above.
+
+    So they stand in the stack, from the place `waiting` on: what is above comes first, then what is below.
     """
     if not is_recorded(proof):
         return
