@@ -274,6 +274,10 @@ def _extras(box: Box, leaf: Leaf, purse: Purse) -> dict[int, int]:
     return {f: extra for f, extra in extras.items() if extra}
 
 
+FINE = 2**40
+"""Shares are rounded up to parts of a lead, so many of them."""
+
+
 class _Gains:
     """Per column and price what trees gain more from there on."""
 
@@ -287,7 +291,7 @@ class _Gains:
             squares = sum(price * price for price in extras.values())
             for f, price in extras.items():
                 own = shares.setdefault(f, {})
-                own[price] = max(own.get(price, 0), -(-gain * price * price // squares))
+                own[price] = max(own.get(price, 0), -(-gain * FINE * price * price // squares))
         for f, own in shares.items():
             steps, most = self._steps.setdefault(f, {}), 0
             for price in sorted(own):
@@ -302,9 +306,9 @@ class _Gains:
             worth, best = 0, Fraction(0)
             for price in sorted(steps):
                 worth += steps[price]
-                best = max(best, worth - rate * price)
+                best = max(best, worth - rate * FINE * price)
             total += best
-        return total
+        return total / FINE
 
 
 # --- trees of boxes --------------------------------------------------------------------------------------------------
