@@ -266,5 +266,8 @@ def test_of_many_columns_the_nearest_are_named_and_one_hot_groups_are_hinted_at(
     with pytest.raises(tp.InvalidInput, match=r"no feature 'colx'; it has 'col\d+', .* and 399 more") as caught:
         tp.Attacker({"colx": (0, 1)}).bind(ensemble)
     assert len(str(caught.value)) < 200
-    with pytest.raises(tp.InvalidInput, match="attackers may name a one-hot group if relations name it"):
+    with pytest.raises(
+        tp.InvalidInput,
+        match="it has 'pay_card', 'pay_cash' and 400 more; attackers may name a one-hot group if relations name it",
+    ):
         tp.Attacker({"pay": tp.ANY}).bind(ensemble)
