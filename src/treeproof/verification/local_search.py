@@ -46,7 +46,7 @@ EFFORTS = ((1, 1, 2**62), (0, 8, 8), (0, 16, 8), (8, 16, 2**62), (64, 48, 2**62)
 MOST_KNOWN = 32
 """How many counterexamples of other rows are tried."""
 
-FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 4096, 0.01
+FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 2**14, 0.01
 """A search is tried without a thread if all rows together meet at most so many nodes, and so many trees as looks. It
 goes on in a thread that is watched after so many looks, or with something left to do after so many seconds."""
 
