@@ -46,7 +46,7 @@ EFFORTS = ((1, 1, 2**62), (0, 8, 8), (0, 16, 8), (8, 16, 2**62), (64, 48, 2**62)
 MOST_KNOWN = 32
 """How many counterexamples of other rows are tried."""
 
-FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 2**14, 0.01
+FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 4096, 0.01
 """A search is tried without a thread if all rows together meet at most so many nodes, and so many trees as looks. It
 goes on in a thread that is watched after so many looks, or with something left to do after so many seconds."""
 
@@ -429,10 +429,12 @@ class Local:
         watch.stop[2], until, stage = FEW_LOOKS, time.monotonic() + FEW_SECONDS, None
         while stage is None and HARD in found.status and (stage := next(stages, None)) is not None:
             if time.monotonic() <= until:
+                boxes = found.boxes.copy()
                 stage(np.flatnonzero(found.status == HARD))
                 # Rows that were under way are begun again: what is open of them is not known.
                 cut_short = found.status == Outcome.UNKNOWN
                 found.status[cut_short], found.open[cut_short] = HARD, self._goal
+                found.boxes[cut_short] = boxes[cut_short]
                 stage = stage if watch.stop[1] > FEW_LOOKS else None
         watch.stop[2] = self.max_looks
         return stages if stage is None else itertools.chain((stage,), stages)
