@@ -429,10 +429,12 @@ class Local:
         watch.stop[2], until, stage = FEW_LOOKS, time.monotonic() + FEW_SECONDS, None
         while stage is None and HARD in found.status and (stage := next(stages, None)) is not None:
             if time.monotonic() <= until:
+                boxes = found.boxes.copy()
                 stage(np.flatnonzero(found.status == HARD))
                 # Rows that were under way are begun again: what is open of them is not known.
                 cut_short = found.status == Outcome.UNKNOWN
                 found.status[cut_short], found.open[cut_short] = HARD, self._goal
+                found.boxes[cut_short] = boxes[cut_short]
                 stage = stage if watch.stop[1] > FEW_LOOKS else None
         watch.stop[2] = self.max_looks
         return stages if stage is None else itertools.chain((stage,), stages)
