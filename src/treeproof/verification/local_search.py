@@ -356,6 +356,8 @@ class Local:
             """Has a kernel search rows."""
             return lambda rows: kernel(question, asked, found, room, purse, rows, *effort)
 
+        # Single moves rarely keep sums, and what is cheaper is found by proofs as well.
+        hunts = asked.prices.limited and not (asked.cheapest and len(asked.sums.bound))
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
 
@@ -368,14 +370,13 @@ class Local:
         else:
             from treeproof._kernels.search.spend import spend_rows
 
-            yield partial(self._hunt, question, asked, found, room, 1, FEW_CLASSES)
+            if hunts:
+                yield partial(self._hunt, question, asked, found, room, 1, FEW_CLASSES)
             yield run(spend_rows, self.patience // 4)
         if HARD in found.status:
             from treeproof._kernels.search.divide import divide_rows
 
             # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
-            # Single moves rarely keep sums, and what is cheaper is found by proofs as well.
-            hunts = asked.prices.limited and not (asked.cheapest and len(asked.sums.bound))
             for regions, width, classes in EFFORTS if hunts else ():
                 # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
                 if regions and asked.prices.flat:
