@@ -38,10 +38,13 @@ class StepGrid:
         >>> StepGrid(Fraction(1, 10)).numbers(0.1, 0.3, 0.55)
         (2, 4)
         """
+        return self.numbers_from(origin_of(x), low, high)
+
+    def numbers_from(self, origin: Fraction, low: float, high: float) -> tuple[int, int]:
+        """The same for the doubles nearest to origin + k·step."""
         low, high = max(low, -LARGEST), min(high, LARGEST)  # no point is infinite
         if low > high:
             return 1, 0
-        origin = _origin(x)
         begin, with_begin, end, with_end = rounding_to(low, high)
         first, last = (begin - origin) / self.step, (end - origin) / self.step
         return (
@@ -55,7 +58,7 @@ class StepGrid:
         >>> StepGrid(Fraction(1, 10)).point(0.1, 2)
         0.3
         """
-        return nearest_double(_origin(x) + k * self.step)
+        return nearest_double(origin_of(x) + k * self.step)
 
     def points_from(self, X: FloatArray, number: int) -> FloatArray:
         """The point with this number in each row, but no infinite one."""
@@ -102,7 +105,8 @@ class StepGrid:
         )
 
 
-def _origin(x: float) -> Fraction:
+def origin_of(x: float) -> Fraction:
+    """What the steps of a row are counted from."""
     return Fraction(0) if math.isnan(x) else decimal_of(x)
 
 
