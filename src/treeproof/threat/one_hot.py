@@ -19,11 +19,11 @@ from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group, Grouped, category_of, group_columns, names_of
 from treeproof.model.per_feature import PerFeature, as_size
-from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.epsilon import bind_epsilon
+from treeproof.threat.larger_steps import below
 from treeproof.threat.moves import ANY
 from treeproof.threat.relations import Relations, bind_relations
 from treeproof.threat.relations.grouping import groups_of
@@ -117,12 +117,19 @@ def bind_neighbours(epsilon: Any, ensemble: Ensemble, threat: Threat) -> FloatAr
     keys = PerFeature.of_numbers(epsilon, "epsilon", as_size).keys or ()
     for f in map(ensemble.feature_index, keys):
         step = threat.moves_of(f).step
-        if step is not None and 0 < decimal_of(float(bound[f])) < step:
+        if step is not None and 0 < bound[f] and below(float(bound[f]), step):
             raise InvalidInput(
                 f"ε is {bound[f]:g} in column {ensemble.feature_name(f)}, which moves in steps of {float(step):g}: "
                 "nothing is so near; give at least the step, or leave the column out",
                 argument="epsilon",
             )
+    some = np.flatnonzero(bound).tolist()
+    if some and all(below(float(bound[f]), threat.moves_of(f).step) for f in some):
+        raise InvalidInput(
+            f"ε is at most {bound.max():g}, and every column where neighbours may differ moves in larger steps: "
+            "nothing is so near; give at least a step, or leave ε out",
+            argument="epsilon",
+        )
     return bound
 
 

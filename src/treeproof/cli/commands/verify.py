@@ -30,11 +30,12 @@ from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
-from treeproof.results.attacker_words import sizes_in_words
+from treeproof.results.attacker_words import larger_steps_in_words, sizes_in_words
 from treeproof.results.markup import number
 from treeproof.results.measures import Measures, missing_in_words
 from treeproof.results.table_summary import FORMATS
 from treeproof.results.verdicts import Bounds, short
+from treeproof.threat.larger_steps import in_larger_steps
 from treeproof.threat.one_hot import bind_valid_epsilon
 from treeproof.threat.relations import bind_relations
 from treeproof.verification.witnesses import moved_features
@@ -260,8 +261,12 @@ def _say_question(
     names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
     bound = bind_relations(relations, ensemble)
     for one in around:
-        sizes = sizes_in_words(bind_valid_epsilon(one.value, ensemble, bound), names)
-        screen.say(f"near       ε = {one.text}{' of the range' * choice.relative}: {sizes}")
+        sizes = bind_valid_epsilon(one.value, ensemble, bound)
+        known = [f for f, _ in ensemble.categories]
+        shared = [f for f in in_larger_steps(attacker, one.value, names, len(names), known) if sizes[f]]
+        sizes[shared] = 0.0
+        said = f"{sizes_in_words(sizes, names)}{f'; it is {larger_steps_in_words(shared, names)}' if shared else ''}"
+        screen.say(f"near       ε = {one.text}{' of the range' * choice.relative}: {said}")
     screen.announce_compilation()
 
 
