@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,15 @@ def test_rows_with_missing_values_keep_relations_that_no_others_do(relations: li
         tp.verify(clf, rows[1:], clf.predict(rows[1:]), still, relations=relations)
     tp.verify(clf, rows, clf.predict(rows), still, relations=relations)
     assert not tp.Verifier(clf, still, relations=relations).verdict(rows[:1]).breaks
+
+
+def test_tables_may_have_their_missing_values_in_another_part(tmp_path: Path) -> None:
+    rows = FRAME[:6].assign(label=LABEL[:6])
+    rows.loc[5, "c"] = np.nan
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    words: dict[str, Any] = {"out": tmp_path / "out", "chunk_rows": 2, "n_jobs": 1, "relations": ["c >= 10"]}
+    attacker = tp.Attacker.linf(1, domain={"c": (0, 9)})
+    assert tp.verify_table(CLF, tmp_path / "rows.csv", attacker, **words).rows_that_break == 5
 
 
 @pytest.mark.parametrize("relations", [["a <= b", "b <= a"], ["a < b", "b < c"], ["a != b"]])
