@@ -18,6 +18,8 @@ from treeproof.threat.starts import GridStarts, Starts
 from treeproof.threat.step_grid import StepGrid, origin_of
 from treeproof.threat.ways import Way
 
+MOST_GRIDS = 256
+"""Whose starts are kept for all cells at once."""
 SMALL = 2**62
 """Whole numbers below it are counted by the machine."""
 
@@ -49,6 +51,11 @@ class GridChains:
         """The starts of cells. Rows come and go, and most cells stay the same."""
         return {}
 
+    @cached_property
+    def _latest(self) -> dict[tuple[Fraction, bytes, bytes], tuple[Any, list[int]]]:
+        """Those of the latest cells, one after the other, on different grids."""
+        return {}
+
     def place(self, x: float) -> tuple[Fraction, int]:
         """The base of a row's grid, and the number of its own value there."""
         number, base = divmod(origin_of(x), self.grid.step)
@@ -67,6 +74,23 @@ class GridChains:
                 self._known.clear()
             self._known[base, first, last] = found
         return found
+
+    def starts_of_cells(self, base: Fraction, first: FloatArray, last: FloatArray) -> tuple[Any, list[int]]:
+        """The same for many cells, ranges of doubles: prices, first and last numbers, and where those of each begin."""
+        key = base, first.tobytes(), last.tobytes()
+        if key not in self._latest:
+            found: list[tuple[float, int, int]] = []
+            begin = []
+            for cell in zip(first.tolist(), last.tolist(), strict=True):
+                begin.append(len(found))
+                found += self.starts(base, *self.grid.numbers_from(base, *cell)) or [(math.inf, 1, 0)]
+            price, *numbers = zip(*found, strict=True)
+            kind = np.int64 if all(abs(number) < SMALL for ends in numbers for number in ends) else object
+            reached = (np.array(price, dtype=np.float64), *(np.array(ends, dtype=kind) for ends in numbers))
+            if len(self._latest) >= MOST_GRIDS:
+                self._latest.clear()
+            self._latest[key] = reached, begin
+        return self._latest[key]
 
     def _spread(self, first: int, last: int, arrows: list[Arrow]) -> list[Points]:
         pieces = spread((Fraction(first), True, Fraction(last), True), arrows, self.chains.budget)
@@ -112,7 +136,7 @@ class ByRulesOnGrid(Way):
         for row, x in enumerate(rows[0].tolist()):
             lines[self.chains.place(x)[0]].append(row)
         for base, some in lines.items():
-            reached, begin = self._starts_of_cells(base, float(rows[0, some[0]]), first, last)
+            reached, begin = self.chains.starts_of_cells(base, first, last)
             for row in some:
                 low, high = self._numbers(*rows[:, row].tolist())
                 held = (reached[1] <= high) & (reached[2] >= low)
@@ -143,18 +167,6 @@ class ByRulesOnGrid(Way):
 
     def _point(self, x: float, number: int) -> float:
         return self.chains.grid.point(x, number - self.chains.place(x)[1])
-
-    def _starts_of_cells(self, base: Fraction, x: float, first: FloatArray, last: FloatArray) -> tuple[Any, list[int]]:
-        """Where chains into each cell start: prices, first and last numbers, one after the other; where cells begin."""
-        found: list[tuple[float, int, int]] = []
-        begin = []
-        for cell in zip(first.tolist(), last.tolist(), strict=True):
-            begin.append(len(found))
-            found += self.chains.starts(base, *self._numbers(x, *cell)) or [(math.inf, 1, 0)]
-        price, *numbers = zip(*found, strict=True)
-        is_small = all(abs(number) < SMALL for ends in numbers for number in ends)
-        kind = np.int64 if is_small else object
-        return (np.array(price, dtype=np.float64), *(np.array(ends, dtype=kind) for ends in numbers)), begin
 
     def _chain(self, x: float, near: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int] | None:
         """The numbers of the start and the end of a row's cheapest chain from points that are near into a cell."""
