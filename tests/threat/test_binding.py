@@ -196,6 +196,14 @@ def test_lp_attackers_with_steps_pay_by_distance() -> None:
             lambda: tp.Attacker.rules([tp.Rule("income", to=3)]),
             "column 'income' holds numbers, so a rule needs change=",
         ),
+        (
+            lambda: tp.Attacker.rules([tp.Rule("income", change=0.25)], step=0.1),
+            "column 'income': a rule adds 0.25, which holds no whole number of steps of 0.1 but 0; give a smaller step",
+        ),
+        (
+            lambda: tp.Attacker.rules([tp.Rule("income", change=(-0.05, 0))], step=0.1),
+            "column 'income': a rule adds -0.05 to 0, which holds no whole number of steps of 0.1 but 0",
+        ),
         (lambda: tp.Attacker.rules([tp.Rule("purpose", to="boat")]), "the model does not know the value 'boat'"),
         (lambda: tp.Attacker(tp.ANY, groups={"a": ["job"]}, budgets={"a": 1}), "the model has no feature 'job'"),
         (
