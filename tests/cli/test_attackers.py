@@ -175,7 +175,7 @@ def test_verify_asks_what_the_options_say(
         ({"delta": "age:1"}, "got 'age'; did you mean age=1\\?"),
         ({"radius": 2.0}, "--norm and --radius go together"),
         ({"threat_file": "threat.json", "goal": "good"}, r'not with --threat; put "goal": \["good"\] into the file'),
-        ({"attacker_file": "a.json", "step": "1"}, r'not with --attacker; put "step": .* into the file'),
+        ({"threat_file": "t.json", "step": "1"}, r'not with --threat; put "step": .* into the file'),
     ],
 )
 def test_options_that_mean_nothing_are_refused_with_a_way_out(given: dict[str, Any], message: str) -> None:
