@@ -54,6 +54,7 @@ def test_results_say_in_which_columns_steps_are_larger(epsilon: Any, said: list[
     for one in (result, tp.Verification.from_json(result.to_json())):
         assert [text for text in one.assumptions if "the step of" in text] == said
         assert all(text in one._repr_html_() for text in said)
+        assert ("ε is less than the step of some columns" in repr(one)) == bool(said)
 
 
 def test_steps_are_found_by_name_and_by_position_and_not_in_categories() -> None:

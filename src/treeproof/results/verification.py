@@ -381,6 +381,7 @@ class Verification:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
+        parts += ["ε is less than the step of some columns"] * bool(self._in_larger_steps)
         parts += [visible(self.decision)] * bool(self.decision)
         still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
         if still and self.attacker is not None and self.attacker.is_for_all:
