@@ -62,7 +62,9 @@ def moves_on_grid(moves: ColumnMoves, x: float) -> Oracle:
     fee: dict[int, Fraction] = {}
     for k in range(-2 * WINDOW, 2 * WINDOW + 1):
         if moves.power is not None:
-            fee[k] = abs(k * moves.step / printed(moves.unit)) ** moves.power
+            # Only the side of 0 matters.
+            if k == 0 or (low < 0 if k < 0 else high > 0):
+                fee[k] = abs(k * moves.step / printed(moves.unit)) ** moves.power
         elif low <= k * moves.step <= high:
             fee[k] = Fraction(moves.cost)
     for (k1, start), (k2, end) in itertools.product(points, points):
