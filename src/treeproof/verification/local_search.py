@@ -27,7 +27,7 @@ from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.threat import Threat
 from treeproof.verification.pairs import Boxes, Pairs
-from treeproof.verification.proofs import Recorder, claim_of
+from treeproof.verification.proofs import PAIRS, Proof, Recorder, claim_of
 from treeproof.verification.space import Space
 
 NO_CELL = -2
@@ -63,8 +63,8 @@ class Decisions:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int
-    proofs: tuple[bytes | None, ...] = ()
-    """If they are recorded: per row that is proved its claim, as in docs/proof_format.md; None if there is none."""
+    proofs: tuple[Proof, ...] = ()
+    """If they are recorded: per row that is proved what proves it, or why that is not there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Local:
         self.around: npt.NDArray[Any] = np.empty(0)
         """Where valid rows keep sums, the cells (n_rows, n_features) around each counterexample that are as good."""
         self._proof_limit = proof_limit
-        self._claims: list[bytes | None] = []
+        self._claims: list[Proof] = []
         """Of the last search, per row what proves it, if that was recorded."""
         self._start = self.space.start
         self._depth = self.space.compiled[0].depth
@@ -170,7 +170,7 @@ class Local:
 
     def _claims_of(
         self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64], low: FloatArray, high: FloatArray
-    ) -> tuple[bytes | None, ...]:
+    ) -> tuple[Proof, ...]:
         """Per row the claim that was recorded by the last search, of rows that were `asked` about.
 
         Nobody attacks the others, unless he attacks their neighbours.
@@ -178,7 +178,7 @@ class Local:
         if not self._proof_limit:
             return ()
         unmoved = (low == high) | np.isnan(low)
-        claims = [claim_of(int(label)) if same.all() else None for label, same in zip(labels, unmoved, strict=True)]
+        claims = [claim_of(int(label)) if same.all() else PAIRS for label, same in zip(labels, unmoved, strict=True)]
         for row, claim in zip(asked.tolist(), self._claims, strict=True):
             claims[row] = claim
         return tuple(claims)
@@ -308,7 +308,8 @@ class Local:
         """
         from treeproof._kernels.search.asked import Asked, Prices
 
-        self._claims = [None] * len(low)
+        # What no search proves here is left to the one for pairs.
+        self._claims = [PAIRS] * len(low)
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
         threat = self.threat

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.errors import InvalidInput
 from treeproof.model.compiled import unit_exponent
 from treeproof.model.ensemble import Ensemble
 
 SPARE = 2**20
 """Bytes on top of the limit of one row, so that many short proofs are taken out at once."""
+
+LIMIT = 2**24
+"""Bytes of a proof, unless somebody says how many."""
+
+TOO_LONG = "a proof is longer than the limit"
+PAIRS = "its neighbours have several labels, of which no proof is written"
+RELATIONS = "it must keep relations, of which no proof is written"
+LEFT_ALONE = "nobody attacks it"
+"""Why there is no proof."""
+
+Proof: TypeAlias = "bytes | str"
+"""A claim with what proves it, or why there is none."""
 
 CLAIM = 0
 """A part of a proof that is a claim about all of a neighbourhood."""
@@ -55,14 +71,14 @@ class Recorder:
         places[rows] = 0
         self.proof.count[LENGTH] = 0
 
-    def claim(self, row: int, label: int, wanted: Iterable[int]) -> bytes | None:
-        """The claim that a row keeps its label, with a tree for each other class that is wanted; None: too long.
+    def claim(self, row: int, label: int, wanted: Iterable[int]) -> Proof:
+        """The claim that a row keeps its label, with a tree for each other class that is wanted, if it is not too long.
 
         Classes without a tree are closed by the bound of the whole region.
         """
         trees = [self._trees.get((row, other), CLOSED) for other in wanted if other != label]
         if any(tree is None for tree in trees) or sum(len(tree or b"") for tree in trees) > self._limit:
-            return None
+            return TOO_LONG
         return claim_of(label, *(tree for tree in trees if tree is not None))
 
 
@@ -82,3 +98,42 @@ def number(value: int) -> bytes:
 def claim_of(label: int, *trees: bytes) -> bytes:
     """A claim on the cells of the model itself. One without trees: the label is one that the attacker wants."""
     return number(CLAIM) + number(label) + number(0) + b"".join(trees)
+
+
+class RowProofs:
+    """What proves rows: per row the claims about itself and about its neighbourhoods."""
+
+    def __init__(self) -> None:
+        self._claims: defaultdict[int, list[bytes]] = defaultdict(list)
+        self._reasons: dict[int, str] = {}
+
+    def add(self, which: int, rows: Sequence[int], proofs: Sequence[Proof]) -> None:
+        """Adds what proves rows (0), or their k-th neighbourhoods, counted from 1."""
+        for row, proof in zip(rows, proofs, strict=True):
+            if isinstance(proof, str):
+                self._reasons[row] = proof
+            else:
+                self._claims[row].append(number(which) + proof)
+
+    @property
+    def rows(self) -> dict[int, tuple[bytes | None, str | None]]:
+        """Per row its claims, compressed, and why some are missing."""
+        return {
+            row: (_compressed(self._claims[row]) if row in self._claims else None, self._reasons.get(row))
+            for row in sorted(self._claims.keys() | self._reasons.keys())
+        }
+
+
+def _compressed(claims: list[bytes]) -> bytes:
+    return zlib.compress(number(len(claims)) + b"".join(claims))
+
+
+def check_limit(proofs: Any, limit: Any) -> int:
+    """The most bytes of a proof, 0 if none are to be written; InvalidInput if they go nowhere."""
+    if limit is None:
+        return LIMIT if proofs is not None else 0
+    if proofs is None:
+        raise InvalidInput("proof_limit is for proofs=, the file that proofs go to", argument="proof_limit")
+    if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
+        raise InvalidInput(f"proof_limit must be a number of bytes, got {limit!r}", argument="proof_limit")
+    return int(limit)
