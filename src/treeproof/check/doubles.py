@@ -21,11 +21,11 @@ def nearest(number: Fraction) -> float:
 
 
 def quotient(a: int, b: int) -> float:
-    """The double nearest to a / b, which is how Python divides whole numbers."""
+    """The double nearest to a / b, b above 0, which is how Python divides whole numbers."""
     try:
         return a / b
     except OverflowError:
-        return math.copysign(math.inf, a)
+        return math.inf if a > 0 else -math.inf
 
 
 def at_most(number: Fraction) -> float:
