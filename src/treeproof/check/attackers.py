@@ -91,8 +91,10 @@ class _Category:
 
 def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Column]:
     """What the attacker of a file can do to each column of the model of a file."""
-    if attacker.get("format") != "treeproof-attacker" or attacker.keys() - FIELDS:
-        raise ValueError(f"an attacker has no {', '.join(sorted(attacker.keys() - FIELDS)) or 'other format'}")
+    if (attacker.get("format"), attacker.get("version")) not in (("treeproof-attacker", 1), ("treeproof-attacker", 2)):
+        raise ValueError(f"an attacker of format {attacker.get('format')!r} {attacker.get('version')!r} is not known")
+    if attacker.keys() - FIELDS:
+        raise ValueError(f"an attacker has no {', '.join(sorted(attacker.keys() - FIELDS))}")
     names = _Names(model)
     columns = [Column(domain) for domain in _domains(names, model, attacker.get("domain"))]
     for change in (_with_moves, _with_costs, _with_distances, _with_rules):

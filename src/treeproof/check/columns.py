@@ -191,14 +191,17 @@ class Column:
 
     def _rising(self, found: Sequence[tuple[Fraction | int, int]]) -> Prices:
         """Each cell at its least price."""
-        masks: dict[Fraction | int, int] = {}
-        for price, mask in found:
-            masks[price] = masks.get(price, 0) | mask
-        prices, known = [], 0
-        for price in sorted(masks):
-            if masks[price] & ~known and (self.budget is None or price <= self.budget):
-                prices.append((Fraction(price), masks[price] & ~known))
-            known |= masks[price]
+        prices: Prices = []
+        known = 0
+        for price, mask in sorted(found):
+            new = mask & ~known
+            known |= mask
+            if not new or (self.budget is not None and price > self.budget):
+                continue
+            if prices and prices[-1][0] == price:
+                prices[-1] = prices[-1][0], prices[-1][1] | new
+            else:
+                prices.append((Fraction(price), new))
         return prices
 
     def neighbours(self, x: float, size: Size, part: tuple[float, float] | None) -> Near | None:
@@ -304,7 +307,7 @@ class Column:
     def _distance(self, near: Near, first: float, last: float) -> Fraction | None:
         """How far the neighbours are from a range beside them; None if it holds no point."""
         if near.grid is None:
-            return max(Fraction(first) - Fraction(near.high), Fraction(near.low) - Fraction(last))
+            return Fraction(first) - Fraction(near.high) if first > near.high else Fraction(near.low) - Fraction(last)
         assert self.step is not None
         begin, end = near.grid.numbers(first, last)
         return max(begin - near.numbers[1], near.numbers[0] - end) * self.step if begin <= end else None
