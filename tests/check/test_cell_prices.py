@@ -178,7 +178,7 @@ def random_question(random: Random) -> tuple[tp.Attacker, float, Any, tuple[floa
     size = float(step) if random.random() < 0.5 else random.choice([1.0, 0.1, abs(x) * 2.0**-50, 1e-3, abs(x) / 9])
     size = size or 1.0
     attacker = random_attacker(random, x, size, step)
-    epsilon = random.choice([0.0, 0.0, size, 2.5 * size, 10 * size, math.inf])
+    epsilon = random.choice([0.0, 0.0, size, 2.5 * size, 3 * size, 10 * size, math.inf])
     unit = random.choice([size, float(step)])
     points = [x + random.randint(-6, 6) * unit for _ in range(random.randint(1, 9))]
     points += [random.uniform(x - 9 * size, x + 9 * size) for _ in range(2)]
@@ -376,7 +376,7 @@ def tiny_question(random: Random) -> tuple[tp.Attacker, float, float]:
     x = ulps(middle, random.randint(-4, 4))
     domain = {"x": (ulps(x, -random.randint(0, 9)), ulps(x, random.randint(0, 9)))}
     unit = math.ulp(middle)
-    far = [0, 0.5, 1, 1.5, 2, 2.25, 3, 5, 7.5]
+    far = [0, 0.5, 1, 1.5, 2, 2.25, 2.5, 3, 5, 7.5]
     low, high = sorted(random.choice(far) * unit for _ in range(2))
     interval = random.choice([(-low, high), (-high, low), (low, high), (-high, -low), (low, math.inf)])
     step = decimal(max(random.choice([0.3, 0.5, 1, 1.7, 2, 3.1]) * unit, 5e-324))
@@ -461,6 +461,45 @@ def test_definitions_are_the_engines() -> None:
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
+
+
+def back_and_forth(domain: tuple[int, int]) -> tp.Attacker:
+    rules = [tp.Rule("x", when=(-99, 99), change=change) for change in (5, -6)]
+    return tp.Attacker.rules(rules, domain={"x": domain}, budget=9)
+
+
+@pytest.mark.parametrize(
+    ("attacker", "x", "epsilon", "cuts", "expected"),
+    [
+        # 0.3 are three steps of 0.1, and 0.1 + 0.2 is no point.
+        (tp.Attacker({}, step=0.1, blank=["x"]), 0.0, 0.3, [0.25, 0.3, 0.35], [0, 0, None, None, 1]),
+        (tp.Attacker({"x": tp.steps(0, 0.2, 0.1)}), 0.1, 0.0, [0.1, 0.2, 0.3], [0, 1, 1, None, None]),
+        # Every second whole number is a double there, and none is 4.5 to 5 away from another one.
+        (tp.Attacker({"x": (4.5, 5)}), 1e16, 2.0, [1e16 + 2, 1e16 + 4, 1e16 + 6], [0, None, None, None, None]),
+        (tp.Attacker({"x": (4.5, 6)}), 1e16, 2.0, [1e16 + 2, 1e16 + 4, 1e16 + 6], [0, 1, 1, 1, None]),
+        # 0.5 lies between two neighbours, and is none.
+        (tp.Attacker({}, costs={"x": {(0.5, 5): 1, (1, 6): 2}}, step=1), 0.0, 1.0, [2.0, 5.5], [0, None, 2, None]),
+        # All values on the way stay in the domain.
+        (back_and_forth((0, 8)), 7.0, 0.0, [0.5, 1.5, 6.5, 7.5], [3, 1, 2, 0, None]),
+        (back_and_forth((5, 8)), 7.0, 0.0, [0.5, 1.5, 6.5, 7.5], [None, None, None, 0, None]),
+        (tp.Attacker({}, fill=["x"], step=0.5, domain={"x": (0, 1)}), NAN, 0.0, [0.0, 0.1, 0.4], [1, None, None, 1, 0]),
+        (tp.Attacker({}, fill=["x"], step=0.5, domain={"x": (0, 1)}), 0.1, 0.0, [0.0, 0.2], [None, 0, None, None]),
+    ],
+)
+def test_prices_in_plain_numbers(
+    attacker: tp.Attacker, x: float, epsilon: float, cuts: list[float], expected: Expected
+) -> None:
+    found = by_cell(read(attacker)[0], x, epsilon, None, cuts)
+    assert found[: len(expected)] == expected
+    assert not any(found[len(expected) :])
+    assert check_against_engine(attacker, 0, x, {"x": epsilon}, None, cuts) == 0
+
+
+def test_domains_of_all_columns_are_not_for_codes() -> None:
+    attacker = tp.Attacker(tp.ANY, domain=(0, 1.5))
+    assert [column.ends for column in read(attacker)] == [None, (0, 1, 2, 3, 4), (0, 1), (0, 1, 2)]
+    for f in range(4):
+        assert check_against_engine(attacker, f, 1.0, 0.0, None, [-0.5, 0.5, 1.5, 2.5]) == 0
 
 
 def test_columns_are_found_by_name_and_by_position() -> None:

@@ -74,7 +74,7 @@ class _Ranges:
         """Adds a range; False if all of it was there."""
         begin, end = bisect_left(self._last, first), bisect_right(self._first, last)
         if begin < end:
-            if end == begin + 1 and self._first[begin] <= first and last <= self._last[begin]:
+            if self._first[begin] <= first and last <= self._last[begin]:
                 return False
             first, last = min(first, self._first[begin]), max(last, self._last[end - 1])
         self._first[begin:end], self._last[begin:end] = [first], [last]
