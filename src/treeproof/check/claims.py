@@ -92,34 +92,45 @@ def _union(masks: Iterator[int]) -> int:
     return cells
 
 
-def claim_of(grid: Grid, region: Region, label: int, other: int, wanted: frozenset[int]) -> Claim:
-    """That a class wins nowhere in a region; labels that are `wanted` are those that the attacker wants."""
-    model = grid.model
-    kinds: dict[tuple[float, ...], int] = {}
-    scores: list[tuple[float, ...]] = []
-    trees = []
-    for tree, lefts, whole in zip(model.trees, grid.lefts, model.whole, strict=True):
-        leaves = []
-        for number, cells in _leaves(tree, lefts, region.cells):
-            own = tree[number].scores
-            kind = kinds.setdefault(own, len(kinds))
-            if kind == len(scores):
-                scores.append(own)
-            leaves.append(Leaf(whole[number][other] - whole[number][label], kind, cells))
-        leaves.sort(key=lambda leaf: -leaf.lead)
-        trees.append(leaves)
-    return Claim(
-        trees,
-        region.cells,
-        region.whole_prices,
-        region.whole_purses,
-        model.constant(other, label),
-        model.needed(other, label),
-        model.unit,
-        region.price_unit,
-        lambda leaves: model.label_of([scores[leaf.kind] for leaf in leaves]) not in wanted,
-        region.is_too_dear,
-    )
+class Place:
+    """A model in a region: of each tree the leaves that rows there can come to, and with which cells."""
+
+    def __init__(self, grid: Grid, region: Region) -> None:
+        self._model, self._region = grid.model, region
+        self._leaves = [
+            list(_leaves(tree, lefts, region.cells)) for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True)
+        ]
+        self._kinds: dict[tuple[float, ...], int] = {}
+        self._scores: list[tuple[float, ...]] = []
+
+    def claim(self, label: int, other: int, wanted: frozenset[int]) -> Claim:
+        """That a class never wins against the label, and that ties lead to no label that the attacker wants."""
+        model, region = self._model, self._region
+        trees = []
+        for tree, whole, found in zip(model.trees, model.whole, self._leaves, strict=True):
+            leaves = [
+                Leaf(whole[number][other] - whole[number][label], self._kind(tree[number].scores), cells)
+                for number, cells in found
+            ]
+            trees.append(sorted(leaves, key=lambda leaf: -leaf.lead))
+        return Claim(
+            trees,
+            region.cells,
+            region.whole_prices,
+            region.whole_purses,
+            model.constant(other, label),
+            model.needed(other, label),
+            model.unit,
+            region.price_unit,
+            lambda leaves: model.label_of([self._scores[leaf.kind] for leaf in leaves]) not in wanted,
+            region.is_too_dear,
+        )
+
+    def _kind(self, scores: tuple[float, ...]) -> int:
+        if scores not in self._kinds:
+            self._kinds[scores] = len(self._scores)
+            self._scores.append(scores)
+        return self._kinds[scores]
 
 
 def _leaves(tree: list[Node], lefts: list[int], cells: Sequence[int]) -> Iterator[tuple[int, dict[int, int]]]:
