@@ -521,6 +521,14 @@ def back_and_forth(domain: tuple[int, int]) -> tp.Attacker:
         (tp.Attacker({"x": (4.5, 6)}), 1e16, 2.0, [1e16 + 2, 1e16 + 4, 1e16 + 6], [0, 1, 1, 1, None]),
         # 0.5 lies between two neighbours, and is none.
         (tp.Attacker({}, costs={"x": {(0.5, 5): 1, (1, 6): 2}}, step=1), 0.0, 1.0, [2.0, 5.5], [0, None, 2, None]),
+        # Of a matrix, only what leads to listed values, if some are.
+        (
+            tp.Attacker({"x": tp.values(5)}, costs={"x": {(0, 5): 1, (0, 6): 2}}),
+            0.0,
+            0.0,
+            [4.5, 5.5, 6.5],
+            [0, 1, None, None],
+        ),
         # All values on the way stay in the domain.
         (back_and_forth((0, 8)), 7.0, 0.0, [0.5, 1.5, 6.5, 7.5], [3, 1, 2, 0, None]),
         (back_and_forth((5, 8)), 7.0, 0.0, [0.5, 1.5, 6.5, 7.5], [None, None, None, 0, None]),

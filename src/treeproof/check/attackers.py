@@ -136,7 +136,7 @@ def _column(
     step = words.get("step", given["step"])
     if category is not None:
         # No distance leads from one category to another.
-        step, reach = None, ANY if reach == ANY and power is None else (0.0, 0.0)
+        step, reach = None, ANY if reach == ANY else (0.0, 0.0)
         if ends is None:
             ends = category.known + (category.unseen if attacker.get("unseen") and reach == ANY else [])
     if step is not None and _decimal(step) <= 0:
