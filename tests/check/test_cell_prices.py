@@ -15,15 +15,20 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.any_attacker import random_attacker as random_attacker_of_all
+from tests.support.any_attacker import random_row
+from tests.support.category_models import random_model
 from treeproof.check.attackers import columns_of, is_affordable, purses_of, sizes_of
 from treeproof.check.columns import Column
 from treeproof.importers.native import as_text
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.grid import NAN_CELL
 from treeproof.results.verification_file import epsilon_to_json
 from treeproof.threat.attacker_file import content_of
 from treeproof.threat.epsilon import bind_around
+from treeproof.threat.prices import price_table
 
 LARGEST = sys.float_info.max
 NAN = math.nan
@@ -355,6 +360,43 @@ def test_prices_of_rules_are_the_engines_in_many_cases() -> None:
     assert n_lower <= n // 100
 
 
+def check_tables(seeds: range) -> int:
+    """Whole rows of random models, as the engine prices them; returns the number of prices."""
+    n = 0
+    for seed in seeds:
+        random = Random(seed)
+        model, attacker = random_model(random), random_attacker_of_all(random)
+        try:
+            threat = attacker.bind(model)
+        except tp.InvalidInput:
+            continue
+        model_file = json.loads(as_text(model))
+        columns = columns_of(model_file, file_of(attacker))
+        epsilon = random.choice([0.0, 0.1, {"b": 0.2}, [0.0, 0.3, 0.0, 0.05]])
+        own = sizes_of(model_file, json.loads(json.dumps(epsilon_to_json(epsilon))))
+        x = random_row(random)
+        prices = price_table(threat, model, x, epsilon).exact
+        for f, column in enumerate(columns):
+            found = by_cell(column, x[f], own[f], None, model.grid.cuts_of(f).tolist())
+            if math.isnan(x[f]) and column.fill is None:
+                assert not any(found)
+                continue
+            cells = [*range(len(found) - 1), NAN_CELL]
+            expected = [prices.get((f, cell)) for cell in cells]
+            assert found == [None if one is not None and one > threat.limit else one for one in expected], (seed, f)
+            n += len(found)
+    return n
+
+
+def test_rows_of_random_models_cost_what_the_engine_says() -> None:
+    assert check_tables(range(40)) > 500
+
+
+@pytest.mark.slow
+def test_rows_of_many_random_models_cost_what_the_engine_says() -> None:
+    assert check_tables(range(100, 1100)) > 10_000
+
+
 # --- all pairs of values ---------------------------------------------------------------------------------------------
 
 
@@ -479,6 +521,14 @@ def back_and_forth(domain: tuple[int, int]) -> tp.Attacker:
         (tp.Attacker({"x": (4.5, 6)}), 1e16, 2.0, [1e16 + 2, 1e16 + 4, 1e16 + 6], [0, 1, 1, 1, None]),
         # 0.5 lies between two neighbours, and is none.
         (tp.Attacker({}, costs={"x": {(0.5, 5): 1, (1, 6): 2}}, step=1), 0.0, 1.0, [2.0, 5.5], [0, None, 2, None]),
+        # Of a matrix, only what leads to listed values, if some are.
+        (
+            tp.Attacker({"x": tp.values(5)}, costs={"x": {(0, 5): 1, (0, 6): 2}}),
+            0.0,
+            0.0,
+            [4.5, 5.5, 6.5],
+            [0, 1, None, None],
+        ),
         # All values on the way stay in the domain.
         (back_and_forth((0, 8)), 7.0, 0.0, [0.5, 1.5, 6.5, 7.5], [3, 1, 2, 0, None]),
         (back_and_forth((5, 8)), 7.0, 0.0, [0.5, 1.5, 6.5, 7.5], [None, None, None, 0, None]),
@@ -532,12 +582,18 @@ def test_what_is_given_for_each_column_fits_their_number() -> None:
         {"version": 3},
         {"more": 1},
         {"step": {"all": 0}},
-        {"rules": [{"column": "x", "to": 3, "cost": 1}]},
+        {"costs": {"all": -1}},
+        {"blank": {"all": 0.5}},
+        {"power": 2, "scale": {"all": -1}},
+        {"power": 2.0},
+        {"rules": [{"column": "x", "change": 3, "cost": 1}]},
+        {"rules": [{"column": "x", "change": 3, "cost": -1}], "intervals": {"all": [0, 0]}},
+        {"rules": [{"column": "x", "to": 3, "cost": 1}], "intervals": {"all": [0, 0]}},
     ],
 )
 def test_what_nobody_knows_is_refused(change: dict[str, Any]) -> None:
     content = file_of(tp.Attacker({"x": (-1, 1)})) | change
-    with pytest.raises(ValueError, match="is not known|an attacker has no|above 0|cannot have the rule"):
+    with pytest.raises(ValueError, match="not known|has no|have no|above 0|cannot have|beside|nothing costs"):
         columns_of(FILE, content)
 
 

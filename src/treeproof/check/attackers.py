@@ -20,6 +20,9 @@ FIELDS = {
     *("step", "blank", "fill", "unseen", "groups", "rules", "goal"),
 }
 
+PER_COLUMN = {"intervals": [0, 0], "costs": 1, "domain": None, "scale": 1, "step": None, "blank": None, "fill": None}
+"""What may be given for each column, and what holds for columns that are not named."""
+
 
 class _Names:
     """How a model calls its columns, and the values of those that are categories."""
@@ -71,16 +74,15 @@ class _Category:
     """The values of a category that a model knows, as rows hold them."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
-        values, self._coded, self._by_text = content["values"], content["coded"], content["by_text"]
-        self._codes = {self._key(value): float(code if self._coded else value) for code, value in enumerate(values)}
-        self.known = sorted(map(float, range(len(values)) if self._coded else values))
-        self.unseen = [float(len(values))] if self._coded and content["unseen"] else []
+        values, self.coded, self._by_text = content["values"], content["coded"], content["by_text"]
+        self._codes = {self._key(value): float(code if self.coded else value) for code, value in enumerate(values)}
+        self.known = sorted(map(float, range(len(values)) if self.coded else values))
+        self.unseen = [float(len(values))] if self.coded and content["unseen"] else []
         """What rows hold for all values that the model does not know."""
-        self.has_range = not self._coded
 
     def _key(self, value: Any) -> Any:
         """The value, or its text, where the model goes by that: whole numbers have no point there."""
-        if not (self._coded and self._by_text) or isinstance(value, str):
+        if not (self.coded and self._by_text) or isinstance(value, str):
             return value
         return str(int(value)) if isinstance(value, int) or (isinstance(value, float) and value.is_integer()) else None
 
@@ -91,100 +93,78 @@ class _Category:
 
 def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Column]:
     """What the attacker of a file can do to each column of the model of a file."""
-    if (attacker.get("format"), attacker.get("version")) not in (("treeproof-attacker", 1), ("treeproof-attacker", 2)):
+    if attacker.get("format") != "treeproof-attacker" or attacker.get("version") not in (1, 2):
         raise ValueError(f"an attacker of format {attacker.get('format')!r} {attacker.get('version')!r} is not known")
     if attacker.keys() - FIELDS:
         raise ValueError(f"an attacker has no {', '.join(sorted(attacker.keys() - FIELDS))}")
     names = _Names(model)
-    columns = [Column(domain) for domain in _domains(names, model, attacker.get("domain"))]
-    for change in (_with_moves, _with_costs, _with_distances, _with_rules):
-        columns = change(names, attacker, columns)
-    budget = attacker["budget"]
-    limit = None if budget is None else Fraction(budget)
+    given = {name: names.each(attacker.get(name), default) for name, default in PER_COLUMN.items()}
+    columns = [
+        _column(names, f, attacker, {name: values[f] for name, values in given.items()}, (float(low), float(high)))
+        for f, (low, high) in enumerate(zip(model["value_low"], model["value_high"], strict=True))
+    ]
+    for rule in attacker.get("rules") or ():
+        f = names.position(rule["column"])
+        if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None or columns[f].step is not None:
+            raise ValueError(f"column {rule['column']!r} has rules beside other moves")
+        columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f].domain)))
+    limit = None if attacker["budget"] is None else Fraction(attacker["budget"])
     if attacker["power"] is not None:
         limit = _radius(attacker, columns)
+        for name, (least, most) in (("up", (0.0, math.inf)), ("down", (-math.inf, 0.0))):
+            for f in map(names.position, attacker.get(name) or ()):
+                low, high = columns[f].reach
+                columns[f] = replace(columns[f], reach=(max(low, least), min(high, most)))
     return [replace(column, budget=limit) for column in columns]
 
 
-def _domains(names: _Names, model: Mapping[str, Any], domain: Any) -> list[tuple[float, float]]:
-    domains = []
-    for f, (given, low, high) in enumerate(
-        zip(names.each(domain, None), model["value_low"], model["value_high"], strict=True)
-    ):
-        # Codes of categories have no order that a range could go by.
-        is_coded = f in names.categories and not names.categories[f].has_range
-        first, last = ANY if given is None or is_coded else _pair(given)
-        domains.append((max(float(low), first), min(float(high), last)))
-    return domains
-
-
-def _with_moves(names: _Names, attacker: Mapping[str, Any], columns: list[Column]) -> list[Column]:
-    """Intervals, values and steps."""
-    found = []
-    given = zip(names.each(attacker["intervals"], [0, 0]), names.each(attacker.get("step"), None), columns, strict=True)
-    for f, (move, step, column) in enumerate(given):
-        category, ends = names.categories.get(f), None
-        if isinstance(move, dict) and "values" in move:
-            ends = names.doubles(f, move["values"])
-            reach = ANY if ends else (0.0, 0.0)
-        else:
-            reach = _pair(move["steps"] if isinstance(move, dict) else move)
-        step = move["step"] if isinstance(move, dict) and "step" in move else step
-        if category is not None:
-            # No distance leads from one category to another.
-            reach = reach if reach == ANY and attacker["power"] is None else (0.0, 0.0)
-            if ends is None:
-                ends = category.known + (category.unseen if attacker.get("unseen") and reach == ANY else [])
-        low, high = column.domain
-        inside = None if ends is None else tuple(sorted({end for end in ends if low <= end <= high}))
-        grid = None if step is None or category is not None else _decimal(step)
-        if grid is not None and grid <= 0:
-            raise ValueError(f"a step must be above 0, got {step!r}")
-        found.append(replace(column, reach=reach, ends=inside, step=grid, is_category=category is not None))
-    return found
-
-
-def _with_costs(names: _Names, attacker: Mapping[str, Any], columns: list[Column]) -> list[Column]:
-    """What moves cost, and blanks and filled-in values."""
-    found = []
-    given = (names.each(attacker["costs"], 1), *(names.each(attacker.get(name), None) for name in ("blank", "fill")))
-    for f, (column, cost, blank, fill) in enumerate(zip(columns, *given, strict=True)):
-        matrix: dict[tuple[float, float], int] | None = None
-        if isinstance(cost, dict):
-            matrix = {}
-            for one, other, price in cost["matrix"]:
-                start, end = names.double(f, one), names.double(f, other)
-                inside = end is not None and column.domain[0] <= end <= column.domain[1]
-                if start is not None and end is not None and inside and (column.ends is None or end in column.ends):
-                    matrix[start, end] = min(price, matrix.get((start, end), price))
-            cost = 0
-        found.append(replace(column, cost=cost, matrix=matrix, blank=blank, fill=fill))
-    return found
-
-
-def _with_distances(names: _Names, attacker: Mapping[str, Any], columns: list[Column]) -> list[Column]:
-    """What distances cost an Lp attacker, and columns that only rise or only fall."""
-    if attacker["power"] is None:
-        return columns
-    only_up, only_down = ({names.position(key) for key in attacker.get(name) or ()} for name in ("up", "down"))
-    found = []
-    for f, (column, unit) in enumerate(zip(columns, names.each(attacker.get("scale"), 1.0), strict=True)):
-        low, high = column.reach
-        reach = max(low, 0.0) if f in only_up else low, min(high, 0.0) if f in only_down else high
-        size = Fraction(float(unit)) if column.step is None else printed(float(unit))
-        found.append(replace(column, reach=reach, power=attacker["power"], unit=size))
-    return found
-
-
-def _with_rules(names: _Names, attacker: Mapping[str, Any], columns: list[Column]) -> list[Column]:
-    """Rewriting rules; an attacker with some has no other moves."""
-    rules: list[list[Rule]] = [[] for _ in columns]
-    for rule in attacker.get("rules") or ():
-        f = names.position(rule["column"])
-        rules[f] += _rules(names, f, rule, columns[f].domain)
-        if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None or columns[f].step is not None:
-            raise ValueError(f"column {rule['column']!r} has rules beside other moves")
-    return [replace(column, rules=tuple(own)) for column, own in zip(columns, rules, strict=True)]
+def _column(
+    names: _Names, f: int, attacker: Mapping[str, Any], given: Mapping[str, Any], accepted: tuple[float, float]
+) -> Column:
+    """All but rules, ways and budgets."""
+    category, power, move = names.categories.get(f), attacker["power"], given["intervals"]
+    # Codes of categories have no order that a domain could go by.
+    is_limited = given["domain"] is not None and not (category is not None and category.coded)
+    low, high = _pair(given["domain"]) if is_limited else ANY
+    low, high = max(low, accepted[0]), min(high, accepted[1])
+    words = move if isinstance(move, dict) else {}
+    ends = names.doubles(f, words["values"]) if "values" in words else None
+    if ends is None:
+        reach = _pair(words.get("steps", move))
+    else:
+        reach = ANY if ends else (0.0, 0.0)
+    step = words.get("step", given["step"])
+    if category is not None:
+        # No distance leads from one category to another.
+        step, reach = None, ANY if reach == ANY else (0.0, 0.0)
+        if ends is None:
+            ends = category.known + (category.unseen if attacker.get("unseen") and reach == ANY else [])
+    if step is not None and _decimal(step) <= 0:
+        raise ValueError(f"a step must be above 0, got {step!r}")
+    inside = None if ends is None else tuple(sorted({end for end in ends if low <= end <= high}))
+    matrix: dict[tuple[float, float], int] | None = None
+    if isinstance(given["costs"], dict):
+        matrix = {}
+        for one, other, cost in given["costs"]["matrix"]:
+            start, end = names.double(f, one), names.double(f, other)
+            if start is not None and end is not None and low <= end <= high and (inside is None or end in inside):
+                matrix[start, end] = min(_cost(cost), matrix.get((start, end), _cost(cost)))
+    unit = float(given["scale"])
+    if not unit > 0 or (power is not None and (type(power) is not int or power < 1)):
+        raise ValueError(f"distances in units of {unit!r} have no power {power!r}")
+    return Column(
+        domain=(low, high),
+        reach=reach,
+        cost=_cost(given["costs"]) if matrix is None else 0,
+        matrix=matrix,
+        ends=inside,
+        step=None if step is None else _decimal(step),
+        blank=None if given["blank"] is None else _cost(given["blank"]),
+        fill=None if given["fill"] is None else _cost(given["fill"]),
+        power=power,
+        unit=Fraction(unit) if step is None else printed(unit),
+        is_category=category is not None,
+    )
 
 
 def _rules(names: _Names, f: int, rule: Mapping[str, Any], domain: tuple[float, float]) -> list[Rule]:
@@ -196,12 +176,12 @@ def _rules(names: _Names, f: int, rule: Mapping[str, Any], domain: tuple[float, 
         low, high = ANY if when is None else _pair(when)
         first, last = printed(domain[0] if math.isinf(low) else low), printed(domain[1] if math.isinf(high) else high)
         least, most = rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2
-        return [Rule(first, last, _decimal(least), _decimal(most), rule["cost"])]
+        return [Rule(first, last, _decimal(least), _decimal(most), _cost(rule["cost"]))]
     to, starts = category.double(rule["to"]), category.known if when is None else names.doubles(f, when["values"])
     if to is None:
         return []
     pairs = [(printed(start), printed(to) - printed(start)) for start in starts]
-    return [Rule(start, start, away, away, rule["cost"]) for start, away in pairs]
+    return [Rule(start, start, away, away, _cost(rule["cost"])) for start, away in pairs]
 
 
 def sizes_of(model: Mapping[str, Any], epsilon: Any) -> list[Size]:
@@ -248,7 +228,8 @@ def _radius(attacker: Mapping[str, Any], columns: Sequence[Column]) -> Fraction:
     """What distances of an Lp attacker add up to at most; where columns have steps, its radius is a decimal."""
     radius = float(attacker["radius"])
     in_decimals = any(column.step is not None for column in columns)
-    return (printed(radius) if in_decimals else Fraction(radius)) ** int(attacker["power"])
+    power: int = attacker["power"]
+    return (printed(radius) if in_decimals else Fraction(radius)) ** power
 
 
 def _pair(given: Any) -> tuple[float, float]:
@@ -260,3 +241,10 @@ def _pair(given: Any) -> tuple[float, float]:
 def _decimal(given: Any) -> Fraction:
     """A decimal: a whole number, a double for what it prints as, or text."""
     return printed(given) if isinstance(given, float) else Fraction(given)
+
+
+def _cost(given: Any) -> int:
+    """A whole number, which is never below 0: what is paid on one column buys nothing on another."""
+    if isinstance(given, bool) or int(given) != given or given < 0:
+        raise ValueError(f"nothing costs {given!r}")
+    return int(given)
