@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from tests.support.naive_proofs import double, naive_proof, number, signed
-from treeproof.check.claims import Grid, Region, claim_of
+from treeproof.check.claims import Grid, Place, Region
 from treeproof.check.model_file import Model
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.rules import CLOSED, DROP, SPEND, WEIGH, Claim, Rejected, check_tree
@@ -125,7 +125,7 @@ def claims(
         label = rng.randrange(grid.model.n_classes)
         wanted = frozenset(set(range(grid.model.n_classes)) - {label})
         found += [
-            (claim_of(grid, region, label, other, wanted), broken(grid, region, label, other))
+            (Place(grid, region).claim(label, other, wanted), broken(grid, region, label, other))
             for other in sorted(wanted)
         ]
     return found
