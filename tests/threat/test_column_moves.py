@@ -238,6 +238,16 @@ def test_cells_between_two_points_are_out_of_reach_of_any_number_of_steps() -> N
     assert moves.table(own, own, own, lowest, highest, False).tolist() == [[math.inf, 1.0]]
 
 
+@pytest.mark.parametrize("power", [None, 2])
+def test_cells_between_two_points_hold_no_neighbour_however_far_these_are(power: int | None) -> None:
+    cells = cells_of([0.25, 0.5, 1.0])
+    free = (-LARGEST, LARGEST)
+    for words in ({"interval": ANY, "power": power}, {"ends": (0.375, 2.0), "interval": ANY, "cost": 3}):
+        moves = ColumnMoves(EVERYWHERE, step=Fraction(1), **words)
+        between = 3.0 if "ends" in words else math.inf
+        assert table_of(moves, 0.0, free, cells) == [0, between, 0, 0]
+
+
 def test_cells_far_away_are_reached_only_by_as_many_steps() -> None:
     cells = cells_of([2.0**51, 2.0**51 + 0.5, 2.0**60])  # the second holds one double, and that is no whole number
     for x, interval, expected in (

@@ -90,6 +90,31 @@ def whole_units(ensemble: Ensemble, most: int = MOST_UNITS) -> tuple[npt.NDArray
     the slack, the library's own rounded scores order them the same way: the slack covers every rounding of the library
     (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0.
     """
+    leaves, base, largest, step = _scores(ensemble)
+    exponent = unit_exponent(ensemble, most)
+    if exponent is None:
+        return leaves.astype(np.int64), np.array([int(b) for b in base], dtype=np.int64), 0
+    unit = 2.0**exponent
+    rounding = 2 * (ensemble.n_trees + 8) * step * largest + _probability_slack(ensemble, largest, step)
+    slack = min(rounding * unit * 1.01, 2.0 ** (most + 1))
+    value = np.rint(leaves * unit).astype(np.int64)
+    offset = np.array([round(b * Fraction(unit)) for b in base], dtype=np.int64)
+    return value, offset, math.ceil(slack) + ensemble.n_trees + 2
+
+
+def unit_exponent(ensemble: Ensemble, most: int = MOST_UNITS) -> int | None:
+    """Scores times 2 to this power are in whole units; None where scores are whole numbers, and no sum is rounded."""
+    rule = ensemble.rule
+    leaves, base, largest, step = _scores(ensemble)
+    plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
+    whole = not rule.members and (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
+    if plain and whole and largest < min(0.01 / step, 2.0**most):
+        return None
+    return most - math.ceil(math.log2(max(largest, 2.0**-900)))
+
+
+def _scores(ensemble: Ensemble) -> tuple[FloatArray, list[Fraction], float, float]:
+    """Leaf scores and offsets per class, what no sum of them exceeds, and the share by which sums are rounded."""
     rule = ensemble.rule
     leaves = ensemble.leaf_shares
     base = [Fraction(float(b)) * (Fraction(rule.divisor) if rule.base_last else 1) for b in ensemble.base]
@@ -100,17 +125,7 @@ def whole_units(ensemble: Ensemble, most: int = MOST_UNITS) -> tuple[npt.NDArray
     per_node = np.zeros(ensemble.n_nodes)
     per_node[ensemble.feature < 0] = np.abs(leaves).max(axis=1)
     largest = float(np.maximum.reduceat(per_node, ensemble.roots).sum()) + float(max(abs(b) for b in base))
-    step = 2.0**-53 if rule.precision == "float64" else 2.0**-24
-    plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
-    whole = not rule.members and (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
-    if plain and whole and largest < min(0.01 / step, 2.0**most):
-        return leaves.astype(np.int64), np.array([int(b) for b in base], dtype=np.int64), 0
-    unit = 2.0 ** (most - math.ceil(math.log2(max(largest, 2.0**-900))))
-    rounding = 2 * (ensemble.n_trees + 8) * step * largest + _probability_slack(ensemble, largest, step)
-    slack = min(rounding * unit * 1.01, 2.0 ** (most + 1))
-    value = np.rint(leaves * unit).astype(np.int64)
-    offset = np.array([round(b * Fraction(unit)) for b in base], dtype=np.int64)
-    return value, offset, math.ceil(slack) + ensemble.n_trees + 2
+    return leaves, base, largest, 2.0**-53 if rule.precision == "float64" else 2.0**-24
 
 
 def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float:

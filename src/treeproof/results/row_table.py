@@ -100,6 +100,11 @@ class RowTable:
         self.refuted[rows], self.epsilon_index[rows] = Refuted.RESILIENCE, epsilon_index
         self.neighbour[rows], self.attacked[rows] = neighbour, attacked
 
+    def forget_proved(self, rows: npt.NDArray[np.bool_]) -> None:
+        """What is proved of these rows is open again."""
+        for outcomes in (self.stability, *self.resilience):
+            outcomes[rows & (outcomes == Outcome.PROVED)] = Outcome.UNKNOWN
+
     def take(self, rows: npt.NDArray[np.integer], part: RowTable) -> None:
         """Takes over what a table of these rows knows; what that leaves open may be known here."""
         self.stability[rows] = _known(part.stability, self.stability[rows])

@@ -27,6 +27,7 @@ from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.threat import Threat
 from treeproof.verification.pairs import Boxes, Pairs
+from treeproof.verification.proofs import PAIRS, Proof, Recorder, claim_of
 from treeproof.verification.space import Space
 
 NO_CELL = -2
@@ -62,6 +63,8 @@ class Decisions:
     neighbour: FloatArray
     attacked: FloatArray
     boxes: int
+    proofs: tuple[Proof, ...] = ()
+    """If they are recorded: per row that is proved what proves it, or why that is not there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,9 @@ class Local:
         limits: Limits | None = None,
         space: Space | None = None,
         sums: Any = None,
+        proof_limit: int = 0,
     ) -> None:
+        """Proofs of up to `proof_limit` bytes are recorded; 0: none are."""
         self.ensemble = ensemble
         self.threat = threat
         self.limits = limits or Limits()
@@ -105,6 +110,9 @@ class Local:
         self._sums = _no_sums() if sums is None else sums
         self.around: npt.NDArray[Any] = np.empty(0)
         """Where valid rows keep sums, the cells (n_rows, n_features) around each counterexample that are as good."""
+        self._proof_limit = proof_limit
+        self._claims: list[Proof] = []
+        """Of the last search, per row what proves it, if that was recorded."""
         self._start = self.space.start
         self._depth = self.space.compiled[0].depth
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
@@ -146,6 +154,7 @@ class Local:
         status, cells = np.full(len(X), Outcome.PROVED, dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
         asked = np.flatnonzero(~wanted)
         status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked])
+        proofs = self._claims_of(labels, asked, low, high)
         neighbour, attacked = X.copy(), X.copy()
         broken = np.flatnonzero(status == Outcome.REFUTED)
         z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
@@ -157,7 +166,22 @@ class Local:
             pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], neighbour[mixed]))
             pairs.settle()
             status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
-        return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes)
+        return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, proofs)
+
+    def _claims_of(
+        self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64], low: FloatArray, high: FloatArray
+    ) -> tuple[Proof, ...]:
+        """Per row the claim that was recorded by the last search, of rows that were `asked` about.
+
+        Nobody attacks the others, unless he attacks their neighbours.
+        """
+        if not self._proof_limit:
+            return ()
+        unmoved = (low == high) | np.isnan(low)
+        claims = [claim_of(int(label)) if same.all() else PAIRS for label, same in zip(labels, unmoved, strict=True)]
+        for row, claim in zip(asked.tolist(), self._claims, strict=True):
+            claims[row] = claim
+        return tuple(claims)
 
     def shows(self, _x: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
         """Which pairs of rows within reach of others are counterexamples: the label changes, to one that is wanted."""
@@ -232,6 +256,7 @@ class Local:
             cells = np.zeros(low.shape, dtype=np.int32)
             plain = np.flatnonzero(~odd)
             status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
+        claims = dict(zip(np.flatnonzero(~odd).tolist(), self._claims, strict=True))
         narrow = np.flatnonzero(odd)
         away = tuple(
             (f, self._own_prices(self.threat.moves_of(f), f, X[narrow], low[narrow], high[narrow]))
@@ -241,12 +266,16 @@ class Local:
             status[narrow], cells[narrow] = self._run(
                 low[narrow], high[narrow], own[narrow], labels[narrow], X[narrow], away
             )
+            claims |= dict(zip(narrow.tolist(), self._claims, strict=True))
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
                 status[one], cells[one] = self._really_affordable(
                     low[one], high[one], own[one], labels[one], X[one], status[one], cells[one]
                 )
+                if status[row] == Outcome.PROVED:
+                    claims[int(row)] = self._claims[0]
+        self._claims = [claims[row] for row in range(len(low))]
         return status, cells
 
     def _odd_rows(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
@@ -279,6 +308,8 @@ class Local:
         """
         from treeproof._kernels.search.asked import Asked, Prices
 
+        # What no search proves here is left to the one for pairs.
+        self._claims = [PAIRS] * len(low)
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
         threat = self.threat
@@ -342,19 +373,19 @@ class Local:
         n = len(lowest) - is_blank
         return moves.table(own[:, f], low[:, f], high[:, f], lowest[:n], highest[:n], is_blank)
 
-    def _stages(self, asked: Any, found: Any, watch: Any) -> Iterator[Stage]:
+    def _stages(self, asked: Any, found: Any, watch: Any, recorder: Recorder) -> Iterator[Stage]:
         """Easy rows first; what is costly to compute, and to compile, is for those that are left."""
         from treeproof._kernels.search.asked import HARD, question_about
         from treeproof._kernels.search.rows import room_for
         from treeproof._kernels.search.spending import purse_for
 
-        question = question_about(*self.space.compiled, asked, found, watch)
+        question = question_about(*self.space.compiled, asked, found, watch, recorder.proof)
         room = room_for(question.model, asked.prices)
         purse = purse_for(len(question.cells) if asked.prices.limited else 0)
 
         def run(kernel: Any, *effort: Any) -> Stage:
             """Has a kernel search rows."""
-            return lambda rows: kernel(question, asked, found, room, purse, rows, *effort)
+            return partial(recorder.in_turns, lambda rows: kernel(question, asked, found, room, purse, rows, *effort))
 
         # Single moves rarely keep sums, and what is cheaper is found by proofs as well.
         hunts = asked.prices.limited and not (asked.cheapest and len(asked.sums.bound))
@@ -366,7 +397,8 @@ class Local:
                 free = asked._replace(prices=asked.prices._replace(cost=np.zeros_like(asked.prices.cost), limited=True))
                 priced = room_for(question.model, free.prices)
                 yield partial(self._hunt, question, free, found, priced, 1, FEW_CLASSES)
-            yield lambda rows: race_rows(question, asked, found, room, rows, self.patience)
+            races = partial(race_rows, question, asked, found, room)
+            yield partial(recorder.in_turns, lambda rows: races(rows, self.patience))
         else:
             from treeproof._kernels.search.spend import spend_rows
 
@@ -410,7 +442,8 @@ class Local:
             return found
         watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
         found.status[:] = HARD
-        stages = self._stages(asked, found, watch)
+        recorder = Recorder(0 if asked.cheapest else self._proof_limit, self.ensemble, len(asked.labels))
+        stages = self._stages(asked, found, watch, recorder)
         # To start a thread takes longer than most searches of a row. There is at least one look per row and tree.
         nodes, trees = (len(asked.labels) * n for n in (self.ensemble.n_nodes, self.ensemble.n_trees))
         # Where prices matter, more is done between two looks.
@@ -421,6 +454,10 @@ class Local:
             self._watched(lambda: _go_through(stages, found), watch)
         self.looks += int(watch.stop[1])
         found.status[found.status == HARD] = Outcome.UNKNOWN
+        if recorder.is_on:
+            wanted = np.flatnonzero(self._goal).tolist()
+            for row in np.flatnonzero(found.status == Outcome.PROVED).tolist():
+                self._claims[row] = recorder.claim(row, int(asked.labels[row]), wanted)
         return found
 
     def _for_a_moment(self, stages: Iterator[Stage], found: Any, watch: Any) -> Iterator[Stage]:

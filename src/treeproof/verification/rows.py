@@ -17,7 +17,8 @@ from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import ValidAround
 from treeproof.threat.threat import Threat
-from treeproof.verification.local_search import Local
+from treeproof.verification.local_search import Decisions, Local
+from treeproof.verification.proofs import RELATIONS, RowProofs
 from treeproof.verification.valid_rows import ValidSearch, search_for
 from treeproof.verification.witnesses import shorten
 
@@ -37,16 +38,20 @@ class Rows:
     """The index of the class that is right."""
     epsilons: tuple[ValidAround, ...]
     limits: Limits
+    proof_limit: int = 0
+    """The most bytes of a proof; 0: none are recorded."""
 
 
-def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
-    """All that the limits leave time to find out about the rows."""
+def decide_rows(ensemble: Ensemble, asked: Rows, proofs: RowProofs | None = None) -> RowTable:
+    """All that the limits leave time to find out about the rows; proofs go to `proofs`, by the callers' numbers."""
+    proofs = RowProofs() if proofs is None else proofs
     table = RowTable.unknown(asked.X, asked.predicted == asked.y, len(asked.epsilons))
     if asked.limits.is_over() or asked.limits.timeout == 0:
         return table
-    local = search_for(ensemble, asked.threat, asked.limits)
+    local = search_for(ensemble, asked.threat, asked.limits, asked.proof_limit)
     decided = local.decide(asked.X, np.zeros(ensemble.n_features), asked.predicted)
     table.stability[:] = decided.outcome
+    _note_proofs(proofs, 0, asked, np.arange(len(asked.X)), decided)
     refuted = np.flatnonzero(decided.outcome == Outcome.REFUTED)
     if len(refuted):
         table.refute_stability(refuted, decided.attacked[refuted])
@@ -57,7 +62,7 @@ def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
     for k in order:
         if local.limits.is_over():
             break
-        _decide_resilience(table, local, asked, k)
+        _decide_resilience(table, local, asked, k, proofs)
     table.boxes = local.boxes
     found = np.flatnonzero(table.has_witness)
     if len(found):
@@ -74,7 +79,15 @@ def decide_rows(ensemble: Ensemble, asked: Rows) -> RowTable:
     return table
 
 
-def _decide_resilience(table: RowTable, local: Local | ValidSearch, asked: Rows, k: int) -> None:
+def _note_proofs(proofs: RowProofs, which: int, asked: Rows, rows: npt.NDArray[np.int64], decided: Decisions) -> None:
+    """Notes what proves these rows, or their neighbourhoods."""
+    if asked.proof_limit:
+        proved = np.flatnonzero(decided.outcome == Outcome.PROVED)
+        found = [decided.proofs[i] for i in proved] if decided.proofs else [RELATIONS] * len(proved)
+        proofs.add(which, asked.numbers[rows[proved]].tolist(), found)
+
+
+def _decide_resilience(table: RowTable, local: Local | ValidSearch, asked: Rows, k: int, proofs: RowProofs) -> None:
     """Decides what is open in the k-th neighbourhood, and what follows for the others."""
     # An unstable row is settled; one whose stability is open cannot be resilient for sure, but can be refuted.
     open_rows = np.flatnonzero(table.resilience[k] == Outcome.UNKNOWN)
@@ -82,6 +95,7 @@ def _decide_resilience(table: RowTable, local: Local | ValidSearch, asked: Rows,
         return
     decided = local.decide(asked.X[open_rows], asked.epsilons[k].sizes, asked.predicted[open_rows])
     table.resilience[k, open_rows] = decided.outcome
+    _note_proofs(proofs, k + 1, asked, open_rows, decided)
     broken = decided.outcome == Outcome.REFUTED
     found, proved = open_rows[broken], open_rows[decided.outcome == Outcome.PROVED]
     table.refute_resilience(found, k, decided.neighbour[broken], decided.attacked[broken])

@@ -189,6 +189,10 @@ class ValidSearch:
         return Attacks(attacks.outcome, columns.own(attacks.attacked), attacks.price)
 
 
-def search_for(ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> Local | ValidSearch:
-    """The search that answers questions about this attacker."""
-    return (ValidSearch if threat.relations else Local)(ensemble, threat, limits)
+def search_for(
+    ensemble: Ensemble, threat: Threat, limits: Limits | None = None, proof_limit: int = 0
+) -> Local | ValidSearch:
+    """The search that answers questions about this attacker; where rows must be valid, it records no proofs."""
+    if threat.relations:
+        return ValidSearch(ensemble, threat, limits)
+    return Local(ensemble, threat, limits, proof_limit=proof_limit)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
+from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of
 from treeproof.results.row_table import RowTable
 from treeproof.results.verification import Verification
 from treeproof.run.checkpoints import Checkpoint
@@ -23,6 +24,7 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import plain_epsilon
 from treeproof.threat.one_hot import ValidAround
 from treeproof.threat.reached import InVain
+from treeproof.verification.proofs import LEFT_ALONE, RowProofs, check_limit
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
 
@@ -58,11 +60,12 @@ class _Pace:
 
 
 class _Answer(NamedTuple):
-    """The numbers of a task's rows, what is now known about them, and how long that took."""
+    """The numbers of a task's rows, what is now known about them, how long that took, and what proves it."""
 
     rows: npt.NDArray[np.int64]
     table: RowTable
     seconds: float
+    proofs: Proofs
 
 
 def verify(
@@ -82,6 +85,8 @@ def verify(
     relations: Any = None,
     resume: Verification | None = None,
     checkpoint: Callable[[Verification], object] | None = None,
+    proofs: Any = None,
+    proof_limit: int | None = None,
 ) -> Verification:
     """Decides stability, robustness and resilience of every row of a test set.
 
@@ -96,7 +101,10 @@ def verify(
     cluster. Every counterexample has been replayed on the model, and its moves re-checked with rational numbers.
     `resume` is an earlier result of the same question that was stopped: what it decided is taken over, and only the
     rest is searched. `checkpoint` is called with what is decided so far, a result to resume from, about every 10
-    seconds if there is anything new. One parameter per choice that users have.
+    seconds if there is anything new. `proofs` is a file for what proves rows, for others to check; a proof of more than
+    `proof_limit` bytes (16 MiB) is left out, and the file says so. It is there when all rows had their time; until
+    then, and after Ctrl-C, its name has `.part` at the end, and `resume` goes on with it. One parameter per choice that
+    users have.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -112,12 +120,13 @@ def verify(
     given = neighbourhoods(epsilon, epsilons)
     asked, bound = asked.with_neighbours(given)
     check_jobs(n_jobs)
-    limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
+    limits, most = Limits.of(timeout=timeout, max_seconds=max_seconds), check_limit(proofs, proof_limit)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
     if resume is not None:
         _check_same_question(resume, asked, given)
         table.take(np.arange(len(table)), resume.rows)
+    file = _proof_file(proofs, asked, given, table, resume is not None)
     spent = 0.0 if resume is None else resume.seconds
     in_vain = asked.moved_in_vain(bound)
 
@@ -129,15 +138,18 @@ def verify(
     )
     left = np.flatnonzero(table.is_open)
     pace = _Pace(_chunk(len(left)))
-    tasks = (_some(asked, predicted, rows, bound, limits) for rows in pace.groups(left))
-    with progress_bar(progress, len(left)) as advance:
+    tasks = (_some(asked, predicted, rows, bound, limits, most) for rows in pace.groups(left))
+    with progress_bar(progress, len(left)) as advance, file:
 
         def take(_: int, answer: _Answer) -> None:
             table.take(answer.rows, answer.table)
+            file.add_all(answer.proofs)
             pace.learn(len(answer.rows), answer.seconds)
             advance(len(answer.rows))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take, saving)
+        if not interrupted:
+            file.finish()
     try:
         return known(table, interrupted)
     except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
@@ -171,9 +183,24 @@ def _some(
     rows: npt.NDArray[np.int64],
     epsilons: tuple[ValidAround, ...],
     limits: Limits,
+    proof_limit: int = 0,
 ) -> Rows:
     """Some of the rows that are asked about."""
-    return Rows(asked.attacker, asked.threat, rows, asked.X[rows], predicted[rows], asked.y[rows], epsilons, limits)
+    X, y = asked.X[rows], asked.y[rows]
+    return Rows(asked.attacker, asked.threat, rows, X, predicted[rows], y, epsilons, limits, proof_limit)
+
+
+def _proof_file(proofs: Any, asked: Request, given: tuple[Any, ...], table: RowTable, resume: bool) -> NoProofFile:
+    """The file that proofs go to, if any; rows that are proved already but not in it are open again."""
+    if proofs is None:
+        return NoProofFile()
+    header = header_of(asked.ensemble, asked.attacker, asked.threat.relations.given, given, asked.X)
+    file = ProofFile(proofs, header, resume=resume)
+    for row in np.flatnonzero(~asked.is_attacked).tolist():
+        if not file.has(row):
+            file.add(row, None, LEFT_ALONE)
+    table.forget_proved(np.array([not file.has(row) for row in range(len(table))]))
+    return file
 
 
 def _copy_of(table: RowTable) -> RowTable:
@@ -247,6 +274,6 @@ def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any
 
 def _answer(ensemble: Ensemble, task: Rows) -> _Answer:
     """Decides a task's rows; runs in whichever worker joblib chose."""
-    began = time.monotonic()
-    table = decide_rows(ensemble, task)
-    return _Answer(task.numbers, table, time.monotonic() - began)
+    began, proofs = time.monotonic(), RowProofs()
+    table = decide_rows(ensemble, task, proofs)
+    return _Answer(task.numbers, table, time.monotonic() - began, proofs.rows)

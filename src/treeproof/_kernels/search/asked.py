@@ -115,7 +115,7 @@ class Question(NamedTuple):
     `cells` (n_features,) and `scores` are scratch: a point that may be a counterexample, and what it is given.
     `unaffordable` (n_rows, n, n_features) are points that are none. `kept` (n_rows, n_features) and `price` (n_rows,)
     are what is found, and `around` what else would be. `close`: that a class is ahead of the label does not yet tell
-    which one wins.
+    which one wins. What shows that there is none is written to `proof`.
     """
 
     model: Any
@@ -131,16 +131,17 @@ class Question(NamedTuple):
     price: Any
     scores: Any
     cells: Any
+    proof: Any
 
 
-def question_about(model, exact, asked, found, watch):
+def question_about(model, exact, asked, found, watch, proof):
     """The question with its scratch. Such things are made in Python: numba would compile for each type of array."""
     scores = np.empty(len(exact.base), exact.leaf_scores.dtype)
     has_sums = len(asked.sums.bound) > 0
     close = model.slack > 0 or (len(asked.goal) > 2 and not asked.goal.all())
     return Question(
         model, exact, watch, asked.unaffordable, asked.cheapest, asked.goal, close or has_sums, asked.sums,
-        found.cells, found.around, found.price, scores, np.empty(asked.reach.shape[1], np.int32),
+        found.cells, found.around, found.price, scores, np.empty(asked.reach.shape[1], np.int32), proof,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from treeproof._kernels.bits import highest_bit
 from treeproof._kernels.jit import borrowing, inner, tiny
 from treeproof._kernels.model import LAST_CELL
 from treeproof._kernels.search.race import fill_masks, leaves_of_test
+from treeproof._kernels.search.record import is_recorded
 from treeproof._kernels.search.region import least_price
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import FULL
@@ -33,6 +34,8 @@ MAX_GOAL = 2.0**56
 MOST_ENTRIES = np.int64(2**31 - 1)
 MOST_TOGETHER = np.int64(2**59)
 SWEEPS = 60
+# After sweeps 1, 2, 4, …, and at the end.
+MOST_KEPT = 7
 # Above it, as for budgets near the smallest double, products are not safe from overflow.
 MAX_RATE = 2.0**900
 
@@ -105,7 +108,9 @@ class Layout(NamedTuple):
 
     Pairs stand feature after feature, and tree after tree within a feature. `change` (n_segments + 1,) and `table`
     (n_levels, most segments of a feature) are scratch: differences of neighbouring segments, and the highest levels of
-    1, 2, 4, … open segments from each one on.
+    1, 2, 4, … open segments from each one on. Where proofs are written, the first `n_kept` (1,) rows of `kept` are
+    weights: those of sweeps after which leaves were left out, and the last ones. These are the levels of all segments,
+    then what was reached in all pieces.
     """
 
     spans: Any
@@ -116,13 +121,15 @@ class Layout(NamedTuple):
     worth: Any
     change: Any
     table: Any
+    kept: Any
+    n_kept: Any
 
 
 class Balance(NamedTuple):
     """Balanced leaf values of a race: WORTH records, in units of their own.
 
     The sum of the best of them and `rest` is the `bound`; below `goal` nothing can win. `work` is about how many steps
-    it took.
+    it took. Leads become values by a `scale`, and money is worth `rate` in units of values.
     """
 
     worth: Any
@@ -130,6 +137,9 @@ class Balance(NamedTuple):
     goal: Any
     bound: Any
     work: Any
+    layout: Any
+    scale: Any
+    rate: Any
 
 
 @inner
@@ -225,10 +235,10 @@ def _fill_sets(watch, race, part, draft, layout, places):
 
 
 @inner
-def _layout(watch, race, part, draft):
+def _layout(watch, race, part, draft, n_kept):
     """Where shares, wishes and ranges of a race are kept; prices of segments and values of leaves are still missing.
 
-    If told to stop, it is not fit for use.
+    So many weights can be kept. If told to stop, it is not fit for use.
     """
     spans = np.empty(race.features.shape[0], SPAN)
     pairs, places = np.empty(race.tests.shape[0], PAIR), np.empty(race.tests.shape[0], PLACE)
@@ -253,6 +263,8 @@ def _layout(watch, race, part, draft):
         np.empty(race.leaves.shape[0], WORTH),
         np.empty(n_segments + 1, np.int64),
         np.empty((highest_bit(np.uint64(most)) + 1, most), np.int64),
+        np.empty((n_kept, n_segments + n_pieces), np.int64),
+        np.zeros(1, np.int64),
     )
     _fill_layout(watch, part, draft, layout, places, race.runs)
     _fill_sets(watch, race, part, draft, layout, places)
@@ -390,7 +402,21 @@ def _share_out(layout, span):
             segment.left_over = segment.together - n * segment.level
     for p in range(span.pair, span.end):
         for g in range(layout.pairs[p].piece, layout.pairs[p].piece + layout.pairs[p].n_pieces):
-            layout.pieces[g].reached = layout.pieces[g].top
+            if not layout.pieces[g].closed:
+                layout.pieces[g].reached = layout.pieces[g].top
+
+
+@borrowing
+def _add_up_reached(layout, span):
+    """Notes by how much what trees reached together is more in each segment of a feature than in the one before."""
+    for s in range(span.segment, span.segment + span.n_segments + 1):
+        layout.change[s] = 0
+    for p in range(span.pair, span.end):
+        first = np.int64(span.segment)
+        for g in range(layout.pairs[p].piece, layout.pairs[p].piece + layout.pairs[p].n_pieces):
+            layout.change[first] += layout.pieces[g].reached
+            first = np.int64(span.segment) + layout.pieces[g].last + 1
+            layout.change[first] -= layout.pieces[g].reached
 
 
 @borrowing
@@ -468,7 +494,8 @@ def _bound(race, layout):
 
 @borrowing
 def _bury(race, layout, bound, goal):
-    """Leaves with which nothing can win are dead from now on: bounds are for what can win only."""
+    """Leaves with which nothing can win are dead from now on: bounds are for what can win. Whether there were any."""
+    some = False
     for t in range(race.trees.shape[0] - 1):
         best = NONE
         for j in range(race.trees[t].leaf, race.trees[t + 1].leaf):
@@ -476,7 +503,27 @@ def _bury(race, layout, bound, goal):
                 best = max(best, layout.worth[j].total)
         for j in range(race.trees[t].leaf, race.trees[t + 1].leaf):
             leaf = layout.worth[j]
-            leaf.dead |= bound - best + leaf.total < goal
+            if not leaf.dead and bound - best + leaf.total < goal:
+                leaf.dead = some = True
+    return some
+
+
+@borrowing
+def _keep(layout):
+    """Keeps the weights as they are now; in segments that are closed, trees have what they reached in the mean."""
+    if layout.kept.shape[0] == 0:
+        return
+    kept, n_segments = layout.kept[layout.n_kept[0]], np.int64(layout.segments.shape[0])
+    layout.n_kept[0] += 1
+    for i in range(layout.spans.shape[0]):
+        span = layout.spans[i]
+        _add_up_reached(layout, span)
+        n, run = np.int64(span.end - span.pair), np.int64(0)
+        for s in range(span.segment, span.segment + span.n_segments):
+            run += layout.change[s]
+            kept[s] = run // n if layout.segments[s].closed else layout.segments[s].level
+    for g in range(layout.pieces.shape[0]):
+        kept[n_segments + g] = layout.pieces[g].reached
 
 
 @borrowing
@@ -554,14 +601,7 @@ def _seed(race, region, part, layout):
                 _seed_leaf(race, region, part, layout, pair_of, place, t, j, gain, most)
     for i in range(n_features):
         span = layout.spans[i]
-        for s in range(span.segment, span.segment + span.n_segments + 1):
-            layout.change[s] = 0
-        for p in range(span.pair, span.end):
-            first = np.int64(span.segment)
-            for g in range(layout.pairs[p].piece, layout.pairs[p].piece + layout.pairs[p].n_pieces):
-                layout.change[first] += layout.pieces[g].reached
-                first = np.int64(span.segment) + layout.pieces[g].last + 1
-                layout.change[first] -= layout.pieces[g].reached
+        _add_up_reached(layout, span)
         run = np.int64(0)
         for s in range(span.segment, span.segment + span.n_segments):
             run += layout.change[s]
@@ -576,7 +616,7 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
     Leaves the balanced values in the layout; returns (the bound, what must be added to the sum of best leaves to get
     it, the number of sweeps).
     """
-    n_features = layout.spans.shape[0]
+    n_features, layout.n_kept[0] = layout.spans.shape[0], 0
     fixed = _clear(region, layout, budget, rate)
     if region.limited and rate > 0:
         _seed(race, region, part, layout)
@@ -596,7 +636,10 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
         if bound < goal or (sweep > 0 and (before - bound) * slowest < bound - goal):
             break
         before = bound
-        _bury(race, layout, bound, goal)
+        # Whoever checks a proof must leave out the same leaves by the same weights: seldom, if these are written.
+        if (layout.kept.shape[0] == 0 or sweep & (sweep + 1) == 0) and _bury(race, layout, bound, goal):
+            _keep(layout)
+    _keep(layout)
     for j in range(layout.worth.shape[0]):
         if layout.worth[j].dead:
             layout.worth[j].total = -FARTHEST
@@ -604,15 +647,16 @@ def _balance(watch, race, region, part, layout, budget, rate, goal, sweeps):
 
 
 @inner
-def balanced(watch, race, region, part, draft, budget, needed, rate):
+def balanced(question, race, region, part, draft, budget, needed, rate):
     """Balanced leaf values of a race, of no use if told to stop.
 
     `needed` is what the open trees must give together, `budget` what is left for the features they test, `rate` what
     money is worth. A bound below the goal settles the region.
     """
-    layout = _layout(watch, race, part, draft)
+    watch = question.watch
+    layout = _layout(watch, race, part, draft, np.int64(MOST_KEPT if is_recorded(question.proof) else 0))
     if is_over(watch):
-        return Balance(layout.worth, np.int64(0), np.int64(0), np.int64(0), np.int64(0))
+        return Balance(layout.worth, np.int64(0), np.int64(0), np.int64(0), np.int64(0), layout, 1.0, 0.0)
     _price_segments(race, region, layout)
     goal, scale = _in_units(race, layout, needed)
     steps = np.int64(2 * layout.table.shape[0] * layout.segments.shape[0])
@@ -625,11 +669,11 @@ def balanced(watch, race, region, part, draft, budget, needed, rate):
         bound, rest, sweeps = _balance(watch, race, region, part, layout, budget, this, goal, np.int64(2))
         work += steps * sweeps
         if bound < goal or is_over(watch):
-            return Balance(layout.worth, rest, goal, bound, work)
+            return Balance(layout.worth, rest, goal, bound, work, layout, scale, this)
         # Once trees agree, money is worth less; half as much turned out well wherever it was tried.
         this *= 0.5
     bound, rest, sweeps = _balance(watch, race, region, part, layout, budget, this, goal, np.int64(SWEEPS))
-    return Balance(layout.worth, rest, goal, bound, work + steps * sweeps)
+    return Balance(layout.worth, rest, goal, bound, work + steps * sweeps, layout, scale, this)
 
 
 @borrowing

@@ -15,6 +15,7 @@ from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged, tiny
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_attack, is_unaffordable, take
 from treeproof._kernels.search.climb import climb
+from treeproof._kernels.search.record import CLOSED, DECIDED, emit_cut, emit_end, emit_keep
 from treeproof._kernels.search.region import cheapest_cell, groups_can_pay, least_price, price_ranges
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.sums import fit_sums
@@ -51,6 +52,7 @@ SEARCH = np.dtype(
         ("total", "i8"),  # its bound
         ("spent", "f8"),  # what it costs at least
         ("test", "i8"),  # where to cut it
+        ("decided", "?"),  # whether it has one vector of scores, and these give the label
         # Where the region was cut first, and which side is the more promising:
         ("cut_feature", "i4"),
         ("cut", "i4"),
@@ -135,7 +137,7 @@ def _shrink(search, race, feature, cut, right):
 
 
 @borrowing
-def _tighten(search, race, feature):
+def _tighten(search, race, feature, proof):
     """Sweeps a feature from both ends and shrinks the box while a side cannot win."""
     while feature.first < feature.end and search.total >= search.needed:
         k = _sweep(search, race, feature, True)
@@ -144,6 +146,7 @@ def _tighten(search, race, feature):
             k = _sweep(search, race, feature, False)
             if k < feature.first:
                 return
+        emit_keep(proof, feature.feature, race.tests[k].cut, right)
         _shrink(search, race, feature, np.int64(race.tests[k].cut), right)
 
 
@@ -181,7 +184,7 @@ def _best_cut(race, feature, total, gate_below, gate_above):
 
 
 @merged
-def _choose_cut(search, watch, race, region):
+def _choose_cut(search, question, race, region):
     """Tightens the box feature by feature and notes the test to cut it at; -1 if none is open, or nothing can win.
 
     Where a feature costs the same wherever it goes, the edges of N(x) come first.
@@ -191,8 +194,8 @@ def _choose_cut(search, watch, race, region):
     search.test = -1
     for i in range(race.features.shape[0]):
         feature = race.features[i]
-        _tighten(search, race, feature)
-        if search.total < search.needed or is_over(watch):
+        _tighten(search, race, feature, question.proof)
+        if search.total < search.needed or is_over(question.watch):
             search.test = -1
             return
         below, above = _gates(race, feature, region.ranges[feature.feature]) if gated else (-1, -1)
@@ -390,6 +393,7 @@ def _keep_sums(search, sums, race, region):
 def _examine(search, question, region, part, race):
     """Looks at the next box: CUT it at `search.test`, it is DONE, or the search ends with what is returned."""
     search.boxes += 1
+    search.decided = False
     if is_over(question.watch):
         return UNDECIDED
     if search.boxes > search.max_boxes:
@@ -400,7 +404,7 @@ def _examine(search, question, region, part, race):
         _keep_sums(search, question.sums, race, region)
     if search.total < search.needed:
         return DONE
-    _choose_cut(search, question.watch, race, region)
+    _choose_cut(search, question, race, region)
     if is_over(question.watch):
         return UNDECIDED
     if search.total < search.needed:
@@ -416,6 +420,7 @@ def _examine(search, question, region, part, race):
                 return DONE
         differs, ends = _judge(search, question, region, race.features)
         search.too_close |= not differs
+        search.decided = not differs
         return BROKEN if ends else DONE
     # Falsify first: most rows that can be broken are broken by climbing.
     promising = search.boxes == 1 and search.climb and climb(search, question.watch, race, region) >= search.needed
@@ -445,7 +450,7 @@ def _start(search, race, region):
 
 
 @borrowing
-def _descend(search, race, stack):
+def _descend(search, race, stack, proof):
     """Cuts the box: the more promising side first, and the other one waits with the box as it is now."""
     test, bound, depth = race.tests[search.test], race.bounds[search.test], search.depth
     feature, right = race.features[test.feature], bound.right > bound.left
@@ -464,6 +469,7 @@ def _descend(search, race, stack):
     for w in range(race.words.shape[0]):
         kept[k + w] = np.int64(race.words[w].live)
     search.depth += 1
+    emit_cut(proof, feature.feature, test.cut, right)
     _shrink(search, race, feature, np.int64(test.cut), right)
 
 
@@ -503,10 +509,11 @@ def run_race(search, question, region, part, race):
         if found == CUT:
             if search.depth == stack.shape[0]:
                 stack = doubled(stack)
-            _descend(search, race, stack)
-        elif found != DONE:
+            _descend(search, race, stack, question.proof)
+            continue
+        if found != DONE:
             return found
-        elif search.depth > 0:
-            _go_back(search, race, region, stack)
-        else:
+        emit_end(question.proof, DECIDED if search.decided else CLOSED)
+        if search.depth == 0:
             return TOO_CLOSE if search.too_close else SAFE
+        _go_back(search, race, region, stack)

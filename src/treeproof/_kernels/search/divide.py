@@ -10,6 +10,7 @@ from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED
 from treeproof._kernels.search.balance import balanced, promising, sort_again
 from treeproof._kernels.search.branch import price_elsewhere, run_race
 from treeproof._kernels.search.race import build_race
+from treeproof._kernels.search.record import begin_row, emit_balance, emit_cut, emit_later, emit_spent, mark, take_back
 from treeproof._kernels.search.region import CELLS, copy_cells, restrict
 from treeproof._kernels.search.rows import begin_with_all, enter, next_class, note_class
 from treeproof._kernels.search.spending import (
@@ -42,6 +43,8 @@ def _divide_next(question, room, purse, todo, needed, patience):
     """Searches the region that waits last for a while, or divides it; BROKEN and UNDECIDED end the search."""
     search, model, watch, part, piece = room.search[0], question.model, question.watch, room.part, room.piece
     search.waiting -= 1
+    emit_later(question.proof, search.waiting)
+    began = mark(question.proof)
     copy_cells(todo[search.waiting], piece.ranges)
     restrict(watch, model, piece, part)
     if is_over(watch):
@@ -53,6 +56,7 @@ def _divide_next(question, room, purse, todo, needed, patience):
         if is_over(watch):
             return UNDECIDED
         if is_too_dear(spent, needed):
+            emit_spent(question.proof, spent, needed)
             return SAFE
     # Within the slack leaves must not be merged: a region that is closed has one vector of scores.
     race = build_race(search, watch, model, part, piece, room.draft, question.close)
@@ -62,9 +66,10 @@ def _divide_next(question, room, purse, todo, needed, patience):
     if piece.limited:
         # Where prices are not whole numbers, the difference may be rounded down; twice that is added back.
         budget += budget * 2.0**-50 - price_elsewhere(piece, race)
-    balance = balanced(watch, race, piece, part, room.draft, budget, needed - search.constant, spent.rate)
+    balance = balanced(question, race, piece, part, room.draft, budget, needed - search.constant, spent.rate)
     if is_over(watch):
         return UNDECIDED
+    emit_balance(question.proof, race, piece, part, room.draft, balance, budget)
     if balance.bound < balance.goal:
         return SAFE
     if piece.limited:
@@ -81,9 +86,12 @@ def _divide_next(question, room, purse, todo, needed, patience):
         revive(race)
     found = run_race(search, question, piece, part, race)
     search.work += search.boxes
+    if found == HARD:
+        take_back(question.proof, began)
     if found == HARD and piece.limited and piece.flat and is_divided_by_price(piece, spent, needed):
-        search.waiting = divide_by_price(piece, spent, todo, search.waiting)
+        search.waiting = divide_by_price(piece, spent, todo, search.waiting, question.proof)
     elif found == HARD:
+        emit_cut(question.proof, search.cut_feature, search.cut, search.cut_right)
         search.waiting = _halve(piece, search, todo, search.waiting)
     return found
 
@@ -109,10 +117,11 @@ def _divide(question, room, purse, patience, max_regions):
 def divide_rows(question, asked, found, room, purse, rows, patience, max_regions):
     """Decides rows that are HARD, class by class, with up to `max_regions` regions each; the rest stays HARD."""
     for row in rows:
-        if question.watch.stop[0] < 0:
+        if question.watch.stop[0] < 0 or not begin_row(question.proof):
             return
         enter(question.watch, question.model, asked, found, room, row)
         while next_class(found, room.search[0], room.leads, room.order, row):
+            began = mark(question.proof)
             result = _divide(question, room, purse, patience, max_regions)
-            note_class(found, room.search[0], row, result, room.search[0].work)
+            note_class(question.proof, began, found, room.search[0], row, result, room.search[0].work)
     question.watch.progress[0] = 0

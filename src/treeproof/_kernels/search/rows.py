@@ -11,6 +11,7 @@ from treeproof._kernels.jit import borrowing, door, inner
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, fill_region, needed_lead
 from treeproof._kernels.search.branch import SEARCH, TOO_CLOSE, run_race
 from treeproof._kernels.search.race import build_race, draft_for, root_lead
+from treeproof._kernels.search.record import begin_row, end_class, mark, take_back
 from treeproof._kernels.search.region import COST, FRAME, GROUP, OPEN_NODE, RANGE, Part, Region, copy_cells, restrict
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.trial import revive
@@ -94,8 +95,9 @@ def next_class(found, search, leads, order, row):
 
 
 @borrowing
-def note_class(found, search, row, result, boxes):
-    """Notes what is known of the class after so many boxes."""
+def note_class(proof, began, found, search, row, result, boxes):
+    """Notes what is known of the class after so many boxes, and what was written since it `began`."""
+    end_class(proof, row, search.other, began, result == SAFE)
     found.boxes[row] += boxes
     found.open[row, search.other] = result == HARD
     if result != SAFE:
@@ -128,14 +130,16 @@ def begin_with_all(room, todo):
 def race_rows(question, asked, found, room, rows, max_boxes):
     """Decides rows by races of up to `max_boxes` boxes each; what is left is HARD, with the classes that are open."""
     for row in rows:
-        if question.watch.stop[0] < 0:
+        if question.watch.stop[0] < 0 or not begin_row(question.proof):
             return
         enter(question.watch, question.model, asked, found, room, row)
         while next_class(found, room.search[0], room.leads, room.order, row):
-            result, boxes = TOO_CLOSE, 0
+            result, boxes, began = TOO_CLOSE, 0, mark(question.proof)
             for close in (False, True):
                 if result == TOO_CLOSE and (close or question.sums.bound.shape[0] == 0):
+                    take_back(question.proof, began)
                     result = race_in(room.region, question, room, close, max_boxes)
                     boxes += room.search[0].boxes
-            note_class(found, room.search[0], row, np.int64(SAFE if result == TOO_CLOSE else result), boxes)
+            known = np.int64(SAFE if result == TOO_CLOSE else result)
+            note_class(question.proof, began, found, room.search[0], row, known, boxes)
     question.watch.progress[0] = 0

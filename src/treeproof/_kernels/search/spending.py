@@ -19,6 +19,7 @@ import numpy as np
 
 from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import LEAF, lead_of_leaf
+from treeproof._kernels.search.record import emit_parts
 from treeproof._kernels.search.region import copy_cells
 from treeproof._kernels.search.stop import is_over
 
@@ -249,7 +250,7 @@ def is_divided_by_price(region, spent, needed):
 
 
 @borrowing
-def divide_by_price(region, spent, todo, n):
+def divide_by_price(region, spent, todo, n, proof):
     """Adds the parts of a region to the n that wait, by what is paid for a feature; returns their number.
 
     There is room for three more.
@@ -271,6 +272,7 @@ def divide_by_price(region, spent, todo, n):
         while last < span.high and region.price[span.start + last + 1] < most:
             last += 1
     low, high = np.int64(span.low), np.int64(span.high)
+    emit_parts(proof, spent, region, first, last, n)
     n = _add_part(region, todo, n, spent.feature, first, last)
     if low < first:
         n = _add_part(region, todo, n, spent.feature, low, first - 1)

@@ -1,0 +1,201 @@
+"""Proof files (.tpp): a record for each row, written as it comes, and an index at the end; see docs/proof_format.md.
+
+Each record says itself what it is, so that work can go on after it was ended at any moment. Until all of them are
+there, they are in a file of another name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from treeproof import __version__
+from treeproof.errors import InvalidInput
+from treeproof.files import as_path, obstacle
+from treeproof.importers.native import as_text
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.verification_file import epsilon_to_json
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.attacker_file import content_of
+from treeproof.threat.relations import Relation
+
+VERSION = 1
+MAGIC, END = b"TPP1\n", b"TPPEND\n\0"
+_HEAD, _TAIL = struct.Struct("<BQQ"), struct.Struct("<QQ8s")
+# What a record is, after its kind, the number of a row and the length of the content.
+HEADER, PROOF, WITHOUT = 0, 1, 2
+Proofs: TypeAlias = "dict[int, tuple[bytes | None, str | None]]"
+"""Per row what proves it, compressed, and the reason why something of that is missing."""
+
+NAMES = ("origin", "feature_names", "decided")
+"""Fields of a model file that change no answer."""
+
+
+def header_of(
+    ensemble: Ensemble, attacker: Attacker, relations: tuple[Relation, ...], epsilons: tuple[Any, ...], X: FloatArray
+) -> dict[str, Any]:
+    """What a proof file is about: hashes of all that the proofs depend on."""
+    model = {name: value for name, value in json.loads(as_text(ensemble)).items() if name not in NAMES}
+    rows = np.where(np.isnan(X), np.nan, X).astype("<f8").tobytes()
+    return {
+        "version": VERSION,
+        "treeproof": __version__,
+        "model": _hash_of(model),
+        "attacker": _hash_of(content_of(attacker)),
+        "relations": _hash_of([str(relation) for relation in relations]),
+        "epsilons": _hash_of([epsilon_to_json(epsilon) for epsilon in epsilons]),
+        "rows": hashlib.sha256(rows).hexdigest(),
+    }
+
+
+def _hash_of(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class NoProofFile:
+    """In place of a proof file, where nobody wants one."""
+
+    def add_all(self, proofs: Proofs) -> None:
+        """Nothing is written."""
+
+    def finish(self) -> None:
+        """There is nothing to finish."""
+
+    def __enter__(self) -> NoProofFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """There is nothing to close."""
+
+
+class ProofFile(NoProofFile):
+    """A proof file that is written row by row; inside `with`. It takes its place when it is finished."""
+
+    def __init__(self, path: Any, header: dict[str, Any], *, resume: bool = False) -> None:
+        """With `resume`, it goes on where one about the same was left."""
+        self._path = Path(os.path.realpath(as_path(path)))
+        problem = obstacle(self._path)
+        if problem:
+            raise InvalidInput(f"cannot write {path}: {problem}", argument="proofs")
+        self._part = self._path.with_name(f"{self._path.name}.part")
+        self._header = header
+        self._rows: dict[int, tuple[int, int]] = {}
+        self._without: dict[int, str] = {}
+        if resume and not self._part.exists() and self._path.is_file():
+            shutil.copyfile(self._path, self._part)
+        goes_on = resume and self._part.exists()
+        try:
+            self._out = self._part.open("r+b" if goes_on else "wb")
+        except OSError as error:
+            raise InvalidInput(f"cannot write {self._part}: {error.strerror}", argument="proofs") from None
+        if goes_on:
+            self._go_on()
+        else:
+            self._out.write(MAGIC)
+            _write(self._out, HEADER, 0, json.dumps(header).encode())
+
+    def _go_on(self) -> None:
+        """Takes over what the file holds, but for what is not whole."""
+        about, end = None, len(MAGIC)
+        for kind, row, start, content in _records(self._out):
+            if kind == HEADER:
+                about = json.loads(content)
+            elif kind == PROOF:
+                self._rows[row] = start, len(content)
+                self._without.pop(row, None)
+            else:
+                self._without[row] = content.decode()
+            end = start + len(content)
+        for name in (name for name in self._header if name != "treeproof"):
+            if about is None or about.get(name) != self._header[name]:
+                self._out.close()
+                what = "no proofs" if about is None else f"proofs of something else ({name})"
+                raise InvalidInput(f"{self._part} holds {what}; start again without resume, or name another file")
+        self._out.seek(end)
+        self._out.truncate()
+
+    def has(self, row: int) -> bool:
+        """Whether the row has a proof, or it is known why it has none."""
+        return row in self._rows or row in self._without
+
+    def add(self, row: int, proof: bytes | None, reason: str | None) -> None:
+        """Writes what proves a row, already compressed, or the reason why something of that is missing."""
+        try:
+            if proof is not None:
+                self._rows[row] = _write(self._out, PROOF, row, proof), len(proof)
+                self._without.pop(row, None)
+            if reason is not None:
+                self._without[row] = reason
+                _write(self._out, WITHOUT, row, reason.encode())
+            # Whoever knows that the row is proved must find its proof here.
+            self._out.flush()
+        except OSError as error:
+            raise InvalidInput(f"cannot write {self._part}: {error.strerror}", argument="proofs") from None
+
+    def add_all(self, proofs: Proofs) -> None:
+        """Does so for several rows."""
+        for row, (proof, reason) in proofs.items():
+            self.add(row, proof, reason)
+
+    def finish(self) -> None:
+        """Writes the index and gives the file its name."""
+        index = {
+            "header": self._header,
+            "rows": {str(row): self._rows[row] for row in sorted(self._rows)},
+            "without": {str(row): self._without[row] for row in sorted(self._without)},
+        }
+        content, at = zlib.compress(json.dumps(index).encode()), self._out.tell()
+        self._out.write(content + _TAIL.pack(at, len(content), END))
+        self._out.close()
+        os.replace(self._part, self._path)
+
+    def __enter__(self) -> ProofFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._out.close()
+
+
+def _write(out: BinaryIO, kind: int, row: int, content: bytes) -> int:
+    """Writes a record; where its content begins."""
+    out.write(_HEAD.pack(kind, row, len(content)))
+    start = out.tell()
+    out.write(content)
+    return start
+
+
+def _records(file: BinaryIO) -> Iterator[tuple[int, int, int, bytes]]:
+    """The kind, the row, the place and the content of every record that is whole."""
+    if file.read(len(MAGIC)) != MAGIC:
+        return
+    while len(head := file.read(_HEAD.size)) == _HEAD.size:
+        kind, row, length = _HEAD.unpack(head)
+        if kind not in (HEADER, PROOF, WITHOUT):  # it is the index
+            return
+        start, content = file.tell(), file.read(length)
+        if len(content) < length:
+            return
+        yield kind, row, start, content
+
+
+def read_proofs(path: Path) -> tuple[dict[str, Any], dict[int, bytes], dict[int, str]]:
+    """The header of a proof file, what proves rows, and why others have no proof."""
+    data = path.read_bytes()
+    at, length, end = _TAIL.unpack(data[-_TAIL.size :])
+    if data[: len(MAGIC)] != MAGIC or end != END:
+        raise InvalidInput(f"{path} is no proof file, or not whole")
+    index = json.loads(zlib.decompress(data[at : at + length]))
+    proofs = {int(row): zlib.decompress(data[start : start + n]) for row, (start, n) in index["rows"].items()}
+    return index["header"], proofs, {int(row): reason for row, reason in index["without"].items()}
