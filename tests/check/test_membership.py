@@ -129,6 +129,37 @@ def test_chains_cost_what_a_simulation_finds(
         assert where.price(start / 10, start / 10, place / 20) == cheapest.get(place)
 
 
+@settings(max_examples=40, deadline=None)
+@given(rule_sets(), st.integers(-3, 3), st.sampled_from([1, 2, 3, 4, 6]), st.integers(-1, 1))
+def test_chains_on_a_grid_cost_what_a_simulation_finds(
+    case: tuple[list[tuple[int, int, int, int, int]], int, tuple[int, int]], x: int, step: int, away: int
+) -> None:
+    """In twentieths: from point to point of the row's grid, some of whose steps are not what rules add."""
+    rules, budget, (low, high) = case
+    attacker = tp.Attacker.rules(
+        [tp.Rule("x", when=(a / 10, b / 10), change=(f"{c}e-1", f"{d}e-1"), cost=cost) for a, b, c, d, cost in rules],
+        budget=budget,
+        domain={"x": (low / 10, high / 10)},
+        step=step / 20,
+    )
+    start = 2 * x + away * step
+    cheapest: dict[int, int] = {}
+    queue = [(0, start)]
+    while queue:
+        spent, place = heapq.heappop(queue)
+        if place in cheapest or spent > budget:
+            continue
+        cheapest[place] = spent
+        for a, b, c, d, cost in rules:
+            for end in range(2 * low, 2 * high + 1):
+                is_point = (end - 2 * x) % step == 0
+                if 2 * a <= place <= 2 * b and 2 * c <= end - place <= 2 * d and is_point:
+                    heapq.heappush(queue, (spent + cost, end))
+    where = column(attacker)
+    for place in range(2 * low, 2 * high + 1):
+        assert where.price(x / 10, start / 20, place / 20) == cheapest.get(place)
+
+
 def test_chains_of_categories_are_followed() -> None:
     rules = [tp.Rule("purpose", when={"car"}, to="radio", cost=2), tp.Rule("purpose", when={"radio"}, to="tv", cost=2)]
     where = columns_of(MODEL, tp.Attacker.rules([*rules, tp.Rule("purpose", to="tv", cost=5)], budget=5))[2]
@@ -294,6 +325,13 @@ def test_reach_is_what_the_words_say_in_many_cases() -> None:
             budget=6,
             domain={"income": (0, 3.4)},
             blank=["income"],
+        ),
+        tp.Attacker.rules(
+            [tp.Rule("income", when=(0, 3), change=(0.1, 0.7), cost=2), tp.Rule("income", change=-0.4)],
+            budget=6,
+            domain={"income": (0, 3.4)},
+            step={"income": 0.2, "months": 1},
+            fill=["income"],
         ),
         tp.Attacker.lp(2, 0.5, step=0.1, scale={"income": 0.3}),
     ],

@@ -106,12 +106,17 @@ def test_a_threat_file_says_everything_itself(tmp_path: Path) -> None:
         chosen(threat_file=str(tmp_path / "threat.json"), budget=2)
 
 
-def test_files_that_know_no_budget_are_given_one(tmp_path: Path) -> None:
+def test_files_that_know_no_budget_and_no_steps_are_given_them(tmp_path: Path) -> None:
     rule = {"pre": "(0, np.inf)", "post": 500, "cost": 10, "is_numerical": True}
     file = tmp_path / "attacks.json"
     file.write_text(json.dumps({"attacks": [{"amount": [rule]}]}))
     assert chosen(attacker_file=str(file), budget=30) == tp.Attacker.from_json(file, budget=30)
+    whole = chosen(attacker_file=str(file), budget=30, step="amount=100")
+    assert whole == tp.Attacker.from_json(file, budget=30, step={"amount": 100})
+    assert whole.bind(loans()).moves_of(0).step == 100
     tp.Attacker((-1, 1), budget=1).to_json(file)
+    with pytest.raises(tp.InvalidInput, match="states its own step"):
+        chosen(attacker_file=str(file), step="1")
     with pytest.raises(tp.InvalidInput, match="states its own budget"):
         chosen(attacker_file=str(file), budget=30)
 
@@ -170,7 +175,7 @@ def test_verify_asks_what_the_options_say(
         ({"delta": "age:1"}, "got 'age'; did you mean age=1\\?"),
         ({"radius": 2.0}, "--norm and --radius go together"),
         ({"threat_file": "threat.json", "goal": "good"}, r'not with --threat; put "goal": \["good"\] into the file'),
-        ({"attacker_file": "a.json", "step": "1"}, r'not with --attacker; put "step": .* into the file'),
+        ({"threat_file": "t.json", "step": "1"}, r'not with --threat; put "step": .* into the file'),
     ],
 )
 def test_options_that_mean_nothing_are_refused_with_a_way_out(given: dict[str, Any], message: str) -> None:

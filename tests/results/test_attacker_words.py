@@ -115,6 +115,11 @@ MODEL = applicants.applicants()
             "while it fits. All changes together cost at most 4.",
         ),
         (
+            tp.Attacker.rules([tp.Rule("income", change=(-0.25, 0.5), cost=2)], step={"income": 0.2}),
+            "may move income by -0.2 to 0.4 (cost 2). Values of income go in steps of 0.2. A rule may be applied again "
+            "and again, while it fits.",
+        ),
+        (
             tp.Attacker.rules([tp.Rule("purpose", when={"boat"}, to="tv")]),
             "may move purpose from no value that the model knows to tv (cost 1). A rule may be applied again and "
             "again, while it fits.",

@@ -28,7 +28,8 @@ def random_attacker(random: Random) -> tp.Attacker:
     words = _words(random)
     rules = [rule for _ in range(random.randint(1, 4)) if (rule := _rule(random)) is not None]
     if rules and random.random() < 0.25:
-        return tp.Attacker.rules(rules, budget=random.randint(0, 5), domain=DOMAIN, **words)
+        step = {name: _step(random, name, rules) for name in "bd" if random.random() < 0.5}
+        return tp.Attacker.rules(rules, budget=random.randint(0, 5), domain=DOMAIN, step=step or None, **words)
     moves: dict[str, Any] = {}
     costs: dict[str, Any] = {name: random.randint(0, 3) for name in VALUES if random.random() < 0.5}
     for name, values in VALUES.items():
@@ -70,6 +71,13 @@ def _rule(random: Random) -> tp.Rule | None:
     low, high = sorted((random.choice([-0.2, -0.1, 0, 0.1]), random.choice([-0.1, 0.05, 0.1, 0.2])))
     when = sorted((random.choice([0, 0.2, 0.25, 0.5]), random.choice([0.3, 0.5, 0.75, 1.0])))
     return tp.Rule(name, when=tuple(when), change=(low, high), cost=cost) if low or high else None
+
+
+def _step(random: Random, name: str, rules: list[tp.Rule]) -> str:
+    """A step that every rule of a column leads by at least once."""
+    changes = [rule.change for rule in rules if rule.column == name and rule.change is not None]
+    is_coarse = all(low <= Fraction(-1, 10) or high >= Fraction(1, 10) for low, high in changes)
+    return random.choice(["0.1", "0.05"]) if is_coarse else "0.05"
 
 
 def random_row(random: Random) -> list[float]:

@@ -248,8 +248,8 @@ def _attacker(
         return tp.Attacker.lp(random.randint(1, 2), radius, scale=scale, **one_way, **words_of_all), None
     more = _more(random, ensemble, words, numbers, named)
     budget = random.choice((None, 1, 2, 3, 4, 5))
-    if kind < 0.5 and named is None and (rules := _rules(random, ensemble, words, numbers)):
-        return tp.Attacker.rules(rules, budget=budget, domain=domain, goal=goal, **more), None
+    if kind < 0.5 and named is None and (rules := _rules(random, words, numbers, step or {})):
+        return tp.Attacker.rules(rules, budget=budget, **words_of_all, **more), None
     moves, costs = _moves(random, ensemble, words, numbers, step or {})
     if group is not None and named is None:
         moves |= {name: random.choice(((-1, 1), tp.ANY, (0, 1))) for name in bits if random.random() < 0.8}
@@ -328,7 +328,8 @@ def _matrix(random: Random, values: Any, n: int) -> dict[tuple[Any, Any], int]:
     return {pair: random.randint(0, 3) for pair in random.sample(pairs, min(n, len(pairs)))}
 
 
-def _rules(random: Random, ensemble: Ensemble, words: Words, numbers: list[str]) -> list[tp.Rule]:
+def _rules(random: Random, words: Words, numbers: list[str], step: dict[str, str]) -> list[tp.Rule]:
+    """Rules that lead somewhere, in columns with a step from point to point of the grid."""
     rules = []
     for _ in range(random.randint(1, 4)):
         name, cost = random.choice([*numbers, *(name for name in words.listed if name in "ac")]), random.randint(1, 2)
@@ -341,6 +342,7 @@ def _rules(random: Random, ensemble: Ensemble, words: Words, numbers: list[str])
         if random.random() < 0.6:
             low = high = high or 1
         when = sorted(float(random.randint(0, words.most) * words.unit) for _ in range(2))
-        change = tuple(str(float(end * half * 2 if low == high else end * half)) for end in (low, high))
+        size = 2 * half if low == high or (name in step and -2 < low and high < 2) else half
+        change = tuple(str(float(end * size)) for end in (low, high))
         rules.append(tp.Rule(name, when=(when[0], when[1]), change=change, cost=cost))
     return rules

@@ -71,7 +71,8 @@ def attackers(draw: st.DrawFn) -> tp.Attacker:
         "goal": draw(st.none() | texts | st.lists(st.integers(0, 5), min_size=1)),
     }
     if draw(st.booleans()):
-        return tp.Attacker.rules(draw(st.lists(rules(), min_size=1, max_size=4)), **words)
+        step = draw(st.none() | st.decimals(min_value="0.01", max_value="1", places=2) | by_name(st.just("0.1")))
+        return tp.Attacker.rules(draw(st.lists(rules(), min_size=1, max_size=4)), step=step, **words)
     return tp.Attacker(
         draw(by_name(intervals() | listed | steps())),
         costs=draw(whole | by_name(whole | matrix)),
@@ -158,7 +159,7 @@ def changed(**fields: Any) -> str:
         ({"groups": [{"name": "a", "columns": "age", "budget": 1}]}, "columns of 'a' must be a list"),
         ({"rules": [{"column": "age", "cost": 1}]}, "needs one of change="),
         ({"rules": [{"column": "age"}]}, "a rule is an object with"),
-        ({"rules": [{"column": "age", "change": 1, "cost": 1}]}, "has rules beside intervals, costs or steps"),
+        ({"rules": [{"column": "age", "change": 1, "cost": 1}]}, "has rules beside intervals or costs"),
         ({"goal": "bad"}, "goal must be a list"),
         ({"goal": []}, "goal names labels that the attacker wants"),
         ({"unseen": "yes"}, "unseen is True or False"),

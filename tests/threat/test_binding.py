@@ -196,6 +196,14 @@ def test_lp_attackers_with_steps_pay_by_distance() -> None:
             lambda: tp.Attacker.rules([tp.Rule("income", to=3)]),
             "column 'income' holds numbers, so a rule needs change=",
         ),
+        (
+            lambda: tp.Attacker.rules([tp.Rule("income", change=0.25)], step=0.1),
+            "column 'income': a rule adds 0.25, which holds no whole number of steps of 0.1 but 0; give a smaller step",
+        ),
+        (
+            lambda: tp.Attacker.rules([tp.Rule("income", change=(-0.05, 0))], step=0.1),
+            "column 'income': a rule adds -0.05 to 0, which holds no whole number of steps of 0.1 but 0",
+        ),
         (lambda: tp.Attacker.rules([tp.Rule("purpose", to="boat")]), "the model does not know the value 'boat'"),
         (lambda: tp.Attacker(tp.ANY, groups={"a": ["job"]}, budgets={"a": 1}), "the model has no feature 'job'"),
         (
@@ -266,5 +274,8 @@ def test_of_many_columns_the_nearest_are_named_and_one_hot_groups_are_hinted_at(
     with pytest.raises(tp.InvalidInput, match=r"no feature 'colx'; it has 'col\d+', .* and 399 more") as caught:
         tp.Attacker({"colx": (0, 1)}).bind(ensemble)
     assert len(str(caught.value)) < 200
-    with pytest.raises(tp.InvalidInput, match="attackers may name a one-hot group if relations name it"):
+    with pytest.raises(
+        tp.InvalidInput,
+        match="it has 'pay_card', 'pay_cash' and 400 more; attackers may name a one-hot group if relations name it",
+    ):
         tp.Attacker({"pay": tp.ANY}).bind(ensemble)

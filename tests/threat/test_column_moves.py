@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Callable
@@ -61,7 +62,9 @@ def moves_on_grid(moves: ColumnMoves, x: float) -> Oracle:
     fee: dict[int, Fraction] = {}
     for k in range(-2 * WINDOW, 2 * WINDOW + 1):
         if moves.power is not None:
-            fee[k] = abs(k * moves.step / printed(moves.unit)) ** moves.power
+            # Only the side of 0 matters.
+            if k == 0 or (low < 0 if k < 0 else high > 0):
+                fee[k] = abs(k * moves.step / printed(moves.unit)) ** moves.power
         elif low <= k * moves.step <= high:
             fee[k] = Fraction(moves.cost)
     for (k1, start), (k2, end) in itertools.product(points, points):
@@ -235,6 +238,16 @@ def test_cells_between_two_points_are_out_of_reach_of_any_number_of_steps() -> N
     assert moves.table(own, own, own, lowest, highest, False).tolist() == [[math.inf, 1.0]]
 
 
+@pytest.mark.parametrize("power", [None, 2])
+def test_cells_between_two_points_hold_no_neighbour_however_far_these_are(power: int | None) -> None:
+    cells = cells_of([0.25, 0.5, 1.0])
+    free = (-LARGEST, LARGEST)
+    for words in ({"interval": ANY, "power": power}, {"ends": (0.375, 2.0), "interval": ANY, "cost": 3}):
+        moves = ColumnMoves(EVERYWHERE, step=Fraction(1), **words)
+        between = 3.0 if "ends" in words else math.inf
+        assert table_of(moves, 0.0, free, cells) == [0, between, 0, 0]
+
+
 def test_cells_far_away_are_reached_only_by_as_many_steps() -> None:
     cells = cells_of([2.0**51, 2.0**51 + 0.5, 2.0**60])  # the second holds one double, and that is no whole number
     for x, interval, expected in (
@@ -406,6 +419,83 @@ def test_prices_of_rules_are_those_of_simulated_chains() -> None:
 def test_prices_of_rules_in_hundreds_of_cases() -> None:
     for seed in range(100, 160):
         check_rules_case(np.random.default_rng(seed))
+
+
+def points_from(moves: ColumnMoves, x: float, start: float) -> dict[float, int]:
+    """What chains of rules from point to point of the row's grid lead to, by their least cost, one after the other."""
+    low, high = moves.domain
+    points = [(printed(x) + k * moves.step, point) for k, point in grid_around(x, moves.step)]
+    queue = [(0, number) for number, point in points if point == start]
+    cheapest: dict[Fraction, int] = {}
+    while queue:
+        cost, number = heapq.heappop(queue)
+        if number in cheapest or cost > moves.budget:
+            continue
+        cheapest[number] = cost
+        for rule in moves.rules:
+            point = float(number)
+            if (rule.low is None or point >= float(rule.low)) and (rule.high is None or point <= float(rule.high)):
+                for end, there in points:
+                    if rule.change[0] <= end - number <= rule.change[1] and low <= there <= high:
+                        heapq.heappush(queue, (cost + rule.cost, end))
+    found: dict[float, int] = {}
+    for number, point in points:
+        if number in cheapest:
+            found[point] = min(cheapest[number], found.get(point, cheapest[number]))
+    return found
+
+
+def check_rules_on_grid(rng: np.random.Generator) -> None:
+    step = [Fraction(1, 2), Fraction(1), Fraction(7, 10), Fraction(3, 2)][rng.integers(4)]
+    moves = ColumnMoves((-7.0, 8.1), step=step, rules=random_rules(rng), budget=int(rng.integers(1, 7)))
+    x = float(rng.integers(-60, 80)) / 10 if rng.integers(3) else float(rng.uniform(-6, 8))
+    near = grid_around(x, step)[WINDOW - int(rng.integers(3)) : WINDOW + 1 + int(rng.integers(3))]
+    starts = [point for _, point in near if -7 <= point <= 8.1]
+    prices: Oracle = {
+        (start, end): Fraction(cost) for start in starts for end, cost in points_from(moves, x, start).items()
+    }
+    cuts = [ulps(float(rng.choice([end for _, end in prices])), int(rng.integers(-3, 3))) for _ in range(8)]
+    check_cells(moves, x, starts, cells_of([*cuts, *rng.uniform(-7, 8, 4).tolist()]), partial(least, prices))
+    for start, end in itertools.product(starts, [*cuts, *(point for _, point in grid_around(x, step))]):
+        assert start == end or moves.price(x, start, end) == prices.get((start, end))
+    first, last = moves.reached(x, starts[0])
+    for end in {end for _, end in prices}:
+        assert ((first <= end) & (end <= last)).any() == ((starts[0], end) in prices)
+
+
+def test_prices_of_rules_on_a_grid_are_those_of_simulated_chains() -> None:
+    for seed in range(4):
+        check_rules_on_grid(np.random.default_rng(seed))
+
+
+@pytest.mark.slow
+def test_prices_of_rules_on_a_grid_in_hundreds_of_cases() -> None:
+    for seed in range(100, 300):
+        check_rules_on_grid(np.random.default_rng(seed))
+
+
+def test_tables_of_rules_on_a_grid_are_those_of_single_rows() -> None:
+    rules = (
+        BoundRule(1, None, Fraction(5), (Fraction(1, 10), Fraction(3, 10))),
+        BoundRule(2, change=(Fraction(-1),) * 2),
+    )
+    moves = ColumnMoves((0.0, 9.0), step=Fraction(1, 10), rules=rules, budget=9)
+    X = np.array([1.0, 1.1, 1.1, 1.15, 4.95, 1.0])
+    low, high = X - np.array([0, 0.1, 0, 0.1, 0, 0]), X
+    cells = cells_of([0.05, 0.9, 1.3, 1.7, 5.0, 5.2])
+    each = [table_of(moves, x, box, cells) for x, *box in zip(X.tolist(), low.tolist(), high.tolist(), strict=True)]
+    assert moves.table(X, low, high, *cells, False).tolist() == each
+
+
+def test_doubles_that_are_many_points_start_and_end_chains_at_all_of_them() -> None:
+    # 1.0 is all points from 0.56e-16 below 1 to 1.11e-16 above it, and the next double ends 3.33e-16 above it.
+    step = Fraction(1, 10**20)
+    for size, price in ((Fraction(6, 10**17), 1), (Fraction(4, 10**16), None)):
+        rules = (BoundRule(1, high=Fraction(1), change=(size, size)),)
+        moves = ColumnMoves((0.0, 9.0), step=step, rules=rules, budget=1)
+        assert moves.price(1.0, 1.0, ulps(1.0, 1)) == price
+    large = (BoundRule(1, None, None, (Fraction(10**25), Fraction(10**25))),)
+    assert ColumnMoves((0.0, 1e30), step=Fraction(1), rules=large, budget=3).price(0.0, 0.0, 3e25) == 3
 
 
 def test_rules_of_categories_chain() -> None:

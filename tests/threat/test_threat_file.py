@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import treeproof as tp
+from treeproof.model.builder import blank_ensemble
+from treeproof.threat.relations import bind_relations
 from treeproof.threat.threat_file import read_threat, write_threat
 
 ATTACKER = tp.Attacker({f"column {i}": (-i, tp.ANY[1]) for i in range(20)}, costs={"column 3": 4}, budget=3)
@@ -60,3 +62,9 @@ def test_values_of_a_column_stay_on_its_line(tmp_path: Path) -> None:
     write_threat(tmp_path / "threat.json", tp.Attacker(many))
     lines = (tmp_path / "threat.json").read_text(encoding="utf-8").splitlines()
     assert sum('"value 7"' in line and '"value 29"' in line for line in lines) == 3
+
+
+def test_relations_that_do_not_fit_the_model_name_the_file(tmp_path: Path) -> None:
+    write_threat(tmp_path / "threat.json", ATTACKER, ["nobody <= 1"])
+    with pytest.raises(tp.InvalidInput, match=r"threat.json: relation 'nobody <= 1': the model has no column 'nobody'"):
+        bind_relations(read_threat(tmp_path / "threat.json").relations, blank_ensemble(1, [0, 1], ["age"]))

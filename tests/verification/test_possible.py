@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
@@ -33,6 +35,50 @@ def test_relations_that_no_row_keeps_are_refused(relations: Any, domain: Any, to
     assert to_blame in str(refused.value)
     with pytest.raises(tp.InvalidInput, match="no row that the model takes"):
         tp.cheapest_attack(CLF, rows, tp.Attacker.lp(1, 1.0, domain=attacker.domain), relations=relations)
+
+
+@pytest.mark.parametrize(
+    ("relations", "kept"),
+    [
+        (["c >= 0.6"], True),
+        (["a - 3*c <= 1.3", "a == 4"], True),
+        (["a - 3*c <= 1.3", "a == 4", "c is present or c >= 0.1"], True),
+        (["a + c >= 9", "a is present"], True),
+        (["c >= 0.6", "c is present"], False),
+        (["a - 3*c <= 1.3", "a == 4", "c is present", "a is present"], False),
+    ],
+)
+def test_rows_with_missing_values_keep_relations_that_no_others_do(relations: list[str], kept: bool) -> None:
+    rng = np.random.default_rng(0)
+    c = np.where(rng.random(300) < 0.2, np.nan, rng.integers(0, 6, 300) / 10)
+    frame = pd.DataFrame({"a": rng.integers(0, 5, 300) * 1.0, "c": c})
+    label = np.where(frame.a + 4 * frame.c.fillna(0.8) > 3, "p", "n")
+    clf = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=3).fit(frame, label)
+    rows = pd.DataFrame({"a": [4.0, 3.0], "c": [np.nan, 0.5]})
+    attacker = tp.Attacker(
+        {"a": tp.steps(-2, 2, 1)}, blank={"c": 1}, step={"c": 0.1}, budget=2, domain={"a": (0, 4), "c": (0, 0.5)}
+    )
+    if not kept:
+        with pytest.raises(tp.InvalidInput, match="no row that the model takes, in the domain, keeps"):
+            tp.verify(clf, rows, clf.predict(rows), attacker, relations=relations)
+        return
+    result = tp.verify(clf, rows, clf.predict(rows), attacker, relations=relations)
+    assert result.broken_rows.tolist() == [False, True]
+    # Whoever has no missing values and makes none has no valid row either, and is told so.
+    still = tp.Attacker({"a": tp.steps(-2, 2, 1)}, step={"c": 0.1}, domain=attacker.domain)
+    with pytest.raises(tp.InvalidInput, match="but with missing values, which neither the rows have nor the attacker"):
+        tp.verify(clf, rows[1:], clf.predict(rows[1:]), still, relations=relations)
+    tp.verify(clf, rows, clf.predict(rows), still, relations=relations)
+    assert not tp.Verifier(clf, still, relations=relations).verdict(rows[:1]).breaks
+
+
+def test_tables_may_have_their_missing_values_in_another_part(tmp_path: Path) -> None:
+    rows = FRAME[:6].assign(label=LABEL[:6])
+    rows.loc[5, "c"] = np.nan
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    words: dict[str, Any] = {"out": tmp_path / "out", "chunk_rows": 2, "n_jobs": 1, "relations": ["c >= 10"]}
+    attacker = tp.Attacker.linf(1, domain={"c": (0, 9)})
+    assert tp.verify_table(CLF, tmp_path / "rows.csv", attacker, **words).rows_that_break == 5
 
 
 @pytest.mark.parametrize("relations", [["a <= b", "b <= a"], ["a < b", "b < c"], ["a != b"]])

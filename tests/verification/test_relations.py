@@ -7,7 +7,9 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.fuzz_relations import check
@@ -84,6 +86,23 @@ def test_chains_of_rules_end_in_valid_rows() -> None:
     assert found.exact.all()
     within = tp.cheapest_attack(stump(), [[1.0, 2.4]], attacker, relations="[0] <= [1]", within=True)
     assert (within.price.tolist(), within.exact.tolist()) == ([math.inf], [True])
+
+
+def test_rules_in_steps_keep_sums_of_decimals() -> None:
+    frame = pd.DataFrame({"net": [1.1, 2.2, 3.3, 4.4], "tax": [0.2] * 4, "gross": [1.3, 2.4, 3.5, 4.6]})
+    labels = ["n", "n", "y", "y"]
+    clf = DecisionTreeClassifier(random_state=0).fit(frame, labels)
+    rules = [tp.Rule("net", change=0.1), tp.Rule("gross", change=0.1)]
+    sums = ["net + tax == gross"]
+    words: dict[str, Any] = {"budget": 20, "domain": (0, 10)}
+    for step, broken, robust in ((None, 4, 1.0), (0.1, 0, 0.75)):
+        result = tp.verify(clf, frame, labels, tp.Attacker.rules(rules, step=step, **words), relations=sums)
+        assert result.broken_rows.sum() == broken
+        assert result.robustness == tp.Bounds(robust, robust)
+    # 2.8 is the first point above the threshold: both columns go there in six steps each.
+    found = tp.cheapest_attack(clf, frame, tp.Attacker.rules(rules, step=0.1, **words), relations=sums)
+    assert (found.price[:2].tolist(), found.exact.all()) == ([34.0, 12.0], True)
+    assert found.rows.iloc[1].tolist() == [2.8, 0.2, 3.0]
 
 
 def test_filled_values_keep_relations_and_missing_ones_break_none() -> None:

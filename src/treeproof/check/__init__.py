@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from treeproof.check.evidence import is_within_reach, is_witness, predict_row
-from treeproof.check.maps import check_map
-from treeproof.check.results import check_verification
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from treeproof.check.evidence import is_within_reach, is_witness, predict_row
+    from treeproof.check.maps import check_map
+    from treeproof.check.results import check_verification
+
+# Imported on first use, since some modules here need nothing but Python.
+_HOMES = {
+    "check_map": "maps",
+    "check_verification": "results",
+    "is_within_reach": "evidence",
+    "is_witness": "evidence",
+    "predict_row": "evidence",
+}
 
 __all__ = ["check_map", "check_verification", "is_within_reach", "is_witness", "predict_row"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"treeproof.check.{_HOMES[name]}"), name)

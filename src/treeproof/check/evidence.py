@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
@@ -180,7 +182,8 @@ def _class_of(rule: Any, scores: list[Any], number: Any) -> int:
         return int(float(scores[0]) > rule.cut)
     if rule.decision == Decision.SOFTMAX:
         powers = [number(math.exp(float(number(score - max(scores))))) for score in scores]
-        total = number(sum(float(power) for power in powers))
+        # One after the other: since Python 3.12 `sum` makes up for what is rounded, as no library does.
+        total = number(functools.reduce(operator.add, map(float, powers)))
         scores = [number(power / total) for power in powers]
     elif rule.decision == Decision.SIGMOID:
         scores = [number(_sigmoid(rule.steepness * float(score))) for score in scores]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from treeproof.model.columns import Category
@@ -18,6 +19,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.moves import ANY, CostMatrix, Move, Rule, Steps, Values
 
+LARGEST = sys.float_info.max
 MOST_CHAINS = 100_000
 """Rules are applied no more often than that while the cheapest chain is looked for."""
 
@@ -63,7 +65,7 @@ class Column:
         if math.isnan(start):
             on_grid = self.step is None or isinstance(self.move, Values) or _is_multiple(end, self.step)
             return _whole(self.fill) if self._may_hold(end) and on_grid else None
-        ways = [self._price_of_move(x, start, end), self._price_of_chain(start, end)]
+        ways = [self._price_of_move(x, start, end), self._price_of_chain(x, start, end)]
         return min((way for way in ways if way is not None), default=None)
 
     def _price_of_move(self, x: float, start: float, end: float) -> Fraction | None:
@@ -124,30 +126,44 @@ class Column:
             return _code(self.category, value)
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
-    def _price_of_chain(self, start: float, end: float) -> Fraction | None:
-        """The cheapest chain of rules from one value to another, by trying all in the order of their prices."""
+    def _price_of_chain(self, x: float, start: float, end: float) -> Fraction | None:
+        """The cheapest chain of rules from one value to another; on a grid, from point to point."""
         if not self.rules:
             return None
-        queue = [(0, _printed(start), _printed(start))]
+        if self.step is None:
+            # Rounding keeps the order, so some number of a range is nearest to `end` iff it lies between their doubles.
+            own = _printed(start)
+            return self._cheapest((own, own), lambda low, high: _nearest(low) <= end <= _nearest(high), self._rewritten)
+        starts, goals = (_numbers_of_steps(x, each, self.step) for each in (start, end))
+        if starts[0] > starts[1] or goals[0] > goals[1]:
+            return None
+        rewritten = partial(self._rewritten_on_grid, x)
+        start_numbers = Fraction(starts[0]), Fraction(starts[1])
+        return self._cheapest(start_numbers, lambda low, high: low <= goals[1] and goals[0] <= high, rewritten)
+
+    def _cheapest(
+        self,
+        start: tuple[Fraction, Fraction],
+        leads_to: Callable[[Fraction, Fraction], bool],
+        rewritten: Callable[[Rule, Fraction, Fraction], tuple[Fraction, Fraction] | None],
+    ) -> Fraction | None:
+        """The price of the cheapest chain from a range of numbers, by trying all in the order of their prices."""
+        queue = [(0, *start)]
         seen: list[tuple[Fraction, Fraction]] = []
         for _ in range(MOST_CHAINS):
             if not queue:
                 return None
             spent, low, high = heapq.heappop(queue)
-            if self._leads_to(low, high, end):
+            if leads_to(low, high):
                 return Fraction(spent)
             if any(a <= low and high <= b for a, b in seen):
                 continue
             seen.append((low, high))
             for rule in self.rules:
-                after = self._rewritten(rule, low, high)
+                after = rewritten(rule, low, high)
                 if after is not None and (self.budget is None or spent + rule.cost <= self.budget):
                     heapq.heappush(queue, (spent + rule.cost, *after))
         return None
-
-    def _leads_to(self, low: Fraction, high: Fraction, end: float) -> bool:
-        """Whether some number from low to high is nearest to the double `end`: rounding keeps the order."""
-        return _nearest(low) <= end <= _nearest(high)
 
     def _rewritten(self, rule: Rule, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction] | None:
         """What a rule makes of the numbers from low to high, as far as it applies and the domain goes."""
@@ -164,6 +180,23 @@ class Column:
             return None
         after = _cut(low + rule.change[0], high + rule.change[1], self.domain)
         return after if after[0] <= after[1] else None
+
+    def _rewritten_on_grid(
+        self, x: float, rule: Rule, low: Fraction, high: Fraction
+    ) -> tuple[Fraction, Fraction] | None:
+        """What a rule makes of the points from number low to high of the grid of x: whole numbers of steps on."""
+        assert self.step is not None
+        if rule.change is None:
+            return None
+        if isinstance(rule.when, tuple):
+            first, last = _points_between(x, rule.when, self.step)
+            low, high = max(low, first), min(high, last)
+        least, most = math.ceil(rule.change[0] / self.step), math.floor(rule.change[1] / self.step)
+        if low > high or least > most:
+            return None
+        first, last = _points_between(x, self.domain, self.step)
+        low, high = max(low + least, first), min(high + most, last)
+        return (low, high) if low <= high else None
 
 
 def may_stand_for(category: Category, size: Any, x: float, near: float) -> bool:
@@ -281,6 +314,18 @@ def _numbers_of_steps(x: float, number: float, step: Fraction) -> tuple[int, int
     if not hits:
         return 1, 0
     return _farthest(origin, number, -step, -hits[0]) * -1, _farthest(origin, number, step, hits[-1])
+
+
+def _points_between(x: float, limits: tuple[float, float], step: Fraction) -> tuple[Fraction, Fraction]:
+    """The least and the largest k for which the double nearest to x + k·step lies inside limits; least > largest: none.
+
+    Most often, that is where x + k·step lies, but others may be rounded to the limits themselves.
+    """
+    low, high = (min(max(end, -LARGEST), LARGEST) for end in limits)
+    least, most = _numbers_of_steps(x, low, step), _numbers_of_steps(x, high, step)
+    first = least[0] if least[0] <= least[1] else math.ceil((Fraction(low) - _printed(x)) / step)
+    last = most[1] if most[0] <= most[1] else math.floor((Fraction(high) - _printed(x)) / step)
+    return Fraction(first), Fraction(last)
 
 
 def _farthest(origin: Fraction, number: float, step: Fraction, k: int) -> int:

@@ -40,13 +40,13 @@ GOES_WITH = {
     "--cost": TOGETHER,
     "--budget": (*TOGETHER, "--attacker"),
     "--domain": (*TOGETHER, "--l0", "--norm"),
-    "--step": (*TOGETHER, "--l0", "--norm"),
+    "--step": (*TOGETHER, "--l0", "--norm", "--attacker"),
     "--goal": (*TOGETHER, "--l0", "--norm"),
     "--only": ("--delta", "--l0", "--norm"),
     "--radius": ("--norm",),
     "--scale": ("--norm",),
 }
-"""What the other options need one of; a file says all of it itself, but those of others know no budget."""
+"""What the other options need one of; a file says all of it itself, but those of others know no budget and no steps."""
 
 FILES = ("--attacker", "--threat")
 IN_FILES = {
@@ -143,7 +143,7 @@ class AttackerChoice:
 
         way = self._way()
         if way in FILES:
-            attacker = self._from_file()
+            attacker = self._from_file(ensemble)
             return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
         features = tuple(place(name, ensemble) for name in listed(self.only)) or None
         words: dict[str, Any] = {
@@ -229,12 +229,13 @@ class AttackerChoice:
                 raise InvalidInput(f"{name} goes with {', '.join(GOES_WITH[name])}, not with {given[0]}{way_out}")
         return given[0]
 
-    def _from_file(self) -> Attacker:
+    def _from_file(self, ensemble: Ensemble) -> Attacker:
         import treeproof as tp
         from treeproof.threat.threat_file import read_threat
 
         if self.attacker_file is not None:
-            return tp.Attacker.from_json(self.attacker_file, budget=self.budget)
+            step = _by_name(self.step, "--step", ensemble, str.strip)
+            return tp.Attacker.from_json(self.attacker_file, budget=self.budget, step=step)
         assert self.threat_file is not None
         return read_threat(self.threat_file).attacker
 

@@ -434,9 +434,9 @@ class Ensemble:
             name = self.own_spelling(feature)
             if name in self.feature_names:
                 return self.feature_names.index(name)
-            near = difflib.get_close_matches(name, self.feature_names, n=3)
-            alike = sum(each.startswith(name) for each in self.feature_names)
-            hint = "; attackers may name a one-hot group if relations name it" if alike > 1 else ""
+            longer = [each for each in self.feature_names if each.startswith(name)]
+            near = difflib.get_close_matches(name, self.feature_names, n=3) or longer[:3]
+            hint = "; attackers may name a one-hot group if relations name it" if len(longer) > 1 else ""
             raise InvalidInput(
                 f"the model has no feature {feature!r}; it has {some_of(self.feature_names, near)}{hint}"
             )

@@ -164,6 +164,16 @@ def sizes_in_words(sizes: FloatArray, names: Sequence[str]) -> str:
     return joined([f"{_who(features, names)} by up to {quantity(size)}" for size, features in alike.items()])
 
 
+def larger_steps_in_words(features: list[int], names: Sequence[str] | None) -> str:
+    """Where neighbours share values, since ε is less than a step.
+
+    >>> larger_steps_in_words([0, 2], ["seats", "price", "rooms"])
+    'less than the step of 2 columns, where neighbours share the value: seats, rooms'
+    """
+    count = f"{len(features):,} {'column' if len(features) == 1 else 'columns'}"
+    return f"less than the step of {count}, where neighbours share the value: {_first_names(features, names)}"
+
+
 def _who(features: list[int], names: Sequence[str]) -> str:
     """The names of these features, unless they are all or too many."""
     return "any feature" if len(features) == len(names) > 1 else columns_in_words(features, names)

@@ -17,7 +17,12 @@ from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.model.columns import Categories, as_frame, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.attacker_words import actors_in_words, in_vain_in_short, in_vain_in_words
+from treeproof.results.attacker_words import (
+    actors_in_words,
+    in_vain_in_short,
+    in_vain_in_words,
+    larger_steps_in_words,
+)
 from treeproof.results.column_words import joined, quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
@@ -34,6 +39,7 @@ from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import as_sets
+from treeproof.threat.larger_steps import in_larger_steps
 from treeproof.threat.moves import ANY
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import Relation
@@ -192,11 +198,23 @@ class Verification:
         said += _sets_in_words(self.epsilons)
         if len(self) and self.in_vain is not None and self.movable is not None:
             said += [f"{one}." for one in in_vain_in_words(self.in_vain, len(self.movable), self.feature_names)]
+        said += self._in_larger_steps
         said += [kept_in_words(self.relations)] * bool(self.relations)
         n_open = int(self.rows.is_open.sum())
         if self.relations and n_open and not self.interrupted:
             said.append(open_in_words(n_open, None if self.attacker is None else self.attacker.power))
         return said + [f"{one}." for one in [self.broken_in_words] if one is not None]
+
+    @property
+    def _in_larger_steps(self) -> list[str]:
+        """Where ε leads to no neighbour, in sentences."""
+        said, width, known = [], self.X.shape[1], [f for f, _ in self.categories]
+        for name, epsilon in zip(self.names_of_epsilons, self.epsilons, strict=True):
+            if self.attacker is not None and (
+                columns := in_larger_steps(self.attacker, epsilon, self.feature_names, width, known)
+            ):
+                said.append(f"{name} is {larger_steps_in_words(columns, self.feature_names)}.")
+        return said
 
     @property
     def rows_with_missing(self) -> int:
@@ -363,6 +381,7 @@ class Verification:
         parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
         for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
             parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
+        parts += ["ε is less than the step of some columns"] * bool(self._in_larger_steps)
         parts += [visible(self.decision)] * bool(self.decision)
         still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
         if still and self.attacker is not None and self.attacker.is_for_all:

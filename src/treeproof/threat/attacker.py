@@ -288,6 +288,7 @@ class Attacker:
         *,
         budget: int | None = None,
         domain: Any = None,
+        step: Any = None,
         blank: Any = None,
         fill: Any = None,
         groups: Any = None,
@@ -296,12 +297,14 @@ class Attacker:
     ) -> Attacker:
         """Rewrites values by rules, each as often as it fits and the budget pays for it.
 
-        What a change costs is the cheapest chain of rules that leads there; all values on the way stay in the domain.
+        What a change costs is the cheapest chain of rules that leads there; all values on the way stay in the domain
+        and, in a column with a `step`, on the row's grid: a rule adds whole numbers of steps there. One parameter per
+        way to limit an attacker.
 
         >>> Attacker.rules([Rule("hours", when=(0, 40), change=(0, 5))], budget=3)
         Attacker.rules([Rule('hours', when=(0.0, 40.0), change=(0, 5), cost=1)], budget=3)
         """
-        words = {"budget": budget, "domain": domain, "blank": blank, "fill": fill, "goal": goal}
+        words = {"budget": budget, "domain": domain, "step": step, "blank": blank, "fill": fill, "goal": goal}
         return cls._of(rewrites=as_rules(rules), groups=as_groups(groups, budgets), **words)
 
     def with_radius(self, radius: float) -> Attacker:
@@ -366,20 +369,21 @@ class Attacker:
         return text
 
     @classmethod
-    def from_json(cls, source: str | os.PathLike[str], *, budget: int | None = None) -> Attacker:
+    def from_json(cls, source: str | os.PathLike[str], *, budget: int | None = None, step: Any = None) -> Attacker:
         """The attacker of a JSON file: treeproof's own, the paper authors' list of features, or TREANT's rules.
 
         The paper authors' file is `[[left, right, left_open, right_open, cost], …]`, one entry per feature, TREANT's
-        is `{"attacks": [{column: [rule, …]}, …]}`. Both say nothing about the budget: give it here. `source` is a path,
-        or JSON text that begins with `{` or `[`.
+        is `{"attacks": [{column: [rule, …]}, …]}`. Both say nothing about the budget, or steps: give them here.
+        `source` is a path, or JSON text that begins with `{` or `[`.
         """
         content, where = attacker_file.read(source)
         if isinstance(content, list):
-            return cls(**attacker_file.intervals_of_authors(content, where), budget=budget)
+            return cls(**attacker_file.intervals_of_authors(content, where), budget=budget, step=step)
         if isinstance(content, dict) and content.keys() == {"attacks"}:
-            return cls.rules(attacker_file.rules_of_treant(content["attacks"], where), budget=budget)
-        if budget is not None:
-            raise InvalidInput(f"{where} states its own budget; leave budget out")
+            return cls.rules(attacker_file.rules_of_treant(content["attacks"], where), budget=budget, step=step)
+        for name, more in (("budget", budget), ("step", step)):
+            if more is not None:
+                raise InvalidInput(f"{where} states its own {name}; leave {name} out")
         given = attacker_file.fields_of(content, where)
         attacker = cls._of(**given)
         if given["power"] is not None or given["radius"] != 0 or given["scale"] is not None:
@@ -389,8 +393,8 @@ class Attacker:
                 raise InvalidInput(
                     f"{where} is an Lp attacker with intervals, costs or a budget that do not fit its radius"
                 )
-        if attacker.rewrites and (attacker.intervals, attacker.costs, attacker.step) != (NOTHING, COST_OF_1, None):
-            raise InvalidInput(f"{where} has rules beside intervals, costs or steps; an attacker has one or the other")
+        if attacker.rewrites and (attacker.intervals, attacker.costs) != (NOTHING, COST_OF_1):
+            raise InvalidInput(f"{where} has rules beside intervals or costs; an attacker has one or the other")
         return attacker
 
     def __repr__(self) -> str:

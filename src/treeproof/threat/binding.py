@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -315,11 +316,27 @@ class _Binding:
         if rule.change is not None:
             low, high = rule.when if isinstance(rule.when, tuple) else ANY
             ends = [None if math.isinf(end) else decimal_of(end) for end in (low, high)]
-            return BoundRule(rule.cost, low=ends[0], high=ends[1], change=rule.change)
+            return BoundRule(rule.cost, low=ends[0], high=ends[1], change=self._change(f, rule.change))
         codes = self.categories[f].known().tolist()
         if isinstance(rule.when, Values):
             codes = sorted(self._doubles(f, rule.when, strict=False))
         return BoundRule(rule.cost, codes=tuple(codes), to=self._double(f, rule.to))
+
+    def _change(self, f: int, change: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+        """What a rule may add to a number; with a step, from whole numbers of steps to whole numbers of steps."""
+        step, (low, high) = self._step(f), change
+        if step is None:
+            return change
+        first, last = math.ceil(low / step), math.floor(high / step)
+        if first > last or first == last == 0:
+            by = plain_decimal(low) if low == high else f"{plain_decimal(low)} to {plain_decimal(high)}"
+            raise InvalidInput(
+                f"column {self._name(f)}: a rule adds {by}, which holds no whole number of steps of "
+                f"{plain_decimal(step)} but 0",
+                argument="step",
+                way_out="give a smaller step, or leave the rule out",
+            )
+        return first * step, last * step
 
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The features of each group."""

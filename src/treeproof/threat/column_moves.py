@@ -13,6 +13,7 @@ import numpy as np
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
+from treeproof.threat.grid_chains import ByRulesOnGrid, GridChains
 from treeproof.threat.rule_chains import BoundRule, RuleChains
 from treeproof.threat.starts import ClassStarts, GridStarts, Starts, nearest_one
 from treeproof.threat.step_grid import StepGrid
@@ -140,6 +141,10 @@ class ColumnMoves:
         z[rows], w[rows] = self._way.move(starts.take(rows), first[moved], last[moved])
         return z, w
 
+    def reached(self, x: float, start: float) -> tuple[FloatArray, FloatArray]:
+        """Where chains of rules from `start` end, in a row whose own value is x: ranges whose values cost the same."""
+        return self._way.reached(x, start)
+
     @property
     def has_points(self) -> bool:
         """Whether neighbours are single points: those of a grid, or the values of a class."""
@@ -229,7 +234,8 @@ class ColumnMoves:
         exactly = Fraction if self.step is None else decimal_of
         fee = Fee(self.cost, self.power, exactly(self.unit))
         if self.rules:
-            return ByRules(RuleChains(self.rules, self.domain, self.budget))
+            chains = RuleChains(self.rules, self.domain, self.budget)
+            return ByRules(chains) if self._grid is None else ByRulesOnGrid(GridChains(chains, self._grid))
         if self.interval is None:
             return Way()
         if self.costs is not None:

@@ -178,16 +178,17 @@ class BySteps(Way):
         low, high = (number[:, None] for number in starts.numbers[:2])
         least, most = self._rounded_steps
         begin, end, doubt = starts.cells(first, last, max(abs(least), abs(most)))
+        some = begin <= end
         with np.errstate(invalid="ignore"):
             if self.fee.power is None:
-                near = (begin <= high) & (end >= low)
-                reached = (begin <= end) & (begin <= high + most) & (end >= low + least)
+                near = some & (begin <= high) & (end >= low)
+                reached = some & (begin <= high + most) & (end >= low + least)
                 prices = np.where(near, 0.0, np.where(reached, float(self.fee.cost), np.inf))
             else:
                 number = np.maximum(np.maximum(begin - high, low - end), 0.0)
                 away = self.fee.rounded_down(number * nearest_double(self.grid.step))
                 one_way = ((least == 0) & (end < low)) | ((most == 0) & (begin > high))
-                prices = np.where(np.isinf(number) | one_way, np.inf, away)
+                prices = np.where(~some | np.isinf(number) | one_way, np.inf, away)
         prices[starts.numbers[0] > starts.numbers[1]] = np.inf
         rows, cells = np.nonzero(doubt | ~starts.numbers[2][:, None])
         for row in np.unique(rows):

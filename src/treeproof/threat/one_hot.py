@@ -20,11 +20,11 @@ import numpy as np
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group, Grouped, category_of, group_columns, names_of
-from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.epsilon import Around, Classes, as_epsilon, bind_around
+from treeproof.threat.larger_steps import below
 from treeproof.threat.moves import ANY
 from treeproof.threat.relations import Relations, bind_relations
 from treeproof.threat.relations.grouping import groups_of
@@ -178,16 +178,24 @@ def _refuse_other(one: Classes, another: Classes, name: str) -> None:
 
 
 def _refuse_below_steps(around: Around, ensemble: Ensemble, threat: Threat) -> None:
-    if around.given.keys is None:
-        return
-    for f in np.flatnonzero((around.sizes > 0) & np.isfinite(around.sizes)).tolist():
-        step = threat.moves_of(f).step
-        if step is not None and decimal_of(float(around.sizes[f])) < step:
+    """Refuses an ε below the step of a column that it names, or of every column where neighbours may differ."""
+    some = np.flatnonzero(around.sizes).tolist()
+    shared = [f for f in some if below(float(around.sizes[f]), threat.moves_of(f).step)]
+    if around.given.keys is not None:
+        for f in shared:
+            step = threat.moves_of(f).step
+            assert step is not None
             raise InvalidInput(
                 f"ε is {around.sizes[f]:g} in column {ensemble.feature_name(f)}, which moves in steps of "
                 f"{float(step):g}: nothing is so near; give at least the step, or leave the column out",
                 argument="epsilon",
             )
+    if some and shared == some:
+        raise InvalidInput(
+            f"ε is at most {around.sizes.max():g}, and every column where neighbours may differ moves in larger steps: "
+            "nothing is so near; give at least a step, or leave ε out",
+            argument="epsilon",
+        )
 
 
 def _refuse_neighbours(bound: FloatArray, f: int, group: Group, ensemble: Ensemble) -> None:

@@ -23,6 +23,10 @@ MOST_CELLS = 20_000
 """Of those whose starts are kept."""
 
 
+Range = tuple[Fraction, bool, Fraction, bool]
+"""The numbers from one to another, each with or without the end itself."""
+
+
 @dataclass(frozen=True)
 class BoundRule:
     """A rewriting rule of one column. Numbers are the decimals that they print as, and ranges are closed."""
@@ -69,7 +73,8 @@ class RuleChains:
     budget: int | None = None
 
     @cached_property
-    def _arrows(self) -> list[Arrow]:
+    def arrows(self) -> list[Arrow]:
+        """What the rules lead to."""
         low, high = (decimal_of(min(max(end, -LARGEST), LARGEST)) for end in self.domain)
         arrows = []
         for rule in self.rules:
@@ -94,7 +99,7 @@ class RuleChains:
     def ends(self, start: float) -> Reached:
         """What the chains from a value lead to: ranges of the doubles nearest to what they reach."""
         origin = decimal_of(start)
-        pieces = self._spread((origin, True, origin, True), self._arrows)
+        pieces = spread((origin, True, origin, True), self.arrows, self.budget)
         return Reached(
             np.array([price for price, *_ in pieces], dtype=np.float64),
             np.array([nearest_double(first) for _, first, _, _, _ in pieces]),
@@ -107,7 +112,7 @@ class RuleChains:
             return Reached(np.array([np.inf]), np.array([np.inf]), np.array([-np.inf]))
         found = self._known.get((first, last))
         if found is None:
-            pieces = self._spread(rounding_to(first, last), [arrow.back() for arrow in self._arrows])
+            pieces = spread(rounding_to(first, last), [arrow.back() for arrow in self.arrows], self.budget)
             found = Reached(
                 np.array([price for price, *_ in pieces], dtype=np.float64),
                 np.array([first_printed_from(low, closed) for _, low, closed, _, _ in pieces]),
@@ -131,47 +136,46 @@ class RuleChains:
             self._latest[key] = found
         return found
 
-    def _spread(
-        self, start: tuple[Fraction, bool, Fraction, bool], arrows: list[Arrow]
-    ) -> list[tuple[int, Fraction, bool, Fraction, bool]]:
-        """The ranges (price, first, closed, last, closed) that arrows lead to from `start`, cheapest first.
 
-        All numbers are brought to one denominator, and doubled: then a range without its end `n` is one that ends
-        beside `2 n`, and whole numbers tell all ranges apart.
-        """
-        low, with_low, high, with_high = start
-        parts = [end for arrow in arrows for pair in arrow[:3] for end in pair]
-        scale = math.lcm(*(end.denominator for end in (low, high, *parts)))
+def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[int, Fraction, bool, Fraction, bool]]:
+    """The ranges (price, first, closed, last, closed) that arrows lead to from `start`, cheapest first.
 
-        def whole(end: Fraction) -> int:
-            return 2 * end.numerator * (scale // end.denominator)
+    All numbers are brought to one denominator, and doubled: then a range without its end `n` is one that ends
+    beside `2 n`, and whole numbers tell all ranges apart.
+    """
+    low, with_low, high, with_high = start
+    parts = [end for arrow in arrows for pair in arrow[:3] for end in pair]
+    scale = math.lcm(*(end.denominator for end in (low, high, *parts)))
 
-        ways = [(*map(whole, (*before, *shift, *after)), cost) for before, shift, after, cost in arrows]
-        reached = _Ranges()
-        found = []
-        todo = [(0, whole(low) + (not with_low), whole(high) - (not with_high))]
-        while todo:
-            price, first, last = heapq.heappop(todo)
-            if not reached.add(first, last):
-                continue
-            found.append((price, first, last))
-            if len(found) > MOST_PIECES:
-                raise InvalidInput(
-                    f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget: "
-                    "budget= or --budget, since files of TREANT state none (it binds the cheapest attack with "
-                    "within=True only)"
-                )
-            for begin, end, least, most, after, before, cost in ways:
-                to_first = max(max(first, begin) + least, after)
-                to_last = min(min(last, end) + most, before)
-                affordable = self.budget is None or price + cost <= self.budget
-                if affordable and max(first, begin) <= min(last, end) and to_first <= to_last:
-                    heapq.heappush(todo, (price + cost, to_first, to_last))
-        unit = 2 * scale
-        return [
-            (price, Fraction(first - first % 2, unit), first % 2 == 0, Fraction(last + last % 2, unit), last % 2 == 0)
-            for price, first, last in found
-        ]
+    def whole(end: Fraction) -> int:
+        return 2 * end.numerator * (scale // end.denominator)
+
+    ways = [(*map(whole, (*before, *shift, *after)), cost) for before, shift, after, cost in arrows]
+    reached = _Ranges()
+    found = []
+    todo = [(0, whole(low) + (not with_low), whole(high) - (not with_high))]
+    while todo:
+        price, first, last = heapq.heappop(todo)
+        if not reached.add(first, last):
+            continue
+        found.append((price, first, last))
+        if len(found) > MOST_PIECES:
+            raise InvalidInput(
+                f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget: "
+                "budget= or --budget, since files of TREANT state none (it binds the cheapest attack with within=True "
+                "only)"
+            )
+        for begin, end, least, most, after, before, cost in ways:
+            to_first = max(max(first, begin) + least, after)
+            to_last = min(min(last, end) + most, before)
+            affordable = budget is None or price + cost <= budget
+            if affordable and max(first, begin) <= min(last, end) and to_first <= to_last:
+                heapq.heappush(todo, (price + cost, to_first, to_last))
+    unit = 2 * scale
+    return [
+        (price, Fraction(first - first % 2, unit), first % 2 == 0, Fraction(last + last % 2, unit), last % 2 == 0)
+        for price, first, last in found
+    ]
 
 
 class _Ranges:

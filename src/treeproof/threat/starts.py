@@ -177,7 +177,7 @@ class GridStarts(Starts):
         """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""
         begin, end, doubt = self.cells(first, last)
         low, high, sure = self.numbers
-        held = (begin <= high[:, None]) & (end >= low[:, None])
+        held = (begin <= end) & (begin <= high[:, None]) & (end >= low[:, None])
         row, cell = np.nonzero(doubt | ~sure[:, None])
         if len(row):
             few = self.take(row)

@@ -40,15 +40,18 @@ class StepGrid:
         >>> StepGrid(Fraction(1, 10)).numbers(0.1, 0.3, 0.55)
         (2, 4)
         """
+        return self.numbers_from(origin_of(x), low, high)
+
+    def numbers_from(self, origin: Fraction, low: float, high: float) -> tuple[int, int]:
+        """The same for the doubles nearest to origin + k·step."""
         if low == high and self.step > 2 * Fraction(math.ulp(low)):
             # Points this far apart are different doubles: there is no other, if one prints as this double.
-            number = (decimal_of(low) - _origin(x)) / self.step
+            number = (decimal_of(low) - origin) / self.step
             if number.denominator == 1:
                 return number.numerator, number.numerator
         low, high = max(low, -LARGEST), min(high, LARGEST)  # no point is infinite
         if low > high:
             return 1, 0
-        origin = _origin(x)
         begin, with_begin, end, with_end = rounding_to(low, high)
         first, last = (begin - origin) / self.step, (end - origin) / self.step
         return (
@@ -62,7 +65,7 @@ class StepGrid:
         >>> StepGrid(Fraction(1, 10)).point(0.1, 2)
         0.3
         """
-        return nearest_double(_origin(x) + k * self.step)
+        return nearest_double(origin_of(x) + k * self.step)
 
     def points_from(self, X: FloatArray, number: int) -> FloatArray:
         """The point with this number in each row, but no infinite one."""
@@ -124,7 +127,8 @@ class StepGrid:
         )
 
 
-def _origin(x: float) -> Fraction:
+def origin_of(x: float) -> Fraction:
+    """What the steps of a row are counted from."""
     return Fraction(0) if math.isnan(x) else decimal_of(x)
 
 

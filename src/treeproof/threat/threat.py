@@ -275,8 +275,8 @@ class Threat:
         outside = (self.domain_low > X) | (self.domain_high < X)
         if outside.any():
             row, column = (int(i) for i in np.argwhere(outside)[0])
+            domain = f"({self.domain_low[column]}, {self.domain_high[column]})"
             raise InvalidInput(
                 f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the attacker's "
-                f"domain ({self.domain_low[column]}, {self.domain_high[column]}); widen it there, in domain= or the "
-                "file"
+                f"domain {domain}; widen it there, in domain= or in the file"
             )

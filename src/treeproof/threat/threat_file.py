@@ -52,7 +52,8 @@ def read_threat(path: str | os.PathLike[str]) -> ThreatFile:
     if not isinstance(relations, list) or not all(isinstance(one, str) for one in relations):
         raise InvalidInput(f"{file}: relations must be a list of texts, got {relations!r}")
     try:
-        return ThreatFile(Attacker.from_json(json.dumps(content["attacker"])), list(as_relations(relations)))
+        stated = [one.with_origin(str(file)) for one in as_relations(relations)]
+        return ThreatFile(Attacker.from_json(json.dumps(content["attacker"])), stated)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
 

@@ -51,6 +51,11 @@ class Way:
         del first, last
         return np.full(len(starts.own), np.nan), np.full(len(starts.own), np.nan)
 
+    def reached(self, x: float, start: float) -> tuple[FloatArray, FloatArray]:
+        """Where chains from `start` end, as ranges of doubles whose values cost the same: their firsts and lasts."""
+        del x, start
+        return np.empty(0), np.empty(0)
+
 
 @dataclass(frozen=True, eq=False)
 class ToEnds(Way):
@@ -182,6 +187,12 @@ class ByRules(Way):
                     end = self._end(value, cost, *cells[:, cell].tolist())
                     w[rows[z[rows] == value]] = end
         return z, w
+
+    def reached(self, x: float, start: float) -> tuple[FloatArray, FloatArray]:
+        """The ranges that chains of rules lead to."""
+        del x
+        reached = self.chains.ends(start)
+        return reached.first, reached.last
 
     def _start(self, starts: Starts, first: float, last: float) -> tuple[FloatArray, FloatArray]:
         """Where the rows' cheapest chains into one cell start, and their costs."""

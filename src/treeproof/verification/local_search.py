@@ -387,6 +387,8 @@ class Local:
             """Has a kernel search rows."""
             return partial(recorder.in_turns, lambda rows: kernel(question, asked, found, room, purse, rows, *effort))
 
+        # Single moves rarely keep sums, and what is cheaper is found by proofs as well.
+        hunts = asked.prices.limited and not (asked.cheapest and len(asked.sums.bound))
         if not asked.prices.limited:
             from treeproof._kernels.search.rows import race_rows
 
@@ -400,14 +402,13 @@ class Local:
         else:
             from treeproof._kernels.search.spend import spend_rows
 
-            yield partial(self._hunt, question, asked, found, room, 1, FEW_CLASSES)
+            if hunts:
+                yield partial(self._hunt, question, asked, found, room, 1, FEW_CLASSES)
             yield run(spend_rows, self.patience // 4)
         if HARD in found.status:
             from treeproof._kernels.search.divide import divide_rows
 
             # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
-            # Single moves rarely keep sums, and what is cheaper is found by proofs as well.
-            hunts = asked.prices.limited and not (asked.cheapest and len(asked.sums.bound))
             for regions, width, classes in EFFORTS if hunts else ():
                 # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
                 if regions and asked.prices.flat:
@@ -466,10 +467,12 @@ class Local:
         watch.stop[2], until, stage = FEW_LOOKS, time.monotonic() + FEW_SECONDS, None
         while stage is None and HARD in found.status and (stage := next(stages, None)) is not None:
             if time.monotonic() <= until:
+                boxes = found.boxes.copy()
                 stage(np.flatnonzero(found.status == HARD))
                 # Rows that were under way are begun again: what is open of them is not known.
                 cut_short = found.status == Outcome.UNKNOWN
                 found.status[cut_short], found.open[cut_short] = HARD, self._goal
+                found.boxes[cut_short] = boxes[cut_short]
                 stage = stage if watch.stop[1] > FEW_LOOKS else None
         watch.stop[2] = self.max_looks
         return stages if stage is None else itertools.chain((stage,), stages)

@@ -7,10 +7,12 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.kept import Kept
-from treeproof.numbers.doubles import LARGEST, next_down, next_up
+from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.relations import ColumnLiteral, Literal
@@ -25,37 +27,59 @@ _IS_POSSIBLE: Kept[bool] = Kept()
 MOST_RELATIONS = 64
 """With more, it is not looked for those that are to blame."""
 MOST_MISSING = 6
-"""With more columns that relations want to be missing, not all choices are tried, and nothing is refused."""
+"""With more columns that may be missing, but not everywhere, not all choices are tried, and nothing is refused."""
 
 
-def bind_possible(attacker: Attacker, ensemble: Ensemble, relations: Any) -> Threat:
+def bind_possible(attacker: Attacker, ensemble: Ensemble, relations: Any, X: FloatArray | None = None) -> Threat:
     """The attacker and relations on the columns of a model; InvalidInput if no row of the domain keeps them all.
 
-    What one-hot groups say is left out. Values are there, but for those that a relation wants to be missing.
+    What one-hot groups say is left out. A missing value keeps most relations: there may be some where the model takes
+    them or, if the rows X are all that is asked about, where one of them has some or the attacker can blank them.
     """
     threat = bind_valid(attacker, ensemble, relations)
     numbers, bound = list(range(len(threat.relations.given))), threat.relations
-    key = bound.clauses, bound.steps, threat.domain_low.tobytes(), threat.domain_high.tobytes()
-    if bound.clauses and not _IS_POSSIBLE.get(ensemble, key, lambda: _is_possible(ensemble, threat, numbers)):
+    gaps = _takes_missing(ensemble)
+    if X is not None:
+        blanks = {f for f, moves in threat.columns if moves.blank is not None}
+        gaps &= blanks | set(np.flatnonzero(np.isnan(X).any(axis=0)).tolist())
+    key = bound.clauses, bound.steps, threat.domain_low.tobytes(), threat.domain_high.tobytes(), frozenset(gaps)
+    if bound.clauses and not _IS_POSSIBLE.get(ensemble, key, lambda: _is_possible(ensemble, threat, numbers, gaps)):
         if len(numbers) <= MOST_RELATIONS:
             for one in list(numbers):
                 without = [number for number in numbers if number != one]
-                if not _is_possible(ensemble, threat, without):
+                if not _is_possible(ensemble, threat, without, gaps):
                     numbers = without
         stated = " and ".join(repr(str(threat.relations.given[number])) for number in numbers)
+        if gaps != _takes_missing(ensemble) and _is_possible(ensemble, threat, numbers, _takes_missing(ensemble)):
+            stated += ", but with missing values, which neither the rows have nor the attacker makes"
         raise InvalidInput(f"no row that the model takes, in the domain, keeps {stated}", argument="relations")
     return threat
 
 
-def _is_possible(ensemble: Ensemble, threat: Threat, numbers: list[int]) -> bool:
-    """Whether there may be a row that keeps the relations with these numbers."""
+def _takes_missing(ensemble: Ensemble) -> set[int]:
+    """The columns that may be missing."""
+    return set(range(ensemble.n_features)) - set(ensemble.no_missing) if ensemble.handles_missing else set()
+
+
+def _is_possible(ensemble: Ensemble, threat: Threat, numbers: list[int], gaps: set[int]) -> bool:
+    """Whether there may be a row that keeps the relations with these numbers, whose values may be missing in `gaps`.
+
+    And where a relation wants them to be missing, which is no mistake.
+    """
     relations = threat.relations
     clauses = [
         clause for number, clause in zip(relations.clause_origin, relations.clauses, strict=True) if number in numbers
     ]
-    missing = {f for clause in clauses for one in clause if _wants_missing(one) for f in features_of(one)}
-    choices = itertools.chain.from_iterable(itertools.combinations(missing, n) for n in range(len(missing) + 1))
-    return len(missing) > MOST_MISSING or any(_can_be_kept(ensemble, threat, clauses, set(gone)) for gone in choices)
+    literals = [one for clause in clauses for one in clause]
+    needed = {one.feature for one in literals if isinstance(one, ColumnLiteral) and not one.missing}
+    # Where nothing wants a value to be there, a missing one keeps all that is said of it.
+    always = gaps - needed
+    wanted = {f for one in literals if _wants_missing(one) for f in features_of(one)}
+    sometimes = (gaps & needed) | (wanted - always)
+    choices = itertools.chain.from_iterable(itertools.combinations(sometimes, n) for n in range(len(sometimes) + 1))
+    return len(sometimes) > MOST_MISSING or any(
+        _can_be_kept(ensemble, threat, clauses, always | set(gone)) for gone in choices
+    )
 
 
 def _wants_missing(literal: Literal) -> bool:

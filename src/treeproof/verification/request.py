@@ -49,19 +49,30 @@ class Request:
 
         SoundnessError if the library's own model gives a row another label than the ensemble.
         """
-        asked = cls.unlabelled(model, X, attacker, voting, relations)
-        labels = asked.ensemble.class_index(y)
-        if len(labels) != len(asked.X):
-            raise InvalidInput(f"X has {len(asked.X)} rows and y has {len(labels)} labels; give one label per row")
-        return replace(asked, y=labels, actors=None if actors is None else as_actors(actors, asked.ensemble))
+        return cls.unlabelled(model, X, attacker, voting, relations)._labelled(y, actors)
+
+    @classmethod
+    def of_chunk(cls, model: Any, X: Any, y: Any, attacker: Any, relations: Any, actors: Any) -> Request:
+        """The same for some of the rows that are asked about."""
+        return cls._bound(model, X, attacker, None, relations, are_all=False)._labelled(y, actors)
+
+    def _labelled(self, y: Any, actors: Any) -> Request:
+        labels = self.ensemble.class_index(y)
+        if len(labels) != len(self.X):
+            raise InvalidInput(f"X has {len(self.X)} rows and y has {len(labels)} labels; give one label per row")
+        return replace(self, y=labels, actors=None if actors is None else as_actors(actors, self.ensemble))
 
     @classmethod
     def unlabelled(cls, model: Any, X: Any, attacker: Any, voting: Any = None, relations: Any = None) -> Request:
         """The same where nothing but the model's own labels matters."""
+        return cls._bound(model, X, attacker, voting, relations, are_all=True)
+
+    @classmethod
+    def _bound(cls, model: Any, X: Any, attacker: Any, voting: Any, relations: Any, are_all: bool) -> Request:
         ensemble = as_ensemble(model, voting=voting).named_after(X)
         check_attacker(attacker)
         rows = ensemble.check_rows(X).copy()
-        threat = bind_possible(attacker, ensemble, relations)
+        threat = bind_possible(attacker, ensemble, relations, rows if are_all else None)
         threat.check_domain(rows, ensemble)
         check_agreement(ensemble, rows, X)
         _warn_of_truth_values(X, ensemble, threat)

@@ -21,7 +21,6 @@ from treeproof.model.pieces import Pieces
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down, next_up
 from treeproof.threat.relations import ColumnLiteral, Linear, Literal
-from treeproof.threat.rule_chains import RuleChains
 from treeproof.threat.step_grid import StepGrid
 from treeproof.verification import joint
 from treeproof.verification.joint import Feasibility
@@ -146,8 +145,7 @@ class Question:
         first = np.array([end for _, end in moves.costs or ()] + list(moves.ends or ()))
         last = first
         if moves.rules and self._start_is_known(f) and not math.isnan(self._x[f]):
-            reached = RuleChains(moves.rules, moves.domain, moves.budget).ends(float(self._box.low[f]))
-            first, last = reached.first, reached.last
+            first, last = moves.reached(float(self._x[f]), float(self._box.low[f]))
         return np.concatenate((next_down(first), last))
 
     def _told_apart(self, f: int) -> FloatArray:

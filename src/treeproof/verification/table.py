@@ -277,7 +277,7 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     table, _ = task.chunk.load()
     X, labels = table.model_rows(question.ensemble, question.columns), table.labels(question.label, question.ensemble)
     with table.counted_here():
-        asked = Request.of(question.ensemble, X, labels, question.attacker, None, question.relations, question.actors)
+        asked = Request.of_chunk(question.ensemble, X, labels, question.attacker, question.relations, question.actors)
     result = verify_here(asked, question.epsilons, task.limits)
     if task.limits.is_over() and result.rows.is_open.any():
         return None

@@ -29,11 +29,12 @@ from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
 from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
-from treeproof.results.attacker_words import neighbours_in_words
+from treeproof.results.attacker_words import larger_steps_in_words, neighbours_in_words
 from treeproof.results.markup import number
 from treeproof.results.measures import Measures, missing_in_words
 from treeproof.results.table_summary import FORMATS
 from treeproof.results.verdicts import Bounds, short
+from treeproof.threat.larger_steps import in_larger_steps
 from treeproof.threat.one_hot import bind_valid_epsilon
 from treeproof.threat.relations import bind_relations
 from treeproof.verification.witnesses import moved_features
@@ -269,8 +270,13 @@ def _say_question(
     names = screen.feature_names(ensemble.feature_names, ensemble.n_features)
     bound = bind_relations(relations, ensemble)
     for one in around:
-        sizes = neighbours_in_words(bind_valid_epsilon(one.value, ensemble, bound), ensemble, names)
-        screen.say(f"near       ε = {one.text}: {sizes}")
+        near = bind_valid_epsilon(one.value, ensemble, bound)
+        known = [f for f, _ in ensemble.categories]
+        shared = [f for f in in_larger_steps(attacker, one.value, names, len(names), known) if near.sizes[f]]
+        near.sizes[shared] = 0.0
+        said = neighbours_in_words(near, ensemble, names)
+        said += f"; it is {larger_steps_in_words(shared, names)}" if shared else ""
+        screen.say(f"near       ε = {one.text}: {said}")
     screen.announce_compilation()
 
 

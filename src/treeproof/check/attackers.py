@@ -1,0 +1,252 @@
+"""Attackers and neighbourhoods as their files say them, on the columns of a model file.
+
+Columns of one-hot groups that relations declare, and relations, are not known here yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from treeproof.check.chains import Rule
+from treeproof.check.columns import ANY, Column, Size
+from treeproof.check.doubles import printed
+
+FIELDS = {
+    *("format", "version", "intervals", "costs", "budget", "domain", "power", "radius", "scale", "up", "down"),
+    *("step", "blank", "fill", "unseen", "groups", "rules", "goal"),
+}
+
+PER_COLUMN = {"intervals": [0, 0], "costs": 1, "domain": None, "scale": 1, "step": None, "blank": None, "fill": None}
+"""What may be given for each column, and what holds for columns that are not named."""
+
+
+class _Names:
+    """How a model calls its columns, and the values of those that are categories."""
+
+    def __init__(self, model: Mapping[str, Any]) -> None:
+        self.n = int(model["n_features"])
+        self._names = model["feature_names"] or ()
+        self._blank = "_" if model.get("blanks_underscored") else " "
+        self.categories = {each["feature"]: _Category(each) for each in model.get("categories", ())}
+
+    def position(self, key: Any) -> int:
+        """The position of a column that is given by its name or position."""
+        if isinstance(key, str):
+            name = key.replace(" ", self._blank)
+            if name in self._names:
+                return self._names.index(name)
+        elif type(key) is int and 0 <= key < self.n:
+            return key
+        raise ValueError(f"the model has no column {key!r}")
+
+    def each(self, given: Any, default: Any) -> list[Any]:
+        """What is given once for all columns, for each, or for some by name or position."""
+        match given:
+            case None:
+                return [default] * self.n
+            case {"all": value}:
+                return [value] * self.n
+            case {"each": list(values)} if len(values) == self.n:
+                return values
+            case {"by_feature": list(pairs)}:
+                found = {self.position(key): value for key, value in pairs}
+                if len(found) == len(pairs):
+                    return [found.get(f, default) for f in range(self.n)]
+        raise ValueError(f"{given!r} is nothing that can be given for {self.n} columns")
+
+    def double(self, f: int, value: Any) -> float | None:
+        """What rows hold for a value; None for one that the column cannot have."""
+        if f in self.categories:
+            return self.categories[f].double(value)
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+    def doubles(self, f: int, values: Sequence[Any]) -> list[float]:
+        """The same for several; values that the column cannot have are left out."""
+        found = [self.double(f, value) for value in values]
+        return [number for number in found if number is not None]
+
+
+class _Category:
+    """The values of a category that a model knows, as rows hold them."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        values, self.coded, self._by_text = content["values"], content["coded"], content["by_text"]
+        self._codes = {self._key(value): float(code if self.coded else value) for code, value in enumerate(values)}
+        self.known = sorted(map(float, range(len(values)) if self.coded else values))
+        self.unseen = [float(len(values))] if self.coded and content["unseen"] else []
+        """What rows hold for all values that the model does not know."""
+
+    def _key(self, value: Any) -> Any:
+        """The value, or its text, where the model goes by that: whole numbers have no point there."""
+        if not (self.coded and self._by_text) or isinstance(value, str):
+            return value
+        return str(int(value)) if isinstance(value, int) or (isinstance(value, float) and value.is_integer()) else None
+
+    def double(self, value: Any) -> float | None:
+        """What rows hold for a value that the model knows."""
+        return self._codes.get(self._key(value))
+
+
+def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Column]:
+    """What the attacker of a file can do to each column of the model of a file."""
+    if attacker.get("format") != "treeproof-attacker" or attacker.get("version") not in (1, 2):
+        raise ValueError(f"an attacker of format {attacker.get('format')!r} {attacker.get('version')!r} is not known")
+    if attacker.keys() - FIELDS:
+        raise ValueError(f"an attacker has no {', '.join(sorted(attacker.keys() - FIELDS))}")
+    names = _Names(model)
+    given = {name: names.each(attacker.get(name), default) for name, default in PER_COLUMN.items()}
+    columns = [
+        _column(names, f, attacker, {name: values[f] for name, values in given.items()}, (float(low), float(high)))
+        for f, (low, high) in enumerate(zip(model["value_low"], model["value_high"], strict=True))
+    ]
+    for rule in attacker.get("rules") or ():
+        f = names.position(rule["column"])
+        if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
+            raise ValueError(f"column {rule['column']!r} has rules beside other moves")
+        columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f])))
+    limit = None if attacker["budget"] is None else Fraction(attacker["budget"])
+    if attacker["power"] is not None:
+        limit = _radius(attacker, columns)
+        for name, (least, most) in (("up", (0.0, math.inf)), ("down", (-math.inf, 0.0))):
+            for f in map(names.position, attacker.get(name) or ()):
+                low, high = columns[f].reach
+                columns[f] = replace(columns[f], reach=(max(low, least), min(high, most)))
+    return [replace(column, budget=limit) for column in columns]
+
+
+def _column(
+    names: _Names, f: int, attacker: Mapping[str, Any], given: Mapping[str, Any], accepted: tuple[float, float]
+) -> Column:
+    """All but rules, ways and budgets."""
+    category, power, move = names.categories.get(f), attacker["power"], given["intervals"]
+    # Codes of categories have no order that a domain could go by.
+    is_limited = given["domain"] is not None and not (category is not None and category.coded)
+    low, high = _pair(given["domain"]) if is_limited else ANY
+    low, high = max(low, accepted[0]), min(high, accepted[1])
+    words = move if isinstance(move, dict) else {}
+    ends = names.doubles(f, words["values"]) if "values" in words else None
+    if ends is None:
+        reach = _pair(words.get("steps", move))
+    else:
+        reach = ANY if ends else (0.0, 0.0)
+    step = words.get("step", given["step"])
+    if category is not None:
+        # No distance leads from one category to another.
+        step, reach = None, ANY if reach == ANY else (0.0, 0.0)
+        if ends is None:
+            ends = category.known + (category.unseen if attacker.get("unseen") and reach == ANY else [])
+    if step is not None and _decimal(step) <= 0:
+        raise ValueError(f"a step must be above 0, got {step!r}")
+    inside = None if ends is None else tuple(sorted({end for end in ends if low <= end <= high}))
+    matrix: dict[tuple[float, float], int] | None = None
+    if isinstance(given["costs"], dict):
+        matrix = {}
+        for one, other, cost in given["costs"]["matrix"]:
+            start, end = names.double(f, one), names.double(f, other)
+            if start is not None and end is not None and low <= end <= high and (inside is None or end in inside):
+                matrix[start, end] = min(_cost(cost), matrix.get((start, end), _cost(cost)))
+    unit = float(given["scale"])
+    if not unit > 0 or (power is not None and (type(power) is not int or power < 1)):
+        raise ValueError(f"distances in units of {unit!r} have no power {power!r}")
+    return Column(
+        domain=(low, high),
+        reach=reach,
+        cost=_cost(given["costs"]) if matrix is None else 0,
+        matrix=matrix,
+        ends=inside,
+        step=None if step is None else _decimal(step),
+        blank=None if given["blank"] is None else _cost(given["blank"]),
+        fill=None if given["fill"] is None else _cost(given["fill"]),
+        power=power,
+        unit=Fraction(unit) if step is None else printed(unit),
+        is_category=category is not None,
+    )
+
+
+def _rules(names: _Names, f: int, rule: Mapping[str, Any], column: Column) -> list[Rule]:
+    """A rule of numbers, or of each category that it is for, as decimals; in a column with a step, of whole steps."""
+    category, when, domain, step = names.categories.get(f), rule.get("when"), column.domain, column.step
+    if (category is None) != ("change" in rule):
+        raise ValueError(f"column {rule['column']!r} cannot have the rule {rule!r}")
+    if category is None:
+        low, high = ANY if when is None else _pair(when)
+        first, last = printed(domain[0] if math.isinf(low) else low), printed(domain[1] if math.isinf(high) else high)
+        least, most = map(_decimal, rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2)
+        if step is not None:
+            least, most = math.ceil(least / step) * step, math.floor(most / step) * step
+        return [Rule(first, last, least, most, _cost(rule["cost"]))] if least <= most else []
+    to, starts = category.double(rule["to"]), category.known if when is None else names.doubles(f, when["values"])
+    if to is None:
+        return []
+    pairs = [(printed(start), printed(to) - printed(start)) for start in starts]
+    return [Rule(start, start, away, away, _cost(rule["cost"])) for start, away in pairs]
+
+
+def sizes_of(model: Mapping[str, Any], epsilon: Any) -> list[Size]:
+    """ε of each column, from what a result file says of a neighbourhood."""
+    names = _Names(model)
+    return [_size(names, f, given) for f, given in enumerate(names.each(epsilon, 0.0))]
+
+
+def _size(names: _Names, f: int, given: Any) -> Size:
+    category = names.categories.get(f)
+    if category is None:
+        size = math.inf if given is None or given == "any" else float(given)
+        if not size >= 0:
+            raise ValueError(f"nothing is {given!r} away")
+        return size
+    if isinstance(given, dict):
+        return tuple(frozenset(names.doubles(f, values)) for values in given["values"])
+    return (frozenset(category.known),) if given == "any" else 0.0
+
+
+def purses_of(
+    model: Mapping[str, Any], attacker: Mapping[str, Any], columns: Sequence[Column]
+) -> list[tuple[Fraction, frozenset[int]]]:
+    """What may be spent: on all columns, first of all, and on those of each group."""
+    if attacker["power"] is not None:
+        most = _radius(attacker, columns)
+    else:
+        # More than all columns cost at most is as good as no budget.
+        dearest = sum(column.dearest for column in columns)
+        most = Fraction(dearest if attacker["budget"] is None else min(attacker["budget"], dearest))
+    names = _Names(model)
+    return [(most, frozenset(range(len(columns))))] + [
+        (Fraction(group["budget"]), frozenset(map(names.position, group["columns"])))
+        for group in attacker.get("groups") or ()
+    ]
+
+
+def is_affordable(purses: Sequence[tuple[Fraction, frozenset[int]]], prices: Mapping[int, Fraction]) -> bool:
+    """Whether prices of columns can be paid from all purses."""
+    return all(sum(prices.get(f, Fraction(0)) for f in columns) <= budget for budget, columns in purses)
+
+
+def _radius(attacker: Mapping[str, Any], columns: Sequence[Column]) -> Fraction:
+    """What distances of an Lp attacker add up to at most; where columns have steps, its radius is a decimal."""
+    radius = float(attacker["radius"])
+    in_decimals = any(column.step is not None for column in columns)
+    power: int = attacker["power"]
+    return (printed(radius) if in_decimals else Fraction(radius)) ** power
+
+
+def _pair(given: Any) -> tuple[float, float]:
+    """An interval, where null is no end."""
+    low, high = given
+    return -math.inf if low is None else float(low), math.inf if high is None else float(high)
+
+
+def _decimal(given: Any) -> Fraction:
+    """A decimal: a whole number, a double for what it prints as, or text."""
+    return printed(given) if isinstance(given, float) else Fraction(given)
+
+
+def _cost(given: Any) -> int:
+    """A whole number, which is never below 0: what is paid on one column buys nothing on another."""
+    if isinstance(given, bool) or int(given) != given or given < 0:
+        raise ValueError(f"nothing costs {given!r}")
+    return int(given)

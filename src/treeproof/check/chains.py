@@ -1,0 +1,81 @@
+"""Chains of rewriting rules: what they lead to, and at what price."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from treeproof.check.doubles import printed, quotient
+
+MOST_RANGES = 20_000
+"""Of what chains lead to; there may be no end of them."""
+MOST_SPENT = 2**40 + 1
+"""What chains cost at most, if there is no budget: more than any budget of a group."""
+
+
+class Rule(NamedTuple):
+    """Adds something from `least` to `most` to numbers from `low` to `high`; rules of categories add to one value.
+
+    All are the decimals that doubles print as.
+    """
+
+    low: Fraction
+    high: Fraction
+    least: Fraction
+    most: Fraction
+    cost: int
+
+
+def chains(
+    rules: Sequence[Rule],
+    domain: tuple[float, float],
+    budget: Fraction | None,
+    starts: Sequence[tuple[float, float]],
+) -> Iterator[tuple[int, float, float]]:
+    """What rules make of all numbers of some ranges, again and again: prices, rising, and ranges of doubles.
+
+    Rules go from numbers to numbers; what they lead to is rounded at the end. If there are too many ranges, the last
+    one is infinite: all that is still to come costs at least so much.
+    """
+    ends = [(printed(low), printed(high)) for low, high in (domain, *starts)]
+    parts = math.lcm(*(end.denominator for some in (*ends, *(rule[:4] for rule in rules)) for end in some))
+    (least, most), *todo = [(int(low * parts), int(high * parts)) for low, high in ends]
+    ways = [(*(int(end * parts) for end in rule[:4]), rule.cost) for rule in rules]
+    queue, reached, left = [(0, low, high) for low, high in todo], _Ranges(), MOST_RANGES
+    while queue:
+        price, low, high = heapq.heappop(queue)
+        if not reached.add(low, high):
+            continue  # all of it was reached for no more
+        if left == 0:
+            yield price, -math.inf, math.inf
+            return
+        left -= 1
+        yield price, quotient(low, parts), quotient(high, parts)
+        for begin, end, less, more, cost in ways:
+            begin, end = max(low, begin), min(high, end)
+            after = max(begin + less, least), min(end + more, most)
+            spent = min(price + cost, MOST_SPENT) if budget is None else price + cost
+            if begin <= end and after[0] <= after[1] and (budget is None or spent <= budget):
+                heapq.heappush(queue, (spent, *after))
+
+
+class _Ranges:
+    """A set of numbers: closed ranges that do not meet, rising."""
+
+    def __init__(self) -> None:
+        self._first: list[int] = []
+        self._last: list[int] = []
+
+    def add(self, first: int, last: int) -> bool:
+        """Adds a range; False if all of it was there."""
+        begin, end = bisect_left(self._last, first), bisect_right(self._first, last)
+        if begin < end:
+            if self._first[begin] <= first and last <= self._last[begin]:
+                return False
+            first, last = min(first, self._first[begin]), max(last, self._last[end - 1])
+        self._first[begin:end], self._last[begin:end] = [first], [last]
+        return True

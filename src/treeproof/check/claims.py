@@ -1,0 +1,152 @@
+"""What is to be proved of a row, as the rules take it: cells of columns and their prices, and leaves on these cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from treeproof.check.model_file import Model, Node
+from treeproof.check.rules import Claim, Leaf, Purse
+
+FINEST = 2**60
+"""Prices that are no whole numbers become parts of the budget, so many of them, rounded down."""
+
+
+class Grid:
+    """The cells of a model's columns, and which of them tests send to the left."""
+
+    def __init__(self, model: Model, extra: dict[int, list[float]]) -> None:
+        self.model = model
+        self.cuts = [sorted({*own, *extra.get(f, ())}) for f, own in enumerate(model.cuts)]
+        self._place = [{cut: i for i, cut in enumerate(cuts)} for cuts in self.cuts]
+
+    @cached_property
+    def lefts(self) -> list[list[int]]:
+        """Per tree and node the mask of cells that go to the left."""
+        return [[self._left(node) if node.feature >= 0 else 0 for node in tree] for tree in self.model.trees]
+
+    def _left(self, node: Node) -> int:
+        place, turned = self._place[node.feature], 0
+        for cut in node.cuts:
+            turned ^= (2 << place[cut]) - 1
+        # Between the first cut and the second numbers go right; so they do above the last one if cuts are odd.
+        left = turned if len(node.cuts) % 2 else ~turned
+        missing = 1 << (len(self.cuts[node.feature]) + 1)
+        return left | missing if node.nan_left else left & ~missing
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where rows can be: per column prices, rising, and the masks of cells that cost so much; none if it is missing."""
+
+    prices: Sequence[Sequence[tuple[Fraction, int]]]
+    purses: Sequence[tuple[Fraction, frozenset[int]]]
+
+    @cached_property
+    def cells(self) -> list[int]:
+        """Per column all cells that can be had."""
+        return [_union(mask for _, mask in prices) for prices in self.prices]
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all prices are whole numbers."""
+        numbers = [price for prices in self.prices for price, _ in prices] + [budget for budget, _ in self.purses]
+        return all(number.denominator == 1 for number in numbers)
+
+    @cached_property
+    def price_unit(self) -> Fraction:
+        """What costs 1 becomes this whole number, or nearly so."""
+        budget = self.purses[0][0] if self.purses else Fraction(0)
+        # Without any money, what costs anything costs too much.
+        return Fraction(1) if self.is_whole else FINEST / budget if budget else Fraction(FINEST) ** 20
+
+    @cached_property
+    def whole_prices(self) -> list[list[tuple[int, int]]]:
+        """Prices as whole numbers, none of them more than it is."""
+        unit = self.price_unit
+        return [[(math.floor(price * unit), mask) for price, mask in prices] for prices in self.prices]
+
+    @cached_property
+    def whole_purses(self) -> list[Purse]:
+        """Budgets in the same units."""
+        return [Purse(math.ceil(budget * self.price_unit), columns) for budget, columns in self.purses]
+
+    def is_too_dear(self, cells: Sequence[int]) -> bool:
+        """Whether no row of these cells can be paid for."""
+        least = [
+            next((price for price, mask in prices if mask & here), None) if prices else Fraction(0)
+            for prices, here in zip(self.prices, cells, strict=True)
+        ]
+        if any(price is None for price in least):
+            return True
+        return any(sum(least[f] or 0 for f in columns) > budget for budget, columns in self.purses)
+
+
+def _union(masks: Iterator[int]) -> int:
+    cells = 0
+    for mask in masks:
+        cells |= mask
+    return cells
+
+
+class Place:
+    """A model in a region: of each tree the leaves that rows there can come to, and with which cells."""
+
+    def __init__(self, grid: Grid, region: Region) -> None:
+        self._model, self._region = grid.model, region
+        self._leaves = [
+            list(_leaves(tree, lefts, region.cells)) for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True)
+        ]
+        self._kinds: dict[tuple[float, ...], int] = {}
+        self._scores: list[tuple[float, ...]] = []
+
+    def claim(self, label: int, other: int, wanted: frozenset[int]) -> Claim:
+        """That a class never wins against the label, and that ties lead to no label that the attacker wants."""
+        model, region = self._model, self._region
+        trees = []
+        for tree, whole, found in zip(model.trees, model.whole, self._leaves, strict=True):
+            leaves = [
+                Leaf(whole[number][other] - whole[number][label], self._kind(tree[number].scores), cells)
+                for number, cells in found
+            ]
+            trees.append(sorted(leaves, key=lambda leaf: -leaf.lead))
+        return Claim(
+            trees,
+            region.cells,
+            region.whole_prices,
+            region.whole_purses,
+            model.constant(other, label),
+            model.needed(other, label),
+            model.unit,
+            region.price_unit,
+            lambda leaves: model.label_of([self._scores[leaf.kind] for leaf in leaves]) not in wanted,
+            region.is_too_dear,
+        )
+
+    def _kind(self, scores: tuple[float, ...]) -> int:
+        if scores not in self._kinds:
+            self._kinds[scores] = len(self._scores)
+            self._scores.append(scores)
+        return self._kinds[scores]
+
+
+def _leaves(tree: list[Node], lefts: list[int], cells: Sequence[int]) -> Iterator[tuple[int, dict[int, int]]]:
+    """The leaves of a tree that rows of a region can come to, and with which cells."""
+    waiting: list[tuple[int, dict[int, int]]] = [(0, {})]
+    while waiting:
+        number, here = waiting.pop()
+        node = tree[number]
+        f = node.feature
+        if f < 0:
+            yield number, here
+        elif not cells[f]:
+            # The value is missing, and stays so.
+            waiting.append((node.left if node.nan_left else node.right, here))
+        else:
+            own = here.get(f, cells[f])
+            for child, side in ((node.left, own & lefts[number]), (node.right, own & ~lefts[number])):
+                if side:
+                    waiting.append((child, here if side == own else {**here, f: side}))

@@ -1,0 +1,102 @@
+"""Doubles and the rational numbers beside them, exactly, and grids of decimals."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+
+@lru_cache(maxsize=4096)
+def printed(number: float) -> Fraction:
+    """The decimal that a double prints as."""
+    return Fraction(repr(number))
+
+
+def nearest(number: Fraction) -> float:
+    """The double nearest to a number; infinite beyond all of them."""
+    return quotient(number.numerator, number.denominator)
+
+
+def quotient(a: int, b: int) -> float:
+    """The double nearest to a / b, b above 0, which is how Python divides whole numbers."""
+    try:
+        return a / b
+    except OverflowError:
+        return math.inf if a > 0 else -math.inf
+
+
+def at_most(number: Fraction) -> float:
+    """The largest double that is at most a number."""
+    near = nearest(number)
+    return math.nextafter(near, -math.inf) if near == math.inf or (near > -math.inf and near > number) else near
+
+
+def at_least(number: Fraction) -> float:
+    """The least double that is at least a number."""
+    return -at_most(-number)
+
+
+@lru_cache(maxsize=1 << 16)
+def _half_way_up(number: float) -> tuple[int, int]:
+    """Half way from a double to the next one, as if they went on beyond the last; up to there numbers round to it."""
+    if number == -math.inf:
+        a, b = _half_way_up(-math.nextafter(number, 0.0))
+        return -a, b
+    after = math.nextafter(number, math.inf)
+    step = math.ulp(number) if math.isinf(after) else Fraction(after) - Fraction(number)
+    return (Fraction(number) + Fraction(step) / 2).as_integer_ratio()
+
+
+def cell_of(cuts: Sequence[float], value: float) -> int:
+    """The cell that holds a double: cell c has those above cut c - 1 and up to cut c."""
+    return bisect_left(cuts, value)
+
+
+def cells_between(cuts: Sequence[float], low: float, high: float) -> int:
+    """The mask of cells that hold a double from low to high."""
+    return (2 << bisect_left(cuts, high)) - (1 << bisect_left(cuts, low)) if low <= high else 0
+
+
+def cells_of(cuts: Sequence[float], values: Iterable[float]) -> int:
+    """The mask of cells that hold one of some doubles."""
+    return sum({1 << bisect_left(cuts, value) for value in values})
+
+
+class Grid:
+    """The points of a row: the doubles nearest to x + k·step, k whole, x the decimal that its value prints as.
+
+    A row whose value is missing has the points k·step. Rounding keeps the order of numbers.
+    """
+
+    def __init__(self, x: float, step: Fraction) -> None:
+        origin = Fraction(0) if math.isnan(x) else printed(x)
+        self._parts = math.lcm(origin.denominator, step.denominator)
+        self._origin, self._step = int(origin * self._parts), int(step * self._parts)
+
+    def point(self, k: int) -> float:
+        """The k-th point."""
+        return quotient(self._origin + k * self._step, self._parts)
+
+    def last(self, limit: float) -> int:
+        """The largest k whose point is at most a double."""
+        a, b = _half_way_up(limit)
+        k = (a * self._parts - b * self._origin) // (b * self._step)
+        return k - 1 if self.point(k) > limit else k  # half way, numbers round to the even double
+
+    def numbers(self, low: float, high: float) -> tuple[int, int]:
+        """The first and the last k whose points lie from low to high; the first is above the last if none do."""
+        return self.last(math.nextafter(low, -math.inf)) + 1, self.last(high)
+
+    def cells(self, cuts: Sequence[float], first: int, last: int) -> int:
+        """The mask of cells that hold a point from number `first` to `last`."""
+        mask = 0
+        while first <= last:
+            cell = bisect_left(cuts, self.point(first))
+            mask |= 1 << cell
+            if cell == len(cuts):
+                break
+            first = self.last(cuts[cell]) + 1
+        return mask

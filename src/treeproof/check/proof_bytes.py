@@ -1,0 +1,125 @@
+"""Steps of a proof as bytes: whole numbers in groups of seven bits, doubles as they are; see docs/proof_format.md."""
+
+from __future__ import annotations
+
+import math
+import struct
+from fractions import Fraction
+
+from treeproof.check.rules import Rejected, Weights
+
+MOST_BITS = 4096
+"""No number of a proof has more."""
+
+
+class Reader:
+    """Reads one number after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was read."""
+        return self._at == len(self._data)
+
+    def number(self) -> int:
+        """The next whole number from 0 on."""
+        number = shift = 0
+        while True:
+            if self._at >= len(self._data) or shift > MOST_BITS:
+                raise Rejected("the proof ends within a number")
+            byte = self._data[self._at]
+            self._at += 1
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number
+            shift += 7
+
+    def signed(self) -> int:
+        """The next whole number of either sign."""
+        number = self.number()
+        return -(number >> 1) - 1 if number & 1 else number >> 1
+
+    def double(self) -> float:
+        """The next double; a number, not infinite."""
+        end = self._at + 8
+        if end > len(self._data):
+            raise Rejected("the proof ends within a number")
+        (number,) = struct.unpack("<d", self._data[self._at : end])
+        self._at = end
+        if not math.isfinite(number):
+            raise Rejected(f"{number} is no number of a proof")
+        return float(number)
+
+    # Steps of a tree.
+
+    def op(self) -> int:
+        """What is done with the next box."""
+        return self.number()
+
+    def cut(self) -> tuple[int, int]:
+        """A column, and the last cell on the left of a cut."""
+        return self.number(), self.number()
+
+    def rate(self) -> Fraction:
+        """What money is worth."""
+        return Fraction(self.double())
+
+    def weights(self) -> Weights:
+        """Weights: per column its cuts, levels of the segments between them, and what trees reach there."""
+        exponent, rate, rounds = self.signed(), self.rate(), self.number()
+        if abs(exponent) > MOST_BITS or rate < 0:
+            raise Rejected(f"there is no scale 2^{exponent} with the rate {float(rate)}")
+        segments: dict[int, list[int]] = {}
+        shares: dict[int, dict[int, list[int]]] = {}
+        f = -1
+        for _ in range(self.number()):
+            f += 1 + self.number()
+            cuts = self._rising(self.number())
+            levels = self._running(len(cuts) + 1)
+            segments[f] = _between(cuts)
+            tree = -1
+            for _ in range(self.number()):
+                tree += 1 + self.number()
+                ends = self._rising(self.number())
+                reached = self._running(len(ends) + 1)
+                piece, own = 0, []
+                for s, level in enumerate(levels):
+                    piece += piece < len(ends) and s > ends[piece]
+                    own.append(level - reached[piece])
+                shares.setdefault(tree, {})[f] = own
+        scale = Fraction(2) ** exponent
+        return Weights(scale, rate, segments, shares, rounds)
+
+    def _rising(self, n: int) -> list[int]:
+        """Numbers that rise, as what each is more than one above the last."""
+        if n > len(self._data):
+            raise Rejected(f"there are no {n} numbers left")
+        numbers, last = [], -1
+        for _ in range(n):
+            last += 1 + self.number()
+            numbers.append(last)
+        return numbers
+
+    def _running(self, n: int) -> list[int]:
+        """Numbers, as what each is more than the last."""
+        if n > len(self._data):
+            raise Rejected(f"there are no {n} numbers left")
+        numbers, last = [], 0
+        for _ in range(n):
+            last += self.signed()
+            numbers.append(last)
+        return numbers
+
+
+def _between(cuts: list[int]) -> list[int]:
+    """Masks of the cells up to the first cut, up to the next, and above the last: of them there is no end."""
+    masks, below = [], 0
+    for cut in cuts:
+        if cut > 2**20:
+            raise Rejected(f"there is no cell {cut}")
+        upto = (1 << (cut + 1)) - 1
+        masks.append(upto & ~below)
+        below = upto
+    return [*masks, ~below]

@@ -1,0 +1,68 @@
+"""A file of proofs: one record per row, an index at the end; see docs/proof_format.md."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from treeproof.check.rules import Rejected
+
+HEAD, TAIL = b"TPP1\n", b"TPPEND\n\0"
+LARGEST = 2**30
+"""No record is larger when it is unpacked."""
+
+
+@dataclass(frozen=True)
+class ProofFile:
+    """Where proofs are in a file, and what they are about."""
+
+    path: Path
+    header: dict[str, Any]
+    rows: dict[int, tuple[int, int]]
+    without: dict[int, str]
+    """Rows that are proved, but without a proof here, and why."""
+
+    @classmethod
+    def open(cls, path: Path) -> ProofFile:
+        """The index of a file; Rejected if it is not whole."""
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            if file.read(len(HEAD)) != HEAD:
+                raise Rejected(f"{path.name} is no file of proofs")
+            file.seek(max(size - 24, 0))
+            tail = file.read(24)
+            if tail[16:] != TAIL:
+                raise Rejected(f"{path.name} was not written to its end")
+            offset, length = struct.unpack("<QQ", tail[:16])
+            file.seek(offset)
+            index = json.loads(_unpacked(file.read(length)))
+        return cls(
+            path,
+            index["header"],
+            {int(row): (int(at), int(long)) for row, (at, long) in index["rows"].items()},
+            {int(row): str(why) for row, why in index["without"].items()},
+        )
+
+    def payload(self, row: int) -> bytes:
+        """The steps of the proof of one row."""
+        offset, length = self.rows[row]
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return _unpacked(file.read(length))
+
+
+def _unpacked(data: bytes) -> bytes:
+    """What was packed, unless it is broken or too large."""
+    unpacker = zlib.decompressobj()
+    try:
+        unpacked = unpacker.decompress(data, LARGEST)
+    except zlib.error as error:
+        raise Rejected(f"a record cannot be unpacked: {error}") from None
+    if not unpacker.eof or unpacker.unused_data:
+        raise Rejected("a record is cut off, too large, or followed by more")
+    return unpacked

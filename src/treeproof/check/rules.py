@@ -1,0 +1,417 @@
+"""The rules by which a tree of boxes proves a claim: whole numbers, masks of cells, and sums.
+
+A mask is a whole number whose bits are the cells of a column. A box holds one per column, and of each tree those leaves
+live that a row of the box may come to and pay for. Why each rule is right is said in docs/proofs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple, Protocol
+
+
+class Rejected(Exception):
+    """A proof does not hold, and why."""
+
+
+class Leaf(NamedTuple):
+    """What a leaf is for a claim: how far it puts the other class ahead, a number for its scores, and its cells."""
+
+    lead: int
+    kind: int
+    cells: Mapping[int, int]
+    """Masks of the columns that are tested on the way to it."""
+
+
+class Purse(NamedTuple):
+    """What may be spent on some columns together."""
+
+    budget: int
+    columns: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """No row of the region that can be paid for puts the other class ahead by `needed` or more."""
+
+    trees: Sequence[Sequence[Leaf]]
+    region: Sequence[int]
+    """Per column the cells within reach."""
+    prices: Sequence[Sequence[tuple[int, int]]]
+    """Per column what cells cost, rising, and which cost that much; those in no mask cannot be had."""
+    purses: Sequence[Purse]
+    """The first one is the budget of all columns, if there is any."""
+    constant: int
+    needed: int
+    unit: int
+    """A score of 1 is a lead of so much."""
+    price_unit: Fraction
+    """What costs 1 has this price."""
+    keeps_label: Callable[[Sequence[Leaf]], bool]
+    """Whether rows with these leaves, one per tree, keep the label in the library's own arithmetic."""
+    is_too_dear: Callable[[Sequence[int]], bool]
+    """Whether no row of a box of these cells can be paid for, if prices are not rounded."""
+
+    def least(self, f: int, mask: int) -> int | None:
+        """The least price of some cells of a column; None if none of them can be had."""
+        for price, cells in self.prices[f]:
+            if cells & mask:
+                return price
+        return None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What trees give each other: whole numbers per tree, column and segment; and what money is worth."""
+
+    scale: Fraction
+    """A score of 1 is so much in their units."""
+    rate: Fraction
+    """What they take back for a cost of 1."""
+    segments: Mapping[int, Sequence[int]]
+    """Per column masks of cells that do not overlap."""
+    shares: Mapping[int, Mapping[int, Sequence[int]]]
+    """Per tree and column a number for each segment."""
+    rounds: int = 0
+    """How often leaves are left out with which nothing can win."""
+
+
+PLAIN = Weights(Fraction(0), Fraction(0), {}, {})
+"""Nothing is given, and leads are what they are."""
+
+
+# --- boxes -----------------------------------------------------------------------------------------------------------
+
+
+class Box:
+    """The cells of each column, the leaves of each tree that live, and what the box costs at least."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.cells = list(claim.region)
+        self.trees = [list(tree) for tree in claim.trees]
+        self.paid = [0] * len(self.cells)
+        self.is_empty = any(not leaves for leaves in self.trees)
+        for f in range(len(self.cells)):
+            self._pay(f)
+        self._leave_dear_leaves()
+
+    def copy(self) -> Box:
+        """The same, to be made smaller."""
+        twin = object.__new__(Box)
+        twin.claim, twin.is_empty = self.claim, self.is_empty
+        twin.cells, twin.trees, twin.paid = self.cells.copy(), self.trees.copy(), self.paid.copy()
+        return twin
+
+    def keep(self, f: int, mask: int) -> None:
+        """Only these cells of a column from now on."""
+        if self.is_empty or not self.cells[f] & ~mask:
+            return
+        self.cells[f] &= mask
+        for t, leaves in enumerate(self.trees):
+            live = [leaf for leaf in leaves if f not in leaf.cells or leaf.cells[f] & self.cells[f]]
+            if len(live) < len(leaves):
+                self.trees[t] = live
+                self.is_empty |= not live
+        before = self.paid[f]
+        self._pay(f)
+        if self.paid[f] != before:
+            self._leave_dear_leaves()
+
+    def drop(self, t: int, leaves: list[Leaf]) -> None:
+        """Only these leaves of a tree from now on."""
+        self.trees[t] = leaves
+        self.is_empty |= not leaves
+
+    def spent(self, purse: Purse) -> int:
+        """What the box costs a purse at least."""
+        return sum(self.paid[f] for f in purse.columns)
+
+    def extra(self, leaf: Leaf, f: int) -> int | None:
+        """What a leaf costs on a column on top of what the box costs there; None if it cannot be had."""
+        least = self.claim.least(f, leaf.cells[f] & self.cells[f])
+        return None if least is None else least - self.paid[f]
+
+    def _pay(self, f: int) -> None:
+        """Notes what a column costs at least; one that is missing in the row, and stays so, has no cells."""
+        least = self.claim.least(f, self.cells[f]) if self.claim.region[f] else 0
+        self.is_empty |= least is None
+        self.paid[f] = least or 0
+
+    def _leave_dear_leaves(self) -> None:
+        """Leaves out what no purse can pay for on top of what the box costs anyway."""
+        for purse in self.claim.purses:
+            left = purse.budget - self.spent(purse)
+            self.is_empty |= left < 0
+            for t, leaves in enumerate(() if self.is_empty else self.trees):
+                live = [leaf for leaf in leaves if self._can_pay(leaf, purse.columns, left)]
+                if len(live) < len(leaves):
+                    self.drop(t, live)
+
+    def _can_pay(self, leaf: Leaf, columns: frozenset[int], left: int) -> bool:
+        for f in leaf.cells:
+            if f in columns:
+                extra = self.extra(leaf, f)
+                if extra is None:
+                    return False
+                left -= extra
+        return left >= 0
+
+
+# --- the bound by weights --------------------------------------------------------------------------------------------
+
+
+class Weighed:
+    """What a box can give at most by some weights, in units of these."""
+
+    def __init__(self, box: Box, weights: Weights) -> None:
+        self.box, self.weights, claim = box, weights, box.claim
+        self._scale = Fraction(1) if weights is PLAIN else weights.scale / claim.unit
+        self.needed, self.bound = floor(claim.needed * self._scale), 0
+        self.values: list[list[int]] = []
+        self.best: list[int] = []
+        if not box.is_empty:
+            self.values = [self._values(t, leaves) for t, leaves in enumerate(box.trees)]
+            self.best = list(map(max, self.values))
+            self.bound = ceil(claim.constant * self._scale) + sum(self.best) + self._taken_back()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no row of the box puts the other class ahead by what it needs."""
+        return self.box.is_empty or self.bound < self.needed
+
+    def _values(self, t: int, leaves: Sequence[Leaf]) -> list[int]:
+        """Leads of leaves with the best shares that they may have."""
+        values = [leaf.lead if self._scale == 1 else ceil(leaf.lead * self._scale) for leaf in leaves]
+        for f, shares in self.weights.shares.get(t, {}).items():
+            here = self.box.cells[f]
+            ordered = sorted(zip(shares, self.weights.segments[f], strict=True), reverse=True)
+            for i, leaf in enumerate(leaves):
+                cells = leaf.cells.get(f, here) & here
+                values[i] += next(share for share, segment in ordered if segment & cells)
+        return values
+
+    def _taken_back(self) -> int:
+        """The most that shares and money can be short of on all columns together."""
+        weights, box, claim = self.weights, self.box, self.box.claim
+        rate, total = weights.rate / claim.price_unit, Fraction(0)
+        for f, segments in weights.segments.items():
+            trees = [shares[f] for shares in weights.shares.values() if f in shares]
+            total += max(
+                -sum(shares[s] for shares in trees) - rate * price
+                for s, segment in enumerate(segments)
+                if (price := claim.least(f, segment & box.cells[f])) is not None
+            )
+        if rate and claim.purses:
+            budget, columns = claim.purses[0]
+            total += rate * (budget - sum(box.paid[f] for f in columns if f not in weights.segments))
+        return ceil(total)
+
+    def leave_out(self) -> bool:
+        """Leaves out leaves with which nothing can win, and segments where a tree has none; whether there were any."""
+        box, some = self.box, False
+        for t, (leaves, values) in enumerate(zip(box.trees, self.values, strict=True)):
+            most = self.bound - self.best[t]
+            live = [leaf for leaf, value in zip(leaves, values, strict=True) if most + value >= self.needed]
+            if len(live) < len(leaves):
+                box.drop(t, live)
+                some = True
+        for f, segments in self.weights.segments.items():
+            trees = [t for t, shares in self.weights.shares.items() if f in shares]
+            for segment in segments:
+                met = box.cells[f] & segment
+                if met and not all(_meets(box.trees[t], f, met) for t in trees):
+                    box.keep(f, ~segment)
+                    some = True
+        return some
+
+
+def _meets(leaves: Sequence[Leaf], f: int, cells: int) -> bool:
+    return any(leaf.cells.get(f, cells) & cells for leaf in leaves)
+
+
+def _weigh(box: Box, weights: Weights) -> Weighed:
+    """A box by its weights, without the leaves with which nothing can win."""
+    weighed = Weighed(box, weights)
+    for _ in range(weights.rounds):
+        if weighed.is_closed or not weighed.leave_out():
+            break
+        weighed = Weighed(box, weights)
+    return weighed
+
+
+# --- the bound by spending -------------------------------------------------------------------------------------------
+
+
+def _closes_by_spending(box: Box, rate: Fraction) -> bool:
+    """Whether nothing that money can buy is enough, if it is worth `rate`.
+
+    What a leaf gives more than the best leaf that costs nothing on top of the box is shared out over the columns that
+    it must pay for, in proportion to the squares of these prices. What a tree gains by an amount spent on a column is
+    at most the largest share that costs no more.
+    """
+    claim = box.claim
+    if box.is_empty or not _is_for_all(claim):
+        return box.is_empty
+    purse = claim.purses[0]
+    total, gains = Fraction(claim.constant), _Gains()
+    for leaves in box.trees:
+        extras = [_extras(box, leaf, purse) for leaf in leaves]
+        free = max([leaf.lead for leaf, extra in zip(leaves, extras, strict=True) if not extra], default=leaves[0].lead)
+        total += free
+        gains.add([(leaf.lead - free, extra) for leaf, extra in zip(leaves, extras, strict=True) if leaf.lead > free])
+    rate = rate * claim.unit / claim.price_unit
+    total += rate * (purse.budget - box.spent(purse)) + gains.most(rate)
+    return total < claim.needed
+
+
+def _extras(box: Box, leaf: Leaf, purse: Purse) -> dict[int, int]:
+    """What a leaf costs on columns, where that is more than the box costs anyway."""
+    extras = {f: box.extra(leaf, f) for f in leaf.cells if f in purse.columns}
+    return {f: extra for f, extra in extras.items() if extra}
+
+
+FINE = 2**40
+"""Shares are rounded up to parts of a lead, so many of them."""
+
+
+class _Gains:
+    """Per column and price what trees gain more from there on."""
+
+    def __init__(self) -> None:
+        self._steps: dict[int, dict[int, int]] = {}
+
+    def add(self, gains: list[tuple[int, dict[int, int]]]) -> None:
+        """Shares out the gains of the leaves of one tree, each with what it costs on columns."""
+        shares: dict[int, dict[int, int]] = {}
+        for gain, extras in gains:
+            squares = sum(price * price for price in extras.values())
+            for f, price in extras.items():
+                own = shares.setdefault(f, {})
+                own[price] = max(own.get(price, 0), -(-gain * FINE * price * price // squares))
+        for f, own in shares.items():
+            steps, most = self._steps.setdefault(f, {}), 0
+            for price in sorted(own):
+                if own[price] > most:
+                    steps[price] = steps.get(price, 0) + own[price] - most
+                    most = own[price]
+
+    def most(self, rate: Fraction) -> Fraction:
+        """The most that can be gained beyond what money is worth."""
+        total = Fraction(0)
+        for steps in self._steps.values():
+            worth, best = 0, Fraction(0)
+            for price in sorted(steps):
+                worth += steps[price]
+                best = max(best, worth - rate * FINE * price)
+            total += best
+        return total / FINE
+
+
+# --- trees of boxes --------------------------------------------------------------------------------------------------
+
+CLOSED, CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT, WEIGH, DROP, SPEND, DECIDED = range(9)
+
+
+class Steps(Protocol):
+    """A tree of boxes in preorder, step by step."""
+
+    def op(self) -> int:
+        """What is done with the next box."""
+
+    def cut(self) -> tuple[int, int]:
+        """A column, and the last cell on the left of a cut."""
+
+    def weights(self) -> Weights:
+        """Weights."""
+
+    def rate(self) -> Fraction:
+        """What money is worth."""
+
+
+def check_tree(claim: Claim, steps: Steps) -> int:
+    """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
+    waiting, closed = [(Box(claim), PLAIN)], 0
+    while waiting:
+        box, weights = waiting.pop()
+        op = steps.op()
+        if op in (CUT_LEFT, CUT_RIGHT):
+            left, right = _halves(box, *steps.cut())
+            waiting += [(right, weights), (left, weights)] if op == CUT_LEFT else [(left, weights), (right, weights)]
+        elif op in (KEEP_LEFT, KEEP_RIGHT):
+            left, right = _halves(box, *steps.cut())
+            kept, other = (left, right) if op == KEEP_LEFT else (right, left)
+            _close(other, weights)
+            closed += 1
+            waiting.append((kept, weights))
+        elif op in (WEIGH, DROP):
+            other_weights = _about(claim, steps.weights())
+            _weigh(box, other_weights)
+            waiting.append((box, other_weights if op == WEIGH else weights))
+        else:
+            _end(box, weights, op, steps)
+            closed += 1
+    return closed
+
+
+def _is_for_all(claim: Claim) -> bool:
+    """Whether the first purse pays for every column."""
+    return bool(claim.purses) and claim.purses[0].columns >= set(range(len(claim.region)))
+
+
+def _about(claim: Claim, weights: Weights) -> Weights:
+    """Weights that speak of columns with cells and of trees that there are, and not of money where none is counted."""
+    columns, trees = range(len(claim.region)), range(len(claim.trees))
+    if not all(f in columns and claim.region[f] for f in weights.segments) or not all(
+        t in trees for t in weights.shares
+    ):
+        raise Rejected("weights are given to a column without cells, or to no tree")
+    if weights.scale <= 0 or weights.rate < 0 or (weights.rate and not _is_for_all(claim)):
+        raise Rejected("weights have no scale, or money is counted that nobody spends")
+    return weights
+
+
+def _end(box: Box, weights: Weights, op: int, steps: Steps) -> None:
+    """A box without parts."""
+    if op == CLOSED:
+        _close(box, weights)
+    elif op == SPEND:
+        rate = steps.rate()
+        if not (rate >= 0 and _closes_by_spending(box, rate)):
+            _close(box, weights)
+    elif op == DECIDED:
+        _check_decided(box)
+    else:
+        raise Rejected(f"there is no step {op}")
+
+
+def _close(box: Box, weights: Weights) -> None:
+    weighed = Weighed(box, weights)
+    if weighed.is_closed or (weights is not PLAIN and Weighed(box, PLAIN).is_closed):
+        return
+    if not box.claim.is_too_dear(box.cells):
+        raise Rejected(f"a box may give {weighed.bound}, which is not below {weighed.needed}")
+
+
+def _check_decided(box: Box) -> None:
+    if box.is_empty:
+        return
+    for leaves in box.trees:
+        if any(leaf.kind != leaves[0].kind for leaf in leaves):
+            raise Rejected("a box that is called decided leaves a choice between leaves")
+    if not box.claim.keeps_label([leaves[0] for leaves in box.trees]) and not box.claim.is_too_dear(box.cells):
+        raise Rejected("a box that is called decided has a label that the attacker wants")
+
+
+def _halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
+    """The parts of a box with cells up to a cut of a column, and above it."""
+    if not (0 <= f < len(box.cells) and 0 <= cell <= box.claim.region[f].bit_length()):
+        raise Rejected(f"there is no cell {cell} of column {f}")
+    below = (1 << (cell + 1)) - 1
+    left, right = box.copy(), box
+    left.keep(f, below)
+    right.keep(f, ~below)
+    return left, right
