@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tests.support.naive_proofs import double, naive_proof, number, signed
@@ -20,7 +21,8 @@ def small_model(rng: random.Random, n_features: int = 3, n_classes: int = 2) -> 
     """A model of a few random trees."""
     decision = rng.choice(["argmax", "cut"]) if n_classes == 2 else rng.choice(["argmax", "softmax"])
     n_scores = 1 if decision == "cut" else n_classes
-    whole = rng.random() < 0.5
+    whole, precision = rng.random() < 0.5, rng.choice(["float64", "float32"])
+    numbers = [float(np.dtype(precision).type(number)) for number in (0.1, -0.3, 0.7, 1e-17, -0.1)]
 
     def tree() -> dict[str, object]:
         fields: dict[str, list[object]] = {name: [] for name in ("feature", "threshold", "left", "right", "nan_left")}
@@ -32,12 +34,7 @@ def small_model(rng: random.Random, n_features: int = 3, n_classes: int = 2) -> 
             for name, value in zip(fields, (-1, 0.0, -1, -1, False), strict=True):
                 fields[name].append(value)
             if depth == 0 or rng.random() < 0.2:
-                scores.append(
-                    [
-                        rng.randint(-3, 3) if whole else rng.choice([0.1, -0.3, 0.7, 1e-17, -0.1])
-                        for _ in range(n_scores)
-                    ]
-                )
+                scores.append([rng.randint(-3, 3) if whole else rng.choice(numbers) for _ in range(n_scores)])
                 return here
             fields["feature"][here], fields["threshold"][here] = rng.randrange(n_features), float(rng.randint(0, 4))
             fields["nan_left"][here] = rng.random() < 0.5
@@ -60,7 +57,7 @@ def small_model(rng: random.Random, n_features: int = 3, n_classes: int = 2) -> 
             "classes": list(range(n_classes)),
             "rule": {
                 "decision": decision,
-                "precision": rng.choice(["float64", "float32"]),
+                "precision": precision,
                 "divisor": rng.choice([1.0, 3.0]),
                 "base_last": False,
                 "cut": 0.0,

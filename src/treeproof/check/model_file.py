@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,8 +17,22 @@ from treeproof.check.rules import Rejected
 
 NAMES = ("origin", "feature_names", "decided")
 """Fields of a model file that change no answer."""
-LARGEST_POWER = 600.0
-"""Beyond it, sigmoids are as flat as this."""
+LARGEST_POWER = 600
+"""Beyond it, sigmoids are too flat to tell anything apart."""
+MOST_TREES = 2**18
+"""Nothing is said about what the sums of more trees round to."""
+
+
+def _single(number: float) -> float:
+    """The nearest float32."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+PRECISIONS: dict[str, Callable[[float], float]] = {"float64": float, "float32": _single}
+"""What libraries add up in, and how doubles are rounded to it."""
 
 
 class Node(NamedTuple):
@@ -54,7 +68,39 @@ class Model:
         if content.get("format") != "treeproof-ensemble":
             raise Rejected(f"the model's format is {content.get('format')!r}")
         trees = [_nodes(tree) for tree in content["trees"]]
-        return cls(content["n_features"], len(content["classes"]), trees, content["base"], content["rule"], content)
+        model = cls(content["n_features"], len(content["classes"]), trees, content["base"], content["rule"], content)
+        model._check_rule()
+        model._check_nodes()
+        return model
+
+    def _check_rule(self) -> None:
+        """Rejects rules for which the lemma on rounding says nothing."""
+        rule, n = self.rule, len(self.base)
+        members = rule.get("members", ())
+        above_0 = [rule["divisor"], rule["steepness"], *(member["divisor"] for member in members)]
+        numbers = [*above_0, rule["cut"], *(member["weight"] for member in members)]
+        is_known = rule["decision"] in ("argmax", "cut", "softmax", "sigmoid") and rule["precision"] in PRECISIONS
+        if not (is_known and all(map(math.isfinite, numbers)) and min(above_0) > 0):
+            raise Rejected("the model's rule is none")
+        if (n, self.n_classes) != (1, 2) if rule["decision"] == "cut" else n != self.n_classes:
+            raise Rejected(f"the model has {n} scores for {self.n_classes} classes")
+        is_plain = rule["decision"] in ("argmax", "cut") and rule["precision"] == "float64" and not any(self.base)
+        counts = [member["n_trees"] for member in members]
+        if members and not (is_plain and min(counts) >= 1 and sum(counts) == len(self.trees)):
+            raise Rejected("the model's members are not its trees")
+        if any(member["weight"] < 0 for member in members):
+            raise Rejected("a member of the model has a weight below 0")
+
+    def _check_nodes(self) -> None:
+        """Rejects scores that the library does not hold, and tests that are none."""
+        rounded = PRECISIONS[self.rule["precision"]]
+        for scores in (tuple(map(float, self.base)), *(node.scores for node in self._nodes() if node.feature < 0)):
+            if len(scores) != len(self.base) or not all(math.isfinite(one) and rounded(one) == one for one in scores):
+                raise Rejected(f"{scores} are no scores of the model")
+        for node in self._nodes():
+            rising = zip((-math.inf, *node.cuts), (*node.cuts, math.inf), strict=True)
+            if node.feature >= self.n_features or not all(low < high for low, high in rising):
+                raise Rejected(f"a test of column {node.feature} at {node.cuts} is none")
 
     @cached_property
     def hash(self) -> str:
@@ -89,7 +135,7 @@ class Model:
 
     def label_of(self, leaves: Sequence[Sequence[float]]) -> int:
         """The number of the class for the scores of one leaf of each tree, in the library's arithmetic."""
-        rule, rounded = self.rule, float if self.rule["precision"] == "float64" else _single
+        rule, rounded = self.rule, PRECISIONS[self.rule["precision"]]
         parts = iter(rule.get("members", ()))
         part = next(parts, None)
         left_of_part = part["n_trees"] if part else 0
@@ -127,10 +173,19 @@ class Model:
         return [Fraction(0), *scores] if scores and self.rule["decision"] == "cut" else scores
 
     @cached_property
+    def _divisor(self) -> Fraction:
+        return Fraction(self.rule["divisor"])
+
+    @cached_property
+    def _offsets(self) -> list[Fraction]:
+        """What sums begin with or end with besides leaves, before they are divided: bases, and the cut at the end."""
+        base = [Fraction(one) * (self._divisor if self.rule["base_last"] else 1) for one in self.base]
+        return [*base, Fraction(self.rule["cut"]) * self._divisor if self.rule["decision"] == "cut" else Fraction(0)]
+
+    @cached_property
     def _bases(self) -> list[Fraction]:
-        divisor = Fraction(self.rule["divisor"])
-        base = [Fraction(one) * (divisor if self.rule["base_last"] else 1) for one in self.base]
-        return [Fraction(0), base[0] - Fraction(self.rule["cut"]) * divisor] if self.rule["decision"] == "cut" else base
+        *base, cut = self._offsets
+        return [Fraction(0), base[0] - cut] if self.rule["decision"] == "cut" else base
 
     @cached_property
     def unit(self) -> int:
@@ -156,9 +211,10 @@ class Model:
 
     @cached_property
     def _largest(self) -> Fraction:
-        """No score is farther from 0 at any time."""
+        """No sum is farther from 0 at any time, but for rounding."""
         trees = [max(abs(score) for scores in tree for score in scores) for tree in self._shares]
-        return sum(trees, Fraction(0)) + max(abs(base) for base in self._bases)
+        *base, cut = self._offsets
+        return sum(trees, Fraction(0)) + max(map(abs, base)) + abs(cut)
 
     @cached_property
     def _step(self) -> Fraction:
@@ -168,19 +224,35 @@ class Model:
     @cached_property
     def _is_whole(self) -> bool:
         """Whether no sum is ever rounded, so that equal scores are equal and others are not."""
-        plain = self.rule["decision"] in ("argmax", "cut") and not self.rule.get("members")
-        return plain and self.unit == 1 and self._largest < Fraction(1, 100) / self._step
+        rule = self.rule
+        plain = rule["decision"] in ("argmax", "cut") and not rule.get("members")
+        # A base that is added to a rounded quotient may round two equal scores apart.
+        divided = self._divisor != 1 and (
+            (rule["base_last"] and any(self.base)) or not Fraction(1, 2**60) < self._divisor < 2**60
+        )
+        whole = self.unit == 1 and all(number.denominator == 1 for number in self._offsets)
+        return plain and whole and not divided and self._largest < Fraction(1, 100) / self._step
 
     @cached_property
     def _margin(self) -> Fraction:
-        """A lead that no rounding of the library undoes."""
-        rule, step, largest = self.rule, self._step, self._largest
-        margin = 2 * (len(self.trees) + 8) * step * largest
+        """A lead that no rounding of the library undoes; more than any lead where sums may overflow."""
+        rule, step, largest, divisor = self.rule, self._step, self._largest, self._divisor
+        members, single = rule.get("members", ()), rule["precision"] == "float32"
+        raw = max(abs(Fraction(score)) for node in self._nodes() for score in node.scores) * len(self.trees)
+        parts = [raw / Fraction(member["divisor"]) for member in members]
+        flat = Fraction(rule["steepness"]) * largest / divisor if rule["decision"] == "sigmoid" else 0
+        too_large = max(largest, largest / divisor, raw, *parts) > 2 ** (120 if single else 1000)
+        if too_large or len(self.trees) > MOST_TREES or flat >= LARGEST_POWER:
+            return 3 * largest + 1
+        # Quotients and products below all normal numbers are rounded by the least of all numbers.
+        least = Fraction(1, 2 ** (149 if single else 1074)) * (
+            divisor + sum(1 + Fraction(m["weight"]) for m in members)
+        )
+        margin = 2 * (len(self.trees) + 8) * step * largest + 2 * least
         if rule["decision"] == "softmax":
-            margin += 32 * step * Fraction(rule["divisor"])
+            margin += 32 * step * divisor
         elif rule["decision"] == "sigmoid":
-            flat = min(rule["steepness"] * float(largest) / rule["divisor"], LARGEST_POWER)
-            margin += Fraction(64 * math.exp(flat)) * step / Fraction(rule["steepness"]) * Fraction(rule["divisor"])
+            margin += Fraction(64 * math.exp(flat)) * step / Fraction(rule["steepness"]) * divisor
         return margin
 
 
@@ -206,14 +278,6 @@ def _nodes(tree: dict[str, Any]) -> list[Node]:
     if sorted(children) != list(range(1, len(nodes))) or not nodes:
         raise Rejected("a tree of the model is none")
     return nodes
-
-
-def _single(number: float) -> float:
-    """The nearest float32."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
-    except OverflowError:
-        return math.copysign(math.inf, number)
 
 
 def _class_of(rule: dict[str, Any], scores: list[float], rounded: Any) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.errors import UnsupportedModel
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -17,6 +18,8 @@ MOST_UNITS = 56
 """All leaves together give at most 2 to this power, in whole units."""
 MOST_WITH_PENALTY = 45
 """The same where leaves may be forbidden: far below what these are behind by."""
+MOST_TREES = 2**18
+"""Nothing is said about what the sums of more trees round to."""
 
 
 def compile_ensemble(ensemble: Ensemble, *, forbids: bool = False) -> tuple[Any, Any]:
@@ -83,49 +86,85 @@ def _kinds(leaf_scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     return np.unique(leaf_scores, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
+class Sums(NamedTuple):
+    """What an ensemble adds up before scores are divided, per class."""
+
+    leaves: FloatArray
+    base: list[Fraction]
+    """Where one score decides, the cut is taken off."""
+    largest: float
+    """No sum of the library is farther from 0 at any time, but for rounding."""
+    step: float
+    """The share of a number by which it is rounded at most."""
+    is_whole: bool
+    """Whether no sum is ever rounded, so that equal scores are equal and others are not."""
+
+
 def whole_units(ensemble: Ensemble, most: int = MOST_UNITS) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Leaf scores and offsets per class in whole units, and the slack within which only the exact scores decide.
 
     Whole numbers can be added and subtracted again without rounding. If the sums of two classes differ by more than
     the slack, the library's own rounded scores order them the same way: the slack covers every rounding of the library
-    (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0.
+    (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0. The lemma on
+    rounding in docs/proofs.md has the proof.
     """
-    leaves, base, largest, step = _scores(ensemble)
+    sums = _sums(ensemble)
     exponent = unit_exponent(ensemble, most)
     if exponent is None:
-        return leaves.astype(np.int64), np.array([int(b) for b in base], dtype=np.int64), 0
+        return sums.leaves.astype(np.int64), np.array([int(b) for b in sums.base], dtype=np.int64), 0
     unit = 2.0**exponent
-    rounding = 2 * (ensemble.n_trees + 8) * step * largest + _probability_slack(ensemble, largest, step)
-    slack = min(rounding * unit * 1.01, 2.0 ** (most + 1))
-    value = np.rint(leaves * unit).astype(np.int64)
-    offset = np.array([round(b * Fraction(unit)) for b in base], dtype=np.int64)
+    slack = min(_rounding(ensemble, sums) * unit * 1.01, 2.0 ** (most + 1))
+    value = np.rint(sums.leaves * unit).astype(np.int64)
+    offset = np.array([round(b * Fraction(unit)) for b in sums.base], dtype=np.int64)
     return value, offset, math.ceil(slack) + ensemble.n_trees + 2
 
 
 def unit_exponent(ensemble: Ensemble, most: int = MOST_UNITS) -> int | None:
     """Scores times 2 to this power are in whole units; None where scores are whole numbers, and no sum is rounded."""
-    rule = ensemble.rule
-    leaves, base, largest, step = _scores(ensemble)
-    plain = rule.decision in (Decision.ARGMAX, Decision.CUT)
-    whole = not rule.members and (leaves == np.rint(leaves)).all() and all(b.denominator == 1 for b in base)
-    if plain and whole and largest < min(0.01 / step, 2.0**most):
+    sums = _sums(ensemble)
+    if sums.is_whole and sums.largest < 2.0**most:
         return None
-    return most - math.ceil(math.log2(max(largest, 2.0**-900)))
+    return most - math.ceil(math.log2(max(sums.largest, 2.0**-900)))
 
 
-def _scores(ensemble: Ensemble) -> tuple[FloatArray, list[Fraction], float, float]:
-    """Leaf scores and offsets per class, what no sum of them exceeds, and the share by which sums are rounded."""
+def _sums(ensemble: Ensemble) -> Sums:
     rule = ensemble.rule
-    leaves = ensemble.leaf_shares
+    leaves, step = ensemble.leaf_shares, 2.0**-53 if rule.precision == "float64" else 2.0**-24
     base = [Fraction(float(b)) * (Fraction(rule.divisor) if rule.base_last else 1) for b in ensemble.base]
+    # Sums begin at the base and end near the cut: each of them counts, however close they are to each other.
+    cut = Fraction(rule.cut) * Fraction(rule.divisor) if rule.decision == Decision.CUT else Fraction(0)
+    numbers = [*base, cut]
+    farthest = max(abs(b) for b in base) + abs(cut)
     if rule.decision == Decision.CUT:
         # One score against a cut: class 0 has score 0, class 1 the score minus the cut.
         leaves = np.column_stack((np.zeros(len(leaves)), leaves))
-        base = [Fraction(0), base[0] - Fraction(rule.cut) * Fraction(rule.divisor)]
+        base = [Fraction(0), base[0] - cut]
     per_node = np.zeros(ensemble.n_nodes)
     per_node[ensemble.feature < 0] = np.abs(leaves).max(axis=1)
-    largest = float(np.maximum.reduceat(per_node, ensemble.roots).sum()) + float(max(abs(b) for b in base))
-    return leaves, base, largest, 2.0**-53 if rule.precision == "float64" else 2.0**-24
+    with np.errstate(over="ignore"):
+        largest = float(np.maximum.reduceat(per_node, ensemble.roots).sum()) + float(farthest)
+    if math.isinf(largest):
+        raise UnsupportedModel("the scores of all trees add up to more than a double holds; scale them down")
+    plain = rule.decision in (Decision.ARGMAX, Decision.CUT) and not rule.members
+    # A base that is added to a rounded quotient may round two equal scores apart.
+    divided = rule.divisor != 1 and ((rule.base_last and ensemble.base.any()) or not 2.0**-60 < rule.divisor < 2.0**60)
+    whole = bool((leaves == np.rint(leaves)).all()) and all(number.denominator == 1 for number in numbers)
+    return Sums(leaves, base, largest, step, plain and whole and not divided and largest < 0.01 / step)
+
+
+def _rounding(ensemble: Ensemble, sums: Sums) -> float:
+    """How far apart two sums can be while the library may order them otherwise; infinite where they may overflow."""
+    rule, step, largest = ensemble.rule, sums.step, sums.largest
+    raw = float(np.abs(ensemble.leaf_scores).max()) * ensemble.n_trees
+    parts = [raw / member.divisor for member in rule.members]
+    single = rule.precision == "float32"
+    if ensemble.n_trees > MOST_TREES or max(largest, largest / rule.divisor, raw, *parts) > 2.0 ** (
+        120 if single else 1000
+    ):
+        return math.inf
+    # Quotients and products below all normal numbers are rounded by the least of all numbers.
+    least = 2.0 ** (-149 if single else -1074) * (rule.divisor + sum(1 + member.weight for member in rule.members))
+    return 2 * (ensemble.n_trees + 8) * step * largest + 2 * least + _probability_slack(ensemble, largest, step)
 
 
 def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float:
@@ -135,7 +174,7 @@ def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float
         # exp and the division are each off by a few steps, relative to probabilities.
         return 32 * step * rule.divisor
     if rule.decision == Decision.SIGMOID:
-        # A sigmoid is flat far out: its slope at s is at least exp(-|steepness * s|) / 4.
-        flat = min(rule.steepness * largest / rule.divisor, 600.0)
-        return 64 * step * math.exp(flat) / rule.steepness * rule.divisor
+        # A sigmoid is flat far out: the slope of its logarithm at s is at least exp(-|steepness * s|) / 2.
+        flat = rule.steepness * largest / rule.divisor
+        return 64 * step * math.exp(flat) / rule.steepness * rule.divisor if flat < 600 else math.inf
     return 0.0
