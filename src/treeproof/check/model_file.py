@@ -204,7 +204,7 @@ class Model:
         return int((self._bases[other] - self._bases[label]) * self.unit)
 
     def needed(self, other: int, label: int) -> int:
-        """The least lead with which a class may win against another; see the lemma on rounding in docs/proofs.md."""
+        """The least lead with which a class may win against another."""
         if self._is_whole:
             return 0 if other < label else 1
         return -math.floor(self._margin * self.unit)

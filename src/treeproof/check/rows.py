@@ -1,4 +1,4 @@
-"""Checks the proofs of a result, row by row: `python -m treeproof.check MODEL RESULT PROOFS`."""
+"""Checks the proofs of a result, row by row."""
 
 from __future__ import annotations
 

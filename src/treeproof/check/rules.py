@@ -1,7 +1,7 @@
 """The rules by which a tree of boxes proves a claim: whole numbers, masks of cells, and sums.
 
 A mask is a whole number whose bits are the cells of a column. A box holds one per column, and of each tree those leaves
-live that a row of the box may come to and pay for. Why each rule is right is said in docs/proofs.md.
+live that a row of the box may come to and pay for.
 """
 
 from __future__ import annotations

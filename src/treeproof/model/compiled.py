@@ -105,8 +105,7 @@ def whole_units(ensemble: Ensemble, most: int = MOST_UNITS) -> tuple[npt.NDArray
 
     Whole numbers can be added and subtracted again without rounding. If the sums of two classes differ by more than
     the slack, the library's own rounded scores order them the same way: the slack covers every rounding of the library
-    (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0. The lemma on
-    rounding in docs/proofs.md has the proof.
+    (its sums, division and probabilities) and of the units. Where all scores are whole numbers it is 0.
     """
     sums = _sums(ensemble)
     exponent = unit_exponent(ensemble, most)
