@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.check.membership import Column, columns_of, is_affordable, may_stand_for
+from treeproof.check.model_file import class_of
 from treeproof.check.named_groups import Seen
 from treeproof.check.relations import satisfies
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group
 from treeproof.model.per_feature import PerFeature
-from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Witness
 from treeproof.threat.attacker import Attacker
@@ -174,24 +172,6 @@ def predict_row(ensemble: Ensemble, x: FloatArray) -> Any:
     scores = [number(float(score) / float(rule.divisor)) for score in scores]
     if rule.base_last:
         scores = [number(score + number(base)) for score, base in zip(scores, ensemble.base, strict=True)]
-    return ensemble.classes[_class_of(rule, scores, number)].item()
-
-
-def _class_of(rule: Any, scores: list[Any], number: Any) -> int:
-    if rule.decision == Decision.CUT:
-        return int(float(scores[0]) > rule.cut)
-    if rule.decision == Decision.SOFTMAX:
-        powers = [number(math.exp(float(number(score - max(scores))))) for score in scores]
-        # One after the other: since Python 3.12 `sum` makes up for what is rounded, as no library does.
-        total = number(functools.reduce(operator.add, map(float, powers)))
-        scores = [number(power / total) for power in powers]
-    elif rule.decision == Decision.SIGMOID:
-        scores = [number(_sigmoid(rule.steepness * float(score))) for score in scores]
-    return scores.index(max(scores))
-
-
-def _sigmoid(x: float) -> float:
-    try:
-        return 1.0 / (1.0 + math.exp(-x))
-    except OverflowError:
-        return 0.0
+    said = {name: getattr(rule, name) for name in ("precision", "cut", "steepness")}
+    label = class_of({**said, "decision": rule.decision.name.lower()}, [float(score) for score in scores])
+    return ensemble.classes[label].item()

@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -152,7 +152,7 @@ class Model:
         scores = [rounded(score / rule["divisor"]) for score in (total if rule.get("members") else scores)]
         if rule["base_last"]:
             scores = [rounded(score + base) for score, base in zip(scores, self.base, strict=True)]
-        return _class_of(rule, scores, rounded)
+        return class_of(rule, scores)
 
     # --- leads -------------------------------------------------------------------------------------------------------
 
@@ -280,7 +280,9 @@ def _nodes(tree: dict[str, Any]) -> list[Node]:
     return nodes
 
 
-def _class_of(rule: dict[str, Any], scores: list[float], rounded: Any) -> int:
+def class_of(rule: Mapping[str, Any], scores: list[float]) -> int:
+    """The number of the class that the library picks by its final scores; `rule` as in a model file."""
+    rounded = PRECISIONS[rule["precision"]]
     if rule["decision"] == "cut":
         return int(scores[0] > rule["cut"])
     if rule["decision"] == "softmax":
