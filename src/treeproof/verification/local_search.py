@@ -472,8 +472,12 @@ class Local:
                 # Rows that were under way are begun again: what is open of them is not known.
                 cut_short = found.status == Outcome.UNKNOWN
                 found.status[cut_short], found.open[cut_short] = HARD, self._goal
-                found.boxes[cut_short] = boxes[cut_short]
-                stage = stage if watch.stop[1] > FEW_LOOKS else None
+                if watch.stop[1] <= FEW_LOOKS:
+                    stage = None
+                else:
+                    # The stage comes again for all that is hard; boxes are counted once.
+                    again = found.status == HARD
+                    found.boxes[again] = boxes[again]
         watch.stop[2] = self.max_looks
         return stages if stage is None else itertools.chain((stage,), stages)
 
