@@ -23,7 +23,7 @@ from tests.support.category_models import random_model
 from tests.support.naive_proofs import double, naive_proof, number
 from tests.support.proof_reader import CLAIM, CONTENT, IDLE, SPLIT, parts_of
 from tests.support.random_blocks import Block
-from tests.verification.test_pairs import stairs, walled_block
+from tests.support.walls import stairs, walled_block
 from treeproof.check import rows
 from treeproof.check.claims import Place
 from treeproof.check.proof_bytes import Reader
