@@ -5,22 +5,24 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from treeproof.check.attackers import columns_of, purses_of, sizes_of
-from treeproof.check.claims import Grid, Place, Region
-from treeproof.check.columns import Size
+from treeproof.check.claims import Grid, Place, Region, is_idle
+from treeproof.check.columns import Column, Size
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rules import Rejected, check_tree
 
 PROVED = 0
-CLAIM, SPLIT = 0, 1
+CLAIM, SPLIT, IDLE, CONTENT = range(4)
+Part: TypeAlias = "tuple[tuple[float, float] | None, ...]"
+"""Per column the ends of the doubles that neighbours of a part have; None: any."""
 
 
 @dataclass
@@ -138,7 +140,7 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
             which = reader.number()
             if which >= len(question.sizes):
                 raise Rejected(f"there is no neighbourhood {which}")
-            boxes += _check_part(question, x, question.sizes[which], reader, (None,) * len(x), which == 0)
+            boxes += _check_parts(question, x, question.sizes[which], reader)
             known.add(which)
         if not reader.is_done:
             raise Rejected("something follows the proof")
@@ -157,42 +159,61 @@ def _is_within(size: Size, other: Size) -> bool:
     return size <= other
 
 
-def _check_part(
-    question: Question,
-    x: list[float],
-    sizes: list[Size],
-    reader: Reader,
-    part: tuple[tuple[float, float] | None, ...],
-    is_itself: bool,
+def _check_parts(question: Question, x: list[float], sizes: list[Size], reader: Reader) -> int:
+    """A neighbourhood, cut in two again and again; returns how many boxes of its parts were closed."""
+    waiting: list[Part] = [(None,) * len(x)]
+    boxes = 0
+    while waiting:
+        part, op = waiting.pop(), reader.number()
+        if op == SPLIT:
+            f, cut = reader.number(), reader.double()
+            if f >= len(x):
+                raise Rejected(f"there is no column {f}")
+            low, high = part[f] or (-math.inf, math.inf)
+            below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
+            above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
+            waiting += [above, below]
+        elif op == IDLE:
+            boxes += _check_idle(question, x, sizes, part)
+        elif op in (CLAIM, CONTENT):
+            boxes += _check_claim(question, x, sizes, part, reader, op == CONTENT)
+        else:
+            raise Rejected(f"there is no part {op}")
+    return boxes
+
+
+def _check_idle(question: Question, x: list[float], sizes: list[Size], part: Part) -> int:
+    """A part where attacks change nothing."""
+    region = _region(question.columns, question, question.grid, x, sizes, part)
+    if region is not None:
+        still = [
+            f
+            for f, column in enumerate(question.columns)
+            if region.cells[f] and column.is_still(x[f], sizes[f], part[f], question.grid.cuts[f])
+        ]
+        if not is_idle(question.grid, region, still):
+            raise Rejected("attacks change something where they are said to change nothing")
+    return 1
+
+
+def _check_claim(
+    question: Question, x: list[float], sizes: list[Size], part: Part, reader: Reader, is_content: bool
 ) -> int:
-    """A part of the neighbourhood: cut in two, or with one label; returns how many boxes were closed."""
-    op = reader.number()
-    if op == SPLIT:
-        f, cut = reader.number(), reader.double()
-        if f >= len(x):
-            raise Rejected(f"there is no column {f}")
-        low, high = part[f] or (-math.inf, math.inf)
-        below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
-        above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
-        return _check_part(question, x, sizes, reader, below, False) + _check_part(
-            question, x, sizes, reader, above, False
-        )
-    if op != CLAIM:
-        raise Rejected(f"there is no part {op}")
+    """A part from which only one label is reached, or none that is wanted; or whose neighbours have wanted labels.
+
+    For the latter the attacker is one who moves nothing and wants all other labels.
+    """
+    every = frozenset(range(question.model.n_classes))
     label, n_extra = reader.number(), reader.number()
-    if label >= question.model.n_classes:
-        raise Rejected(f"there is no class {label}")
+    if label not in every or (label in question.goal) != is_content:
+        raise Rejected(f"class {label} is no label of such a part")
     extra: dict[int, list[float]] = {}
     for _ in range(n_extra):
         extra.setdefault(reader.number(), []).append(reader.double())
-    wanted = question.goal or frozenset(range(question.model.n_classes)) - {label}
-    if label in question.goal:
-        # Nobody attacks a row that has a label he wants; of its neighbours that says nothing.
-        if not (is_itself and question.model.label(x) == label):
-            raise Rejected("neighbours with labels that the attacker wants are no proof")
-        return 0
+    wanted = every - question.goal if is_content else question.goal or every - {label}
+    columns = [column.at_rest for column in question.columns] if is_content else question.columns
     grid = Grid(question.model, extra) if extra else question.grid
-    region = _region(question, grid, x, sizes, part)
+    region = _region(columns, question, grid, x, sizes, part)
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
     place = Place(grid, region)
@@ -207,11 +228,11 @@ def check_tree_of_nothing(reader: Reader) -> int:
 
 
 def _region(
-    question: Question, grid: Grid, x: list[float], sizes: list[Size], part: tuple[tuple[float, float] | None, ...]
+    columns: Sequence[Column], question: Question, grid: Grid, x: list[float], sizes: list[Size], part: Part
 ) -> Region | None:
     """What cells cost from the neighbours of a part; None if there are none."""
     prices: list[list[tuple[Fraction, int]]] = []
-    for f, column in enumerate(question.columns):
+    for f, column in enumerate(columns):
         found = column.cells(x[f], sizes[f], part[f], grid.cuts[f])
         if not found and not math.isnan(x[f]):
             return None

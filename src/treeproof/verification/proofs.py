@@ -21,7 +21,7 @@ LIMIT = 2**24
 """Bytes of a proof, unless somebody says how many."""
 
 TOO_LONG = "a proof is longer than the limit"
-PAIRS = "its neighbours have several labels, of which no proof is written"
+PAIRS = "its neighbours have several labels, and a part of them has no proof"
 RELATIONS = "it must keep relations, of which no proof is written"
 LEFT_ALONE = "nobody attacks it"
 """Why there is no proof."""
@@ -30,7 +30,7 @@ Proof: TypeAlias = "bytes | str"
 """A claim with what proves it, or why there is none."""
 
 CLAIM = 0
-"""A part of a proof that is a claim about all of a neighbourhood."""
+"""A part of a neighbourhood that is proved by a claim about all that is reached from it."""
 CLOSED = b"\0"
 """A tree of one box, whose bound is enough."""
 
@@ -96,7 +96,7 @@ def number(value: int) -> bytes:
 
 
 def claim_of(label: int, *trees: bytes) -> bytes:
-    """A claim on the cells of the model itself. One without trees: the label is one that the attacker wants."""
+    """A claim on the cells of the model itself."""
     return number(CLAIM) + number(label) + number(0) + b"".join(trees)
 
 
