@@ -5,22 +5,21 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
-from treeproof.check.attackers import columns_of, purses_of, sizes_of
-from treeproof.check.claims import Grid, Place, Region
+from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves
 from treeproof.check.columns import Size
 from treeproof.check.model_file import Model, hash_of
+from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rules import Rejected, check_tree
+from treeproof.check.rules import Leaf, Rejected, check_tree
 
 PROVED = 0
-CLAIM, SPLIT = 0, 1
+CLAIM, SPLIT, VALID = 0, 1, 3
 
 
 @dataclass
@@ -48,18 +47,10 @@ class Question:
         self.attacker = result["attacker"]
         if result["n_features"] != self.model.n_features:
             raise Rejected("the result is about rows of another model")
-        self.columns = columns_of(model, self.attacker)
-        self.purses = purses_of(model, self.attacker, self.columns)
-        self.sizes: list[list[Size]] = [[0.0] * self.model.n_features]
-        self.sizes += [sizes_of(model, epsilon) for epsilon in result["epsilons"]]
+        self.views = Views(model, self.attacker, result)
         classes = model["classes"]
         self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
         self._classes = {_key(label): number for number, label in enumerate(classes)}
-
-    @cached_property
-    def grid(self) -> Grid:
-        """The cells of the model's own tests."""
-        return Grid(self.model, {})
 
     def row(self, number: int) -> list[float]:
         """A row as the model sees it."""
@@ -99,10 +90,6 @@ def _key(label: Any) -> Any:
 
 def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> Iterator[tuple[int, Checked]]:
     """Checks what the result calls proved about each of these rows."""
-    if question.result.get("relations"):
-        for row in rows:
-            yield row, Checked(unchecked={row: "proofs under relations are not checked yet"})
-        return
     for row in rows:
         found = Checked()
         try:
@@ -131,24 +118,28 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
     x, claimed = question.row(row), question.proved(row)
     if question.model.label(x) != question.label(row):
         raise Rejected("the model gives it another label than the result says")
+    view, own = question.views.of(x)
     known, boxes = set(), 0
     if row in proofs.rows:
         reader = Reader(proofs.payload(row))
         for _ in range(reader.number()):
             which = reader.number()
-            if which >= len(question.sizes):
+            if which >= len(view.sizes):
                 raise Rejected(f"there is no neighbourhood {which}")
-            boxes += _check_part(question, x, question.sizes[which], reader, (None,) * len(x), which == 0)
+            asked = Asked(view, own, view.sizes[which], question.goal, which == 0)
+            boxes += _check_part(asked, reader, (None,) * len(own))
             known.add(which)
         if not reader.is_done:
             raise Rejected("something follows the proof")
-    return [which for which in claimed if not _follows(question, which, known)], boxes
+    if 0 not in known and not view.relations.is_valid(x):
+        # It is no neighbour of itself, and the attacker finds it as it is.
+        known.clear()
+    return [which for which in claimed if not _follows(view, which, known)], boxes
 
 
-def _follows(question: Question, which: int, known: set[int]) -> bool:
+def _follows(view: View, which: int, known: set[int]) -> bool:
     """Whether a neighbourhood lies in one that is known."""
-    own = question.sizes[which]
-    return any(all(map(_is_within, own, question.sizes[other])) for other in known)
+    return any(all(map(_is_within, view.sizes[which], view.sizes[other])) for other in known)
 
 
 def _is_within(size: Size, other: Size) -> bool:
@@ -157,46 +148,75 @@ def _is_within(size: Size, other: Size) -> bool:
     return size <= other
 
 
-def _check_part(
-    question: Question,
-    x: list[float],
-    sizes: list[Size],
-    reader: Reader,
-    part: tuple[tuple[float, float] | None, ...],
-    is_itself: bool,
-) -> int:
+@dataclass(frozen=True)
+class Asked:
+    """What a claim is about."""
+
+    view: View
+    x: list[float]
+    """The row on the columns of the view."""
+    sizes: Sequence[Size]
+    goal: frozenset[int]
+    is_itself: bool
+    """Whether it is about the row itself."""
+
+
+def _check_part(asked: Asked, reader: Reader, part: tuple[tuple[float, float] | None, ...]) -> int:
     """A part of the neighbourhood: cut in two, or with one label; returns how many boxes were closed."""
     op = reader.number()
     if op == SPLIT:
         f, cut = reader.number(), reader.double()
-        if f >= len(x):
+        if f >= len(asked.x):
             raise Rejected(f"there is no column {f}")
         low, high = part[f] or (-math.inf, math.inf)
         below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
         above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
-        return _check_part(question, x, sizes, reader, below, False) + _check_part(
-            question, x, sizes, reader, above, False
-        )
-    if op != CLAIM:
+        return _check_part(asked, reader, below) + _check_part(asked, reader, above)
+    if op not in (CLAIM, VALID):
         raise Rejected(f"there is no part {op}")
+    model, goal = asked.view.model, asked.goal
     label, n_extra = reader.number(), reader.number()
-    if label >= question.model.n_classes:
-        raise Rejected(f"there is no class {label}")
+    if label >= model.n_classes or (asked.is_itself and label != model.label(asked.x)):
+        raise Rejected(f"no row has the class {label} here")
     extra: dict[int, list[float]] = {}
     for _ in range(n_extra):
         extra.setdefault(reader.number(), []).append(reader.double())
-    wanted = question.goal or frozenset(range(question.model.n_classes)) - {label}
-    if label in question.goal:
+    grid = Grid(model, extra) if extra else asked.view.grid
+    chains = [reader.chain() for _ in range(reader.number())] if op == VALID else []
+    wanted = goal or frozenset(range(model.n_classes)) - {label}
+    if label in goal:
         # Nobody attacks a row that has a label he wants; of its neighbours that says nothing.
-        if not (is_itself and question.model.label(x) == label):
+        if not asked.is_itself:
             raise Rejected("neighbours with labels that the attacker wants are no proof")
         return 0
-    grid = Grid(question.model, extra) if extra else question.grid
-    region = _region(question, grid, x, sizes, part)
+    region = _region(asked, grid, part)
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
-    place = Place(grid, region)
+    view, spans = asked.view, [(-math.inf, math.inf)] * len(asked.x)
+    place = Place(
+        grid,
+        region,
+        [_chain(view, grid, region.cells, *chain) for chain in chains],
+        lambda cells: bool(view.relations) and not view.relations.may_hold(view.where(grid, cells, spans)),
+    )
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
+
+
+def _chain(view: View, grid: Grid, cells: list[int], forbids: bool, tests: list[tuple[int, int, bool]]) -> list[Leaf]:
+    """A tree of tests one after another. If it forbids rows that pass none, these must break a relation."""
+    if any(f >= len(cells) for f, _, _ in tests):
+        raise Rejected("a condition is about no column")
+    missing = [2 << len(cuts) for cuts in grid.cuts]
+    tests = [(f, passes | missing[f] if gone else passes & ~missing[f], gone) for f, passes, gone in tests]
+    leaves, left = chain_leaves(tests, cells)
+    if left is None:
+        return leaves
+    if not forbids:
+        return [*leaves, Leaf(0, NO_SCORES, left)]
+    where = view.where(grid, [left.get(f, own) for f, own in enumerate(cells)], [(-math.inf, math.inf)] * len(cells))
+    if view.relations.may_hold(where):
+        raise Rejected("a condition does not follow from one relation")
+    return leaves
 
 
 def check_tree_of_nothing(reader: Reader) -> int:
@@ -206,14 +226,12 @@ def check_tree_of_nothing(reader: Reader) -> int:
     return 1
 
 
-def _region(
-    question: Question, grid: Grid, x: list[float], sizes: list[Size], part: tuple[tuple[float, float] | None, ...]
-) -> Region | None:
+def _region(asked: Asked, grid: Grid, part: tuple[tuple[float, float] | None, ...]) -> Region | None:
     """What cells cost from the neighbours of a part; None if there are none."""
     prices: list[list[tuple[Fraction, int]]] = []
-    for f, column in enumerate(question.columns):
-        found = column.cells(x[f], sizes[f], part[f], grid.cuts[f])
-        if not found and not math.isnan(x[f]):
+    for f, column in enumerate(asked.view.columns):
+        found = column.cells(asked.x[f], asked.sizes[f], part[f], grid.cuts[f])
+        if not found and not math.isnan(asked.x[f]):
             return None
         prices.append(found)
-    return Region(prices, question.purses)
+    return Region(prices, asked.view.purses)
