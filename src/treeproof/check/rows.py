@@ -19,7 +19,7 @@ from treeproof.check.proof_file import ProofFile
 from treeproof.check.rules import Leaf, Rejected, check_tree
 
 PROVED = 0
-CLAIM, SPLIT, VALID = 0, 1, 3
+CLAIM, SPLIT, VALID = 0, 1, 4
 
 
 @dataclass

@@ -34,7 +34,7 @@ first cells pass, and whether missing values do."""
 Proof: TypeAlias = "bytes | str"
 """A claim with what proves it, or why there is none."""
 
-CLAIM, VALID = 0, 3
+CLAIM, VALID = 0, 4
 """A part of a proof that is a claim about all of a neighbourhood, or about its valid rows."""
 CLOSED = b"\0"
 """A tree of one box, whose bound is enough."""
@@ -153,7 +153,11 @@ def check_limit(proofs: Any, limit: Any) -> int:
     if limit is None:
         return LIMIT if proofs is not None else 0
     if proofs is None:
-        raise InvalidInput("proof_limit is for proofs=, the file that proofs go to", argument="proof_limit")
+        raise InvalidInput(
+            f"proof_limit is {limit!r}, but no proofs are written",
+            argument="proof_limit",
+            way_out="name the file that they go to, proofs=…, or leave it out",
+        )
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-        raise InvalidInput(f"proof_limit must be a number of bytes, got {limit!r}", argument="proof_limit")
+        raise InvalidInput(f"proof_limit must be a number of bytes from 1 on, got {limit!r}", argument="proof_limit")
     return int(limit)
