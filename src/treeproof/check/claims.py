@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations_with_replacement
+from operator import and_
 
 from treeproof.check.model_file import Model, Node
 from treeproof.check.rules import Claim, Leaf, Purse
@@ -177,3 +179,19 @@ def chain_leaves(
         if own:
             left = {**left, f: own & ~passes}
     return leaves, left
+
+
+def is_idle(grid: Grid, region: Region, still: Sequence[int]) -> bool:
+    """Whether an attack never changes a label, as it leaves the columns `still` alone.
+
+    Before and after it a row has the same cells of these columns. So it cannot come to two leaves that have no cells of
+    some of them in common, and all other pairs of leaves of a tree have the same scores.
+    """
+    for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True):
+        scores: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
+        for number, cells in _leaves(tree, lefts, region.cells):
+            scores.setdefault(tuple(cells.get(f, region.cells[f]) for f in still), set()).add(tree[number].scores)
+        for (one, first), (other, second) in combinations_with_replacement(scores.items(), 2):
+            if len(first | second) > 1 and all(map(and_, one, other)):
+                return False
+    return True

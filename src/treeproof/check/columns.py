@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -175,6 +175,21 @@ class Column:
     def _fee(self, away: Fraction) -> Fraction:
         assert self.power is not None
         return (away / self.unit) ** self.power
+
+    @cached_property
+    def at_rest(self) -> Column:
+        """The same column with the same neighbours, where nothing is ever changed."""
+        return replace(self, reach=(0.0, 0.0), matrix=None, rules=(), blank=None, fill=None)
+
+    def is_still(self, x: float, size: Size, part: tuple[float, float] | None, cuts: Sequence[float]) -> bool:
+        """Whether nobody can pay for any change of a neighbour in `part`."""
+        if math.isnan(x) or self.blank is not None:
+            return math.isnan(x) and self.fill is None
+        if self.power is not None and self.reach != (0.0, 0.0):
+            return False
+        near = self.neighbours(x, size, part)
+        moves = [(rule.cost, 1) for rule in self.rules] or ([] if near is None else self._moved(near, cuts))
+        return not any(mask and (self.budget is None or price <= self.budget) for price, mask in moves)
 
     # --- cells -------------------------------------------------------------------------------------------------------
 

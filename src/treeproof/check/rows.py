@@ -8,10 +8,10 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
-from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves
-from treeproof.check.columns import Size
+from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
+from treeproof.check.columns import Column, Size
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
@@ -19,7 +19,9 @@ from treeproof.check.proof_file import ProofFile
 from treeproof.check.rules import Leaf, Rejected, check_tree
 
 PROVED = 0
-CLAIM, SPLIT, VALID = 0, 1, 4
+CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
+Part: TypeAlias = "tuple[tuple[float, float] | None, ...]"
+"""Per column the ends of the doubles that neighbours of a part have; None: any."""
 
 
 @dataclass
@@ -127,7 +129,7 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
             if which >= len(view.sizes):
                 raise Rejected(f"there is no neighbourhood {which}")
             asked = Asked(view, own, view.sizes[which], question.goal, which == 0)
-            boxes += _check_part(asked, reader, (None,) * len(own))
+            boxes += _check_parts(asked, reader)
             known.add(which)
         if not reader.is_done:
             raise Rejected("something follows the proof")
@@ -161,38 +163,67 @@ class Asked:
     """Whether it is about the row itself."""
 
 
-def _check_part(asked: Asked, reader: Reader, part: tuple[tuple[float, float] | None, ...]) -> int:
-    """A part of the neighbourhood: cut in two, or with one label; returns how many boxes were closed."""
-    op = reader.number()
-    if op == SPLIT:
-        f, cut = reader.number(), reader.double()
-        if f >= len(asked.x):
-            raise Rejected(f"there is no column {f}")
-        low, high = part[f] or (-math.inf, math.inf)
-        below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
-        above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
-        return _check_part(asked, reader, below) + _check_part(asked, reader, above)
-    if op not in (CLAIM, VALID):
-        raise Rejected(f"there is no part {op}")
-    model, goal = asked.view.model, asked.goal
+def _check_parts(asked: Asked, reader: Reader) -> int:
+    """A neighbourhood, cut in two again and again; returns how many boxes of its parts were closed."""
+    waiting: list[Part] = [(None,) * len(asked.x)]
+    boxes = 0
+    while waiting:
+        part, op = waiting.pop(), reader.number()
+        if op == SPLIT:
+            f, cut = reader.number(), reader.double()
+            if f >= len(asked.x):
+                raise Rejected(f"there is no column {f}")
+            low, high = part[f] or (-math.inf, math.inf)
+            below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
+            above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
+            waiting += [above, below]
+        elif op == IDLE:
+            boxes += _check_idle(asked, part)
+        elif op in (CLAIM, CONTENT, VALID, VALID_CONTENT):
+            boxes += _check_claim(asked, part, reader, op in (CONTENT, VALID_CONTENT), op >= VALID)
+        else:
+            raise Rejected(f"there is no part {op}")
+    return boxes
+
+
+def _check_idle(asked: Asked, part: Part) -> int:
+    """A part where attacks change nothing."""
+    view, x, sizes = asked.view, asked.x, asked.sizes
+    region = _region(asked, view.columns, view.grid, part)
+    if region is not None:
+        still = [
+            f
+            for f, column in enumerate(view.columns)
+            if region.cells[f] and column.is_still(x[f], sizes[f], part[f], view.grid.cuts[f])
+        ]
+        if not is_idle(view.grid, region, still):
+            raise Rejected("attacks change something where they are said to change nothing")
+    return 1
+
+
+def _check_claim(asked: Asked, part: Part, reader: Reader, is_content: bool, has_chains: bool) -> int:
+    """A part from which only one label is reached, or none that is wanted; or whose neighbours have wanted labels.
+
+    For the latter the attacker is one who moves nothing and wants all other labels.
+    """
+    view, goal = asked.view, asked.goal
+    every = frozenset(range(view.model.n_classes))
     label, n_extra = reader.number(), reader.number()
-    if label >= model.n_classes or (asked.is_itself and label != model.label(asked.x)):
-        raise Rejected(f"no row has the class {label} here")
+    if label not in every or (label in goal) != is_content:
+        raise Rejected(f"class {label} is no label of such a part")
+    if asked.is_itself and label != view.model.label(asked.x):
+        raise Rejected(f"the row itself is not of class {label}")  # which matters if it is not valid
     extra: dict[int, list[float]] = {}
     for _ in range(n_extra):
         extra.setdefault(reader.number(), []).append(reader.double())
-    grid = Grid(model, extra) if extra else asked.view.grid
-    chains = [reader.chain() for _ in range(reader.number())] if op == VALID else []
-    wanted = goal or frozenset(range(model.n_classes)) - {label}
-    if label in goal:
-        # Nobody attacks a row that has a label he wants; of its neighbours that says nothing.
-        if not asked.is_itself:
-            raise Rejected("neighbours with labels that the attacker wants are no proof")
-        return 0
-    region = _region(asked, grid, part)
+    wanted = every - goal if is_content else goal or every - {label}
+    grid = Grid(view.model, extra) if extra else view.grid
+    chains = [reader.chain() for _ in range(reader.number())] if has_chains else []
+    columns = [column.at_rest for column in view.columns] if is_content else view.columns
+    region = _region(asked, columns, grid, part)
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
-    view, spans = asked.view, [(-math.inf, math.inf)] * len(asked.x)
+    spans = [(-math.inf, math.inf)] * len(asked.x)
     place = Place(
         grid,
         region,
@@ -226,10 +257,10 @@ def check_tree_of_nothing(reader: Reader) -> int:
     return 1
 
 
-def _region(asked: Asked, grid: Grid, part: tuple[tuple[float, float] | None, ...]) -> Region | None:
+def _region(asked: Asked, columns: Sequence[Column], grid: Grid, part: Part) -> Region | None:
     """What cells cost from the neighbours of a part; None if there are none."""
     prices: list[list[tuple[Fraction, int]]] = []
-    for f, column in enumerate(asked.view.columns):
+    for f, column in enumerate(columns):
         found = column.cells(asked.x[f], asked.sizes[f], part[f], grid.cuts[f])
         if not found and not math.isnan(asked.x[f]):
             return None

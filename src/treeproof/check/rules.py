@@ -328,6 +328,8 @@ class _Gains:
 
 # --- trees of boxes --------------------------------------------------------------------------------------------------
 
+MOST_CELLS = 2**20
+"""No column has more."""
 CLOSED, CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT, WEIGH, DROP, SPEND, DECIDED = range(9)
 
 
@@ -423,7 +425,8 @@ def _check_decided(box: Box) -> None:
 
 def _halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
     """The parts of a box with cells up to a cut of a column, and above it."""
-    if not (0 <= f < len(box.cells) and 0 <= cell <= box.claim.region[f].bit_length()):
+    # Beyond the cells that can be had nothing is cut off, and that is as good as any cut.
+    if not (0 <= f < len(box.cells) and 0 <= cell <= MOST_CELLS):
         raise Rejected(f"there is no cell {cell} of column {f}")
     below = (1 << (cell + 1)) - 1
     left, right = box.copy(), box

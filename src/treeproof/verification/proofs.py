@@ -22,7 +22,7 @@ LIMIT = 2**24
 """Bytes of a proof, unless somebody says how many."""
 
 TOO_LONG = "a proof is longer than the limit"
-PAIRS = "its neighbours have several labels, of which no proof is written"
+PAIRS = "its neighbours have several labels, and a part of them has no proof"
 RELATIONS = "it must keep relations, of which no proof is written"
 LEFT_ALONE = "nobody attacks it"
 """Why there is no proof."""
@@ -35,7 +35,7 @@ Proof: TypeAlias = "bytes | str"
 """A claim with what proves it, or why there is none."""
 
 CLAIM, VALID = 0, 4
-"""A part of a proof that is a claim about all of a neighbourhood, or about its valid rows."""
+"""A part of a neighbourhood that is proved by a claim about all that is reached from it, or about valid rows."""
 CLOSED = b"\0"
 """A tree of one box, whose bound is enough."""
 
@@ -104,7 +104,7 @@ def number(value: int) -> bytes:
 
 
 def claim_of(label: int, *trees: bytes, frame: bytes | None = None) -> bytes:
-    """A claim on the cells of the model itself, or of a frame. Without trees, the attacker wants the label."""
+    """A claim on the cells of the model itself, or of a frame."""
     start = number(CLAIM) + number(label) + number(0) if frame is None else number(VALID) + number(label) + frame
     return start + b"".join(trees)
 

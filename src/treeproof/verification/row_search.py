@@ -19,7 +19,8 @@ from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.verification.local_search import Decisions, Local, price_of_attack
-from treeproof.verification.proofs import RELATIONS, Proof, claim_of
+from treeproof.verification.part_proofs import content_row
+from treeproof.verification.proofs import RELATIONS, Proof
 from treeproof.verification.row_question import Box, Pair, Question
 from treeproof.verification.space import Space
 
@@ -54,7 +55,10 @@ class RowSearch:
         wanted = np.isin(labels[which], self._threat.goal)
         if len(which) and (low[which] == rows[which]).all() and (high[which] == rows[which]).all():
             # Nobody attacks a row that has a label he wants.
-            self.claims |= {row: claim_of(int(labels[row])) for row in which[wanted].tolist()}
+            n_classes = self._local.ensemble.n_classes
+            self.claims |= {
+                row: content_row(int(labels[row]), self._threat.goal, n_classes) for row in which[wanted].tolist()
+            }
             which = which[~wanted]
             wanted = wanted[~wanted]
         status = np.full(len(rows), Outcome.REFUTED, dtype=np.int64)

@@ -161,10 +161,14 @@ class ValidSearch:
         labels = self.ensemble.predict_index(X) if labels is None else labels
         # Ways to break a group have codes, and proofs of a row know no codes of other rows.
         groups = self.threat.relations.groups if self._proof_limit and len(X) > 1 else ()
-        alone = np.logical_or.reduce([group.broken(X) for group in groups], axis=0) if groups else np.zeros(len(X), bool)
+        alone = (
+            np.logical_or.reduce([group.broken(X) for group in groups], axis=0) if groups else np.zeros(len(X), bool)
+        )
         if alone.any():
             parts = [np.flatnonzero(~alone), *np.flatnonzero(alone)[:, None]]
-            return _united(X, [(part, self.decide_boxes(X[part], low[part], high[part], labels[part])) for part in parts])
+            return _united(
+                X, [(part, self.decide_boxes(X[part], low[part], high[part], labels[part])) for part in parts]
+            )
         columns = Columns.of(self.ensemble, self.threat, X)
         rows, (low, high) = columns.rows(X), columns.boxes(X, low, high)
         local = Local(columns.ensemble, columns.threat, self.limits, columns.space, proof_limit=self._proof_limit)
