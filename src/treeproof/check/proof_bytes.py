@@ -66,6 +66,20 @@ class Reader:
         """What money is worth."""
         return Fraction(self.double())
 
+    def chain(self) -> tuple[bool, list[tuple[int, int, bool]]]:
+        """Tests one after another, and whether rows that pass none are forbidden.
+
+        Each is a column, the cells that pass, and whether a missing value does.
+        """
+        forbids, tests = self.number() == 1, []
+        for _ in range(self.number()):
+            f, sides, passes = self.number(), self.number(), 0
+            for segment in _between(self._rising(self.number())):
+                passes |= segment if sides & 1 else 0
+                sides ^= 1
+            tests.append((f, passes, sides & 2 == 2))
+        return forbids, tests
+
     def weights(self) -> Weights:
         """Weights: per column its cuts, levels of the segments between them, and what trees reach there."""
         exponent, rate, rounds = self.signed(), self.rate(), self.number()

@@ -126,6 +126,20 @@ class Box:
         self.trees[t] = leaves
         self.is_empty |= not leaves
 
+    def draw_in(self) -> None:
+        """Leaves out cells that no leaf of some tree has, which may make the box dearer."""
+        some = True
+        while some and not self.is_empty:
+            some = False
+            for leaves in list(self.trees):
+                for f in leaves[0].cells:
+                    if all(f in leaf.cells for leaf in leaves):
+                        mask = 0
+                        for leaf in leaves:
+                            mask |= leaf.cells[f]
+                        some |= bool(self.cells[f] & ~mask)
+                        self.keep(f, mask)
+
     def spent(self, purse: Purse) -> int:
         """What the box costs a purse at least."""
         return sum(self.paid[f] for f in purse.columns)
@@ -254,6 +268,7 @@ def _closes_by_spending(box: Box, rate: Fraction) -> bool:
     at most the largest share that costs no more.
     """
     claim = box.claim
+    box.draw_in()
     if box.is_empty or not _is_for_all(claim):
         return box.is_empty
     purse = claim.purses[0]

@@ -445,7 +445,8 @@ class Local:
             return found
         watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
         found.status[:] = HARD
-        recorder = Recorder(0 if asked.cheapest else self._proof_limit, self.ensemble, len(asked.labels))
+        limit = 0 if asked.cheapest else self._proof_limit
+        recorder = Recorder(limit, self.ensemble, len(asked.labels), self.space.frame if limit else None)
         stages = self._stages(asked, found, watch, recorder)
         # To start a thread takes longer than most searches of a row. There is at least one look per row and tree.
         nodes, trees = (len(asked.labels) * n for n in (self.ensemble.n_nodes, self.ensemble.n_trees))

@@ -19,6 +19,8 @@ from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.verification.local_search import Decisions, Local, price_of_attack
+from treeproof.verification.part_proofs import content_row
+from treeproof.verification.proofs import RELATIONS, Proof
 from treeproof.verification.row_question import Box, Pair, Question
 from treeproof.verification.space import Space
 
@@ -35,6 +37,8 @@ class RowSearch:
         self._columns, self._local = columns, local
         self._predict = local.ensemble.predict_index
         self._threat = columns.threat
+        self.claims: dict[int, Proof] = {}
+        """What proves rows, or why that is not recorded."""
 
     # --- all rows at once --------------------------------------------------------------------------------------------
 
@@ -50,11 +54,17 @@ class RowSearch:
         """Notes in the answers of these rows what is known about neighbours from `low` to `high`."""
         wanted = np.isin(labels[which], self._threat.goal)
         if len(which) and (low[which] == rows[which]).all() and (high[which] == rows[which]).all():
-            which = which[~wanted]  # nobody attacks a row that has a label he wants
+            # Nobody attacks a row that has a label he wants.
+            n_classes = self._local.ensemble.n_classes
+            self.claims |= {
+                row: content_row(int(labels[row]), self._threat.goal, n_classes) for row in which[wanted].tolist()
+            }
+            which = which[~wanted]
             wanted = wanted[~wanted]
         status = np.full(len(rows), Outcome.REFUTED, dtype=np.int64)
         plain = which[~wanted]
         status[plain], cells = self._local._search(low[plain], high[plain], rows[plain], labels[plain])
+        self.claims |= dict(zip(plain.tolist(), self._local._claims, strict=True))
         refuted = status[plain] == Outcome.REFUTED
         found = plain[refuted]
         z, w = self._local._doubles(rows[found], low[found], high[found], cells[refuted])
@@ -65,6 +75,7 @@ class RowSearch:
             one = slice(row, row + 1)
             outcome, neighbour, attacked = self._decide(rows[row], low[row], high[row])
             status[one], answers.neighbour[one], answers.attacked[one] = outcome, neighbour, attacked
+            self.claims[row] = RELATIONS
         for outcome in (Outcome.UNKNOWN, Outcome.REFUTED):
             answers.outcome[which[status[which] == outcome]] = outcome
 
