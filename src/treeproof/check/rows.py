@@ -18,6 +18,7 @@ from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rules import Leaf, Rejected, check_tree
 
+FORMATS = {"model": ("treeproof-ensemble", 2), "result": ("treeproof-verification", 4)}
 PROVED = 0
 CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
 Part: TypeAlias = "tuple[tuple[float, float] | None, ...]"
@@ -41,14 +42,37 @@ class Checked:
         self.boxes += other.boxes
 
 
+BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+"""What reading may end in, if something is not what it should be."""
+
+
 class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
 
+    @classmethod
+    def of(cls, model: dict[str, Any], result: dict[str, Any]) -> Question:
+        """The question in the objects of two files; Rejected if they are no such objects."""
+        try:
+            return cls(model, result)
+        except BROKEN as error:
+            why = f"lacks {error}" if isinstance(error, KeyError) else f"cannot be read: {error}"
+            raise Rejected(f"the model or the result {why}") from None
+
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
+        for what, given in (("model", model), ("result", result)):
+            if (given.get("format"), given.get("version")) != FORMATS[what]:
+                raise Rejected("the {} is no {} of version {}".format(what, *FORMATS[what]))
         self.model, self.result = Model.of(model), result
+        if not model["feature_names"]:
+            model = {**model, "feature_names": result["feature_names"]}
         self.attacker = result["attacker"]
-        if result["n_features"] != self.model.n_features:
+        if result["n_features"] != self.model.n_features or any(
+            len(row) != self.model.n_features for row in result["X"]
+        ):
             raise Rejected("the result is about rows of another model")
+        per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
+        if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
+            raise Rejected("the result has lists of other lengths than it has rows")
         self.views = Views(model, self.attacker, result)
         classes = model["classes"]
         self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
@@ -70,6 +94,11 @@ class Question:
             return []
         outcomes = [result["stability"], *result["resilience"]]
         return [which for which, outcome in enumerate(outcomes) if outcome[number] == PROVED]
+
+    @property
+    def proved_rows(self) -> list[int]:
+        """The rows of which the result calls anything proved."""
+        return [row for row in range(len(self.result["X"])) if self.proved(row)]
 
     def hashes(self) -> dict[str, str]:
         """What a file of proofs says it is about."""
@@ -98,6 +127,8 @@ def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> It
             open_claims, found.boxes = _check_row(question, proofs, row)
         except Rejected as error:
             found.rejected[row] = str(error)
+        except BROKEN as error:
+            found.rejected[row] = f"the proof cannot be read: {error!r}"
         else:
             if not open_claims:
                 found.checked.append(row)
@@ -112,7 +143,7 @@ def check_header(question: Question, proofs: ProofFile) -> None:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
     for name, value in question.hashes().items():
         if proofs.header.get(name) != value:
-            raise Rejected(f"the proofs are about something else: {name}")
+            raise Rejected(f"the proofs are about another question: not the same {name}")
 
 
 def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[int], int]:
@@ -120,6 +151,8 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
     x, claimed = question.row(row), question.proved(row)
     if question.model.label(x) != question.label(row):
         raise Rejected("the model gives it another label than the result says")
+    if max(claimed, default=0) > 0 and _key(question.result["y"][row]) != _key(question.result["predicted"][row]):
+        raise Rejected("it is called resilient, but its label is wrong")
     view, own = question.views.of(x)
     known, boxes = set(), 0
     if row in proofs.rows:
