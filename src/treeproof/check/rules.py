@@ -402,10 +402,10 @@ def _check_decided(box: Box) -> None:
 
 
 def _halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
-    """The parts of a box with cells up to a cut of a column, and above it."""
-    if not (0 <= f < len(box.cells) and 0 <= cell <= box.claim.region[f].bit_length()):
+    """The parts of a box with cells up to a cut of a column, and above it; of those far away there are none."""
+    if not (0 <= f < len(box.cells) and cell >= 0):
         raise Rejected(f"there is no cell {cell} of column {f}")
-    below = (1 << (cell + 1)) - 1
+    below = (2 << min(cell, box.claim.region[f].bit_length())) - 1
     left, right = box.copy(), box
     left.keep(f, below)
     right.keep(f, ~below)
