@@ -428,7 +428,7 @@ def _halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
     # Beyond the cells that can be had nothing is cut off, and that is as good as any cut.
     if not (0 <= f < len(box.cells) and 0 <= cell <= MOST_CELLS):
         raise Rejected(f"there is no cell {cell} of column {f}")
-    below = (1 << (cell + 1)) - 1
+    below = (2 << min(cell, box.claim.region[f].bit_length())) - 1
     left, right = box.copy(), box
     left.keep(f, below)
     right.keep(f, ~below)
