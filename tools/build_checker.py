@@ -14,7 +14,8 @@ CORE = ("rules", "claims")
 """What says which steps of proofs hold."""
 FILES = (
     *CORE,
-    *("__main__", "attackers", "chains", "columns", "doubles", "model_file", "proof_bytes", "proof_file", "rows"),
+    *("__main__", "attackers", "chains", "columns", "doubles", "model_file", "one_hot"),
+    *("proof_bytes", "proof_file", "relation_texts", "rows"),
 )
 """All that checking proofs takes, of the folder `check`."""
 
