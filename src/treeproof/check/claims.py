@@ -96,7 +96,7 @@ class Place:
     """A model in a region: of each tree the leaves that rows there can come to, and with which cells."""
 
     def __init__(self, grid: Grid, region: Region) -> None:
-        self._model, self._region = grid.model, region
+        self._grid, self._model, self._region = grid, grid.model, region
         self._leaves = [
             list(_leaves(tree, lefts, region.cells)) for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True)
         ]
@@ -124,6 +124,7 @@ class Place:
             region.price_unit,
             lambda leaves: model.label_of([self._scores[leaf.kind] for leaf in leaves]) not in wanted,
             region.is_too_dear,
+            (self._grid, label, other),
         )
 
     def _kind(self, scores: tuple[float, ...]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -47,6 +47,8 @@ BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIter
 
 class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
+
+    reader: Callable[[bytes], Reader] = Reader
 
     @classmethod
     def of(cls, model: dict[str, Any], result: dict[str, Any]) -> Question:
@@ -166,11 +168,12 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
         raise Rejected("it is called resilient, but its label is wrong")
     known, boxes = set(), 0
     if row in proofs.rows:
-        reader = Reader(proofs.payload(row))
+        reader = question.reader(proofs.payload(row))
         for _ in range(reader.number()):
             which = reader.number()
             if which >= len(question.sizes):
                 raise Rejected(f"there is no neighbourhood {which}")
+            reader.begin(which)
             boxes += _check_part(question, x, question.sizes[which], reader, (None,) * len(x), which == 0)
             known.add(which)
         if not reader.is_done:
