@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -66,7 +67,9 @@ def test_a_file_that_is_not_finished_does_not_take_the_place_of_another(tmp_path
     written(path, range(7))
     assert path.read_text() == "old"
     assert (tmp_path / "proofs.tpp.part").exists()
+    path.chmod(0o600)
     finished(path, range(2))
+    assert path.stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "proofs.tpp.part").exists()
     assert read_proofs(path)[1] == {1: b"proof 1"}, "without resume, it is begun again"
 
@@ -111,6 +114,8 @@ def test_proofs_of_something_else_are_not_gone_on_with(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot write .*is not a folder"):
         ProofFile(tmp_path / "nowhere" / "proofs.tpp", HEADER)
+    with pytest.raises(InvalidInput, match="cannot write .*: it is no file"):
+        ProofFile(os.devnull, HEADER)
     with pytest.raises(InvalidInput, match="is no proof file, or not whole"):
         read_proofs(Path(__file__))
 

@@ -87,6 +87,8 @@ class ProofFile(NoProofFile):
         """With `resume`, it goes on where one about the same was left."""
         self._path = Path(os.path.realpath(as_path(path)))
         problem = obstacle(self._path)
+        if not problem and self._path.exists() and not self._path.is_file():
+            problem = "it is no file, and proofs are put together in one"
         if problem:
             raise InvalidInput(f"cannot write {path}: {problem}", argument="proofs")
         self._part = self._path.with_name(f"{self._path.name}.part")
@@ -159,6 +161,8 @@ class ProofFile(NoProofFile):
         content, at = zlib.compress(json.dumps(index).encode()), self._out.tell()
         self._out.write(content + _TAIL.pack(at, len(content), END))
         self._out.close()
+        if self._path.exists():
+            shutil.copymode(self._path, self._part)
         os.replace(self._part, self._path)
 
     def __enter__(self) -> ProofFile:

@@ -15,7 +15,16 @@ from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged, tiny
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_attack, is_unaffordable, take
 from treeproof._kernels.search.climb import climb
-from treeproof._kernels.search.record import CLOSED, DECIDED, emit_cut, emit_end, emit_keep
+from treeproof._kernels.search.record import (
+    CLOSED,
+    DECIDED,
+    KEEP_LEFT,
+    KEEP_RIGHT,
+    emit_cut,
+    emit_end,
+    emit_step,
+    is_recorded,
+)
 from treeproof._kernels.search.region import cheapest_cell, groups_can_pay, least_price, price_ranges
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.sums import fit_sums
@@ -52,6 +61,7 @@ SEARCH = np.dtype(
         ("total", "i8"),  # its bound
         ("spent", "f8"),  # what it costs at least
         ("test", "i8"),  # where to cut it
+        ("shrunk", "i8"),  # where it was made smaller last
         ("decided", "?"),  # whether it has one vector of scores, and these give the label
         # Where the region was cut first, and which side is the more promising:
         ("cut_feature", "i4"),
@@ -61,6 +71,9 @@ SEARCH = np.dtype(
     align=True,
 )
 """One search."""
+
+STAYS = -1
+"""In place of a step that makes a box smaller, where there is none."""
 
 # The stack is a table of whole numbers with one row per decision: a cut whose other side waits, with the bound before
 # it, then what features, trees and words of leaves were before it.
@@ -137,17 +150,22 @@ def _shrink(search, race, feature, cut, right):
 
 
 @borrowing
-def _tighten(search, race, feature, proof):
-    """Sweeps a feature from both ends and shrinks the box while a side cannot win."""
-    while feature.first < feature.end and search.total >= search.needed:
-        k = _sweep(search, race, feature, True)
-        right = k == feature.end
-        if right:
-            k = _sweep(search, race, feature, False)
-            if k < feature.first:
-                return
-        emit_keep(proof, feature.feature, race.tests[k].cut, right)
-        _shrink(search, race, feature, np.int64(race.tests[k].cut), right)
+def _tighten(search, race, feature):
+    """Sweeps a feature from both ends; if a side cannot win, shrinks the box and notes where.
+
+    Returns KEEP_LEFT or KEEP_RIGHT, for there may be more; STAYS if there is not.
+    """
+    if feature.first >= feature.end or search.total < search.needed:
+        return STAYS
+    k = _sweep(search, race, feature, True)
+    right = k == feature.end
+    if right:
+        k = _sweep(search, race, feature, False)
+        if k < feature.first:
+            return STAYS
+    search.shrunk = race.tests[k].cut
+    _shrink(search, race, feature, np.int64(search.shrunk), right)
+    return KEEP_RIGHT if right else KEEP_LEFT
 
 
 @borrowing
@@ -194,7 +212,11 @@ def _choose_cut(search, question, race, region):
     search.test = -1
     for i in range(race.features.shape[0]):
         feature = race.features[i]
-        _tighten(search, race, feature, question.proof)
+        step = _tighten(search, race, feature)
+        while step != STAYS:
+            if is_recorded(question.proof):
+                emit_step(question.proof, step, feature.feature, search.shrunk)
+            step = _tighten(search, race, feature)
         if search.total < search.needed or is_over(question.watch):
             search.test = -1
             return

@@ -144,7 +144,8 @@ def emit_end(proof, step):
 
 
 @borrowing
-def _emit_step(proof, step, feature, cell):
+def emit_step(proof, step, feature, cell):
+    """A step at the cut above a cell of a feature."""
     if is_recorded(proof):
         emit(proof, np.int64(step))
         emit(proof, np.int64(feature))
@@ -154,13 +155,13 @@ def _emit_step(proof, step, feature, cell):
 @borrowing
 def emit_cut(proof, feature, cell, right):
     """A box is cut, and the cells above the cut come first (`right`), or those up to it."""
-    _emit_step(proof, CUT_RIGHT if right else CUT_LEFT, feature, cell)
+    emit_step(proof, CUT_RIGHT if right else CUT_LEFT, feature, cell)
 
 
 @borrowing
 def emit_keep(proof, feature, cell, right):
     """A box is limited to cells above the cut (`right`), or up to it: nothing can win in the others."""
-    _emit_step(proof, KEEP_RIGHT if right else KEEP_LEFT, feature, cell)
+    emit_step(proof, KEEP_RIGHT if right else KEEP_LEFT, feature, cell)
 
 
 @borrowing
