@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
-from tests.support.proof_files import ProofFiles, proof_files
+from tests.support.proof_files import ProofFiles, proof_files, rewritten
 from tools.build_checker import CORE, FILES, SOURCE
 from tools.build_checker import main as build_checker
 from treeproof.check import __main__ as program
@@ -39,25 +39,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> ProofFiles:
 @pytest.fixture(scope="module")
 def result(files: ProofFiles) -> tp.Verification:
     return tp.Verification.from_json(files.result)
-
-
-def rewritten(files: ProofFiles, target: Path, change: Any) -> ProofFiles:
-    """The same files with other proofs: `change` gets the payload of each row and gives it back, or a reason."""
-    data = files.proofs.read_bytes()
-    at, length = struct.unpack("<QQ", data[-24:-8])
-    index = json.loads(zlib.decompress(data[at : at + length]))
-    out, rows, without = b"TPP1\n", {}, {}
-    for row, (start, size) in index["rows"].items():
-        payload = change(int(row), zlib.decompress(data[start : start + size]))
-        if isinstance(payload, str):
-            without[row] = payload
-        else:
-            record = zlib.compress(payload)
-            rows[row] = (len(out), len(record))
-            out += record
-    content = zlib.compress(json.dumps({"header": index["header"], "rows": rows, "without": without}).encode())
-    target.write_bytes(out + content + struct.pack("<QQ", len(out), len(content)) + b"TPPEND\n\0")
-    return files._replace(proofs=target)
 
 
 def run(files: ProofFiles, *options: str) -> int:
@@ -296,13 +277,13 @@ def test_the_program_lists_what_it_did_not_check(
     first, second, *_ = tp.check_proofs(*files, progress=False).checked
 
     def change(row: int, payload: bytes) -> bytes | str:
-        return {first: payload + b"\0", second: "it was too large"}.get(row, payload)
+        return {first: payload + b"\0", second: "it was \x1b[2Jtoo\nlarge"}.get(row, payload)
 
     other = rewritten(files, tmp_path / "other.tpp", change)
     assert run(other) == 1
     out = capsys.readouterr().out
     assert f"rejected   row {first}: something follows the proof\n" in out
-    assert f"unchecked  row {second}: it was too large\n" in out
+    assert f"unchecked  row {second}: it was ?[2Jtoo?large\n" in out
     assert run(other, "--rows", str(second), "--quiet") == 1
     assert capsys.readouterr().out == ""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,3 +44,22 @@ def proof_files(folder: Path, **question: Any) -> ProofFiles:
     result = tp.verify(ensemble, X[:12], y[:12], progress=False, proofs=files.proofs, **asked)
     result.to_json(files.result)
     return files
+
+
+def rewritten(files: ProofFiles, target: Path, change: Any) -> ProofFiles:
+    """The same files with other proofs: `change` gets the payload of each row and gives it back, or a reason."""
+    data = files.proofs.read_bytes()
+    at, length = struct.unpack("<QQ", data[-24:-8])
+    index = json.loads(zlib.decompress(data[at : at + length]))
+    out, rows, without = b"TPP1\n", {}, {}
+    for row, (start, size) in index["rows"].items():
+        payload = change(int(row), zlib.decompress(data[start : start + size]))
+        if isinstance(payload, str):
+            without[row] = payload
+        else:
+            record = zlib.compress(payload)
+            rows[row] = (len(out), len(record))
+            out += record
+    content = zlib.compress(json.dumps({"header": index["header"], "rows": rows, "without": without}).encode())
+    target.write_bytes(out + content + struct.pack("<QQ", len(out), len(content)) + b"TPPEND\n\0")
+    return files._replace(proofs=target)

@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         rows = question.proved_rows if given.rows is None else _chosen(given.rows, question)
     except (Rejected, OSError) as error:
         why = f"cannot read {error.filename}: {error.strerror}" if isinstance(error, OSError) else error
-        print(f"treeproof.check: {why}", file=sys.stderr)
+        print(_line(f"treeproof.check: {why}"), file=sys.stderr)
         return 2
     found = Checked()
     try:
@@ -43,8 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"checked    {len(found.checked)} of {len(rows)} proved rows, {found.boxes} boxes, by {__version__}")
         for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
             for row, why in reasons.items():
-                print(f"{word:10} row {row}: {why}")
+                print(_line(f"{word:10} row {row}: {why}"))
     return 0 if len(found.checked) == len(rows) else 1
+
+
+def _line(text: str) -> str:
+    """One line, harmless to show, whatever a file says."""
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def content_of(path: Path) -> dict[str, Any]:

@@ -107,7 +107,8 @@ class Place:
         is_ruled_out: Callable[[Sequence[int]], bool] = lambda _: False,
     ) -> None:
         """Rows come to a leaf of each chain, too, and those of cells that are ruled out do not count."""
-        self._model, self._region, self._chains, self._is_ruled_out = grid.model, region, chains, is_ruled_out
+        self._grid, self._model, self._region = grid, grid.model, region
+        self._chains, self._is_ruled_out = chains, is_ruled_out
         self._leaves = [
             list(_leaves(tree, lefts, region.cells)) for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True)
         ]
@@ -135,6 +136,7 @@ class Place:
             region.price_unit,
             lambda leaves: model.label_of([self._scores[leaf.kind] for leaf in leaves[: len(trees)]]) not in wanted,
             lambda cells: region.is_too_dear(cells) or self._is_ruled_out(cells),
+            (self._grid, label, other),
         )
 
     def _kind(self, scores: tuple[float, ...]) -> int:

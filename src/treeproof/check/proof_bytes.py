@@ -6,7 +6,7 @@ import math
 import struct
 from fractions import Fraction
 
-from treeproof.check.rules import Rejected, Weights
+from treeproof.check.rules import Box, Rejected, Weights
 
 MOST_BITS = 4096
 """No number of a proof has more."""
@@ -52,7 +52,13 @@ class Reader:
             raise Rejected(f"{number} is no number of a proof")
         return float(number)
 
+    def begin(self, which: int) -> None:
+        """Is told which neighbourhood comes next, for whoever shows a proof."""
+
     # Steps of a tree.
+
+    def at(self, box: Box, weights: Weights) -> None:
+        """Is told which box comes next, for whoever shows a proof."""
 
     def op(self) -> int:
         """What is done with the next box."""

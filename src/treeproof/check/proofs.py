@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from treeproof import __version__
@@ -129,7 +128,7 @@ class Asked:
 
     model: dict[str, Any]
     result: dict[str, Any]
-    path: Path
+    proofs: ProofFile
 
     @classmethod
     def of(cls, model: Any, result: Any, proofs: Any) -> Asked:
@@ -138,13 +137,11 @@ class Asked:
             result = Verification.from_json(result)
         ensemble = load_model(model) if isinstance(model, (str, os.PathLike)) else as_ensemble(model)
         content = json.loads(as_text(ensemble.named(result.feature_names)))
-        asked = cls(content, json.loads(result.to_json()), as_path(proofs).absolute())
+        asked = cls(content, json.loads(result.to_json()), open_proofs(proofs))
         try:
             check_header(asked.question, asked.proofs)
         except Rejected as error:
             raise InvalidInput(f"{proofs} cannot be checked: {error}") from None
-        except OSError as error:
-            raise InvalidInput(f"cannot read {proofs}: {error.strerror}") from None
         return asked
 
     @cached_property
@@ -152,10 +149,15 @@ class Asked:
         """What the result says was asked."""
         return Question.of(self.model, self.result)
 
-    @cached_property
-    def proofs(self) -> ProofFile:
-        """The file of proofs."""
-        return ProofFile.open(self.path)
+
+def open_proofs(path: Any) -> ProofFile:
+    """A file of proofs, or InvalidInput."""
+    try:
+        return ProofFile.open(as_path(path).absolute())
+    except Rejected as error:
+        raise InvalidInput(f"{path} cannot be checked: {error}") from None
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
 
 
 def _check(asked: Asked, rows: list[int]) -> Checked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -48,6 +48,8 @@ BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIter
 
 class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
+
+    reader: Callable[[bytes], Reader] = Reader
 
     @classmethod
     def of(cls, model: dict[str, Any], result: dict[str, Any]) -> Question:
@@ -156,11 +158,12 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
     view, own = question.views.of(x)
     known, boxes = set(), 0
     if row in proofs.rows:
-        reader = Reader(proofs.payload(row))
+        reader = question.reader(proofs.payload(row))
         for _ in range(reader.number()):
             which = reader.number()
             if which >= len(view.sizes):
                 raise Rejected(f"there is no neighbourhood {which}")
+            reader.begin(which)
             asked = Asked(view, own, view.sizes[which], question.goal, which == 0)
             boxes += _check_parts(asked, reader)
             known.add(which)

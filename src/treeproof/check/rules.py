@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Rejected(Exception):
@@ -54,6 +54,8 @@ class Claim:
     """Whether rows with these leaves, one per tree, keep the label in the library's own arithmetic."""
     is_too_dear: Callable[[Sequence[int]], bool]
     """Whether no row of a box of these cells can be paid for, if prices are not rounded."""
+    about: Any = None
+    """What people call all this; no rule asks for it."""
 
     def least(self, f: int, mask: int) -> int | None:
         """The least price of some cells of a column; None if none of them can be had."""
@@ -348,12 +350,16 @@ class Steps(Protocol):
     def rate(self) -> Fraction:
         """What money is worth."""
 
+    def at(self, box: Box, weights: Weights) -> None:
+        """Is told which box comes next, and with which weights."""
+
 
 def check_tree(claim: Claim, steps: Steps) -> int:
     """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
     waiting, closed = [(Box(claim), PLAIN)], 0
     while waiting:
         box, weights = waiting.pop()
+        steps.at(box, weights)
         op = steps.op()
         if op in (CUT_LEFT, CUT_RIGHT):
             left, right = _halves(box, *steps.cut())
