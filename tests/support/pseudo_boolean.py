@@ -29,6 +29,19 @@ class Constraint:
         assert factor > 0
         return Constraint({x: own * factor for x, own in self.terms.items()}, self.least * factor)
 
+    def without(self, x: int) -> Constraint:
+        """What is left whatever a variable is."""
+        terms = {other: factor for other, factor in self.terms.items() if other != x}
+        return Constraint(terms, self.least - max(self.terms.get(x, 0), 0))
+
+    def divided(self, divisor: int) -> Constraint:
+        """Factors of literals and the bound divided, and rounded up."""
+        assert divisor > 0
+        behind = sum(factor for factor in self.terms.values() if factor < 0)
+        terms = {x: -(-abs(factor) // divisor) * (1 if factor > 0 else -1) for x, factor in self.terms.items()}
+        least = -(-(self.least - behind) // divisor) + sum(factor for factor in terms.values() if factor < 0)
+        return Constraint(terms, least)
+
     def negation(self) -> Constraint:
         """What holds where this does not."""
         return Constraint({x: -factor for x, factor in self.terms.items()}, 1 - self.least)
@@ -73,18 +86,18 @@ class Checker:
         return False
 
     def polish(self, words: list[str]) -> Constraint:
-        """Sums and multiples in reverse Polish notation."""
+        """Sums, multiples, weakening and division in reverse Polish notation."""
         stack: list[Constraint | int] = []
         for word in words:
             if word == "+":
                 second, first = stack.pop(), stack.pop()
                 stack.append(self._constraint(first).plus(self._constraint(second)))
-            elif word == "*":
-                factor, first = stack.pop(), stack.pop()
-                assert isinstance(factor, int)
-                stack.append(self._constraint(first).times(factor))
+            elif word in ("*", "d", "w"):
+                number, first = stack.pop(), self._constraint(stack.pop())
+                assert isinstance(number, int)
+                stack.append({"*": first.times, "d": first.divided, "w": first.without}[word](number))
             else:
-                stack.append(int(word))
+                stack.append(int(word.removeprefix("x")))
         (last,) = stack
         return self._constraint(last)
 

@@ -193,10 +193,6 @@ class _Proof:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._claim = problem, problem.claim
-        self._place = [
-            dict(zip(map(id, tree), leaves, strict=True))
-            for tree, leaves in zip(self._claim.trees, problem.leaves, strict=True)
-        ]
         self._n_boxes = 0
         self.lines: list[str] = []
 
@@ -240,23 +236,34 @@ class _Proof:
             self._leave(box)
 
     def _bound(self, box: Box) -> None:
-        """What a box can give at most: leaves that cost too much are none, and each tree gives its best one."""
+        """What a box can give at most: leaves that cost too much are none, and each tree gives its best one.
+
+        What is left of the sum is a clause: a row that wins comes to some leaf that is better than those of the box.
+        """
         if self._is_void(box):
             return
         self._n_boxes += 1
         if self._n_boxes > MOST_BOXES:
             raise InvalidInput(f"the proof has more than {MOST_BOXES} boxes; only small ones can be exported")
-        terms = [str(self._problem.lead)]
+        terms, left = [str(self._problem.lead)], self._claim.needed - self._claim.constant
+        ahead, behind = [0], []
         for t, (tree, live) in enumerate(zip(self._claim.trees, box.trees, strict=True)):
             best, alive = max((leaf.lead for leaf in live), default=None), {id(leaf) for leaf in live}
-            for leaf in tree:
-                if id(leaf) not in alive and (best is None or leaf.lead > best) and self._meets(box, leaf):
-                    self._add(f"rup {clause([-self._place[t][id(leaf)], *self._outside(box)])}")
+            for leaf, variable in zip(tree, self._problem.leaves[t], strict=True):
+                if best is None or leaf.lead > best:
+                    ahead.append(leaf.lead - (best or 0))
+                    if id(leaf) not in alive and self._meets(box, leaf):
+                        self._add(f"rup {clause([-variable, *self._outside(box)])}")
+                elif leaf.lead < best:
+                    behind.append(variable)
             at_least, at_most = self._problem.one_leaf[t]
             if best:
                 terms.append(f"{at_least if best < 0 else at_most} {abs(best)} * +")
+                left -= best
         if not box.is_empty:
-            self._add(f"pol {' '.join(terms)} ;")
+            # The sum, without the leaves that give less than the best one of their tree: some leaf gives more.
+            terms += [f"x{variable} w" for variable in behind]
+            self._add(f"pol {' '.join(terms)} {max(left, *ahead)} d ;")
 
     def _meets(self, box: Box, leaf: Leaf) -> bool:
         """Whether a leaf that is too dear for a box has cells in it; without holes, or propagation does not see it."""
