@@ -249,14 +249,13 @@ def _meets(leaves: Sequence[Leaf], f: int, cells: int) -> bool:
     return any(leaf.cells.get(f, cells) & cells for leaf in leaves)
 
 
-def _weigh(box: Box, weights: Weights) -> Weighed:
-    """A box by its weights, without the leaves with which nothing can win."""
-    weighed = Weighed(box, weights)
+def _weigh(box: Box, weights: Weights) -> None:
+    """Leaves out leaves with which nothing can win by some weights; all of them, if they close the box."""
     for _ in range(weights.rounds):
-        if weighed.is_closed or not weighed.leave_out():
-            break
         weighed = Weighed(box, weights)
-    return weighed
+        box.is_empty = weighed.is_closed
+        if box.is_empty or not weighed.leave_out():
+            return
 
 
 # --- the bound by spending -------------------------------------------------------------------------------------------
