@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -101,6 +101,37 @@ def test_proofs_of_neighbourhoods_with_walls_hold(
 def test_proofs_of_many_neighbourhoods_with_walls_hold(tmp_path: Path, kinds: Counter[str]) -> None:
     check_blocks(tmp_path, 35, range(120))
     assert min(kinds["claim"], kinds["idle"]) > 1000
+
+
+def narrow_block(n: int) -> Block:
+    """Moves by one distance, or by distances that are closer together than doubles."""
+    asked, random = walled_block(77, n), Random(f"narrow {n}")
+
+    def narrow(interval: tuple[float, float]) -> tuple[float, float]:
+        if random.random() < 0.4:
+            return interval
+        least = random.choice([0.1, 1.0, 0.3, 2.0, 3e-16, 0.7])
+        most = least + random.choice([0, 0, 1e-16, 5e-16]) * least
+        return random.choice([(least, most), (-most, -least)])
+
+    intervals = tuple(map(narrow, asked.attacker.intervals))
+    eps = tuple(random.choice([0.0, 1e-15, 1e-14, 0.2, 1.0]) for _ in intervals)
+    return replace(asked, attacker=replace(asked.attacker, intervals=intervals, p=None), neighbourhoods=(eps,))
+
+
+def check_narrow(path: Path, numbers: range) -> None:
+    for n in numbers:
+        asked = narrow_block(n)
+        check_all(path, asked.ensemble, asked.rows, as_attacker(asked.attacker), epsilon=list(asked.neighbourhoods[0]))
+
+
+def test_proofs_hold_where_not_all_cells_between_others_can_be_reached(tmp_path: Path) -> None:
+    check_narrow(tmp_path, range(10, 20))
+
+
+@pytest.mark.slow
+def test_many_proofs_hold_where_not_all_cells_between_others_can_be_reached(tmp_path: Path) -> None:
+    check_narrow(tmp_path, range(20, 150))
 
 
 def check_any(path: Path, numbers: range) -> None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from treeproof.check.chains import MOST_SPENT, Rule, chains
-from treeproof.check.doubles import Grid, at_least, at_most, cell_of, cells_between, cells_of, printed
+from treeproof.check.doubles import Grid, at_least, at_most, cell_of, cells_between, cells_of, printed, some_move
 
 Size: TypeAlias = "float | tuple[frozenset[float], ...]"
 """ε of a column: a distance, or sets of values of a category that may stand for each other."""
@@ -276,8 +276,7 @@ class Column:
             if least <= most:
                 yield self.cost, near.grid.cells(cuts, max(begin, first + least), min(end, last + most))
         else:
-            for low, high in self._ends_of_moves(near):
-                yield self.cost, cells_between(cuts, max(low, self.domain[0]), min(high, self.domain[1]))
+            yield self.cost, self._moved_by_distance(near, cuts)
 
     def _chained(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[int, int]]:
         """What chains of rules cost, and the cells where they end."""
@@ -297,19 +296,24 @@ class Column:
             if not left:
                 return
 
-    def _ends_of_moves(self, near: Near) -> Iterator[tuple[float, float]]:
-        """Ranges of doubles that hold the ends of all moves by a distance of the interval, between doubles."""
-        low, high = self.reach
-        widest = max(math.ulp(near.low), math.ulp(near.high))
-        has_gaps = not low <= 0 <= high and not math.isinf(high - low) and Fraction(high) - Fraction(low) < widest
-        # Where doubles are farther apart than the interval is wide, not all between the ends can be had. Those of many
-        # neighbours are taken for such, which makes no cell dearer.
-        singly = near.singly() if has_gaps else None
-        for first, last in [(near.low, near.high)] if singly is None else [(value, value) for value in singly]:
-            yield (
-                -math.inf if math.isinf(low) else at_least(Fraction(first) + Fraction(low)),
-                math.inf if math.isinf(high) else at_most(Fraction(last) + Fraction(high)),
-            )
+    def _moved_by_distance(self, near: Near, cuts: Sequence[float]) -> int:
+        """The cells where moves by a distance of the interval end, between doubles."""
+        (least, most), (low, high) = self.reach, self.domain
+        if not math.isinf(least):
+            low = max(low, at_least(Fraction(near.low) + Fraction(least)))
+        if not math.isinf(most):
+            high = min(high, at_most(Fraction(near.high) + Fraction(most)))
+        mask = cells_between(cuts, low, high)
+        if least <= 0 <= most or math.isinf(most - least):
+            return mask
+        # Where doubles are farther apart than the interval is wide, not all between the ends can be had.
+        if Fraction(most) - Fraction(least) < max(math.ulp(near.low), math.ulp(near.high)):
+            for cell in range(cell_of(cuts, low), mask.bit_length()):
+                first = max(low, math.nextafter(cuts[cell - 1], math.inf)) if cell else low
+                last = min(high, cuts[cell]) if cell < len(cuts) else high
+                if not some_move((near.low, near.high), (first, last), self.reach):
+                    mask &= ~(1 << cell)
+        return mask
 
     def _away(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[Fraction, int]]:
         """What cells beside the neighbours cost by their distance, on either side from the nearest one on."""
