@@ -13,6 +13,7 @@ import sys
 import time
 import tokenize
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,7 @@ def test_wrong_files_are_refused_in_one_line(
     [
         ("model", {"format": "xgboost"}, "the model is no treeproof-ensemble of version 2"),
         ("model", {"version": 1}, "the model is no treeproof-ensemble of version 2"),
-        ("model", {"trees": [{}]}, "the model or the result lacks"),
+        ("model", {"trees": [{}]}, "the model or the result cannot be read: KeyError"),
         ("model", {"trees": 5}, "the model or the result cannot be read"),
         ("result", {"format": "other"}, "the result is no treeproof-verification of version 4"),
         ("result", {"version": 9}, "the result is no treeproof-verification of version 4"),
@@ -301,6 +302,20 @@ def test_the_program_rejects_false_results(
     # What is called proved although it is not has no proof.
     assert run(files.changed("result", tmp_path, stability=[0] * n, resilience=[[0] * n])) == 1
     assert "unchecked" in capsys.readouterr().out
+
+
+def test_an_interrupted_program_says_what_it_checked(
+    files: ProofFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def some(*asked: Any) -> Iterator[tuple[int, Checked]]:
+        yield 0, Checked([0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "check_rows", some)
+    assert run(files) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("checked    1 of ")
+    assert err == "treeproof.check: interrupted\n"
 
 
 def test_the_program_is_one_file_that_needs_nothing_but_python(files: ProofFiles, tmp_path: Path) -> None:

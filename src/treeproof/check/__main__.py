@@ -37,8 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         for _, one in check_rows(question, proofs, rows):
             found.add(one)
     except KeyboardInterrupt:
-        known = {*found.checked, *found.rejected, *found.unchecked}
-        found.unchecked |= {row: "interrupted before it" for row in rows if row not in known}
+        print("treeproof.check: interrupted", file=sys.stderr)
     if not given.quiet:
         print(f"checked    {len(found.checked)} of {len(rows)} proved rows, {found.boxes} boxes, by {__version__}")
         for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):

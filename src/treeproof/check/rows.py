@@ -57,8 +57,7 @@ class Question:
         try:
             return cls(model, result)
         except BROKEN as error:
-            why = f"lacks {error}" if isinstance(error, KeyError) else f"cannot be read: {error}"
-            raise Rejected(f"the model or the result {why}") from None
+            raise Rejected(f"the model or the result cannot be read: {error!r}") from None
 
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         for what, given in (("model", model), ("result", result)):
@@ -68,9 +67,7 @@ class Question:
         if not model["feature_names"]:
             model = {**model, "feature_names": result["feature_names"]}
         self.attacker = result["attacker"]
-        if result["n_features"] != self.model.n_features or any(
-            len(row) != self.model.n_features for row in result["X"]
-        ):
+        if {result["n_features"], *map(len, result["X"])} != {self.model.n_features}:
             raise Rejected("the result is about rows of another model")
         per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
