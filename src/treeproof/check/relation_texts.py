@@ -315,8 +315,9 @@ class Relations:
     def _is_in(self, f: int, values: Sequence[Any], where: Where) -> Truths:
         category = self._names.categories.get(f)
         if category is None or not category.coded:
-            found = [self._ordered(f, "==", Fraction(value), where) for value in values]
-            return _combined(found, True)
+            spans = [{f: (f, (span,))} for span in where[f][1]]
+            found = [[self._ordered(f, "==", Fraction(value), own) for value in values] for own in spans]
+            return frozenset(chain.from_iterable(_combined(own, True) for own in found))
         plain = [_plain(value) if isinstance(value, Fraction) else value for value in values]
         codes = {category.double(value) for value in plain}
         truths: set[bool | None] = set()
