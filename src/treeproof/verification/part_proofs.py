@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 SPLIT, IDLE, CONTENT = 1, 2, 3  # and 5 for valid rows, see VALID
 """Parts that are no claims: one that is cut in two, one where attacks change nothing, one with wanted labels only."""
-DECIDED = b"\10"
+DECIDED = b"\x08"
 """A tree of one box, with one leaf per tree."""
 
 
