@@ -14,7 +14,17 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from treeproof.check.chains import MOST_SPENT, Rule, chains
-from treeproof.check.doubles import Grid, at_least, at_most, cell_of, cells_between, cells_of, printed, some_move
+from treeproof.check.doubles import (
+    Grid,
+    at_least,
+    at_most,
+    cell_of,
+    cells_between,
+    cells_of,
+    nearest,
+    printed,
+    some_move,
+)
 
 Size: TypeAlias = "float | tuple[frozenset[float], ...]"
 """ε of a column: a distance, or sets of values of a category that may stand for each other."""
@@ -246,6 +256,46 @@ class Column:
             away = Fraction(size)
             low, high = max(low, at_least(Fraction(x) - away)), min(high, at_most(Fraction(x) + away))
         return Near(low, high) if low <= high else None
+
+    def span(self, x: float, size: Size, part: tuple[float, float] | None) -> tuple[float, float]:
+        """Ends between which the column of a row with the value x is after moves from neighbours in `part`."""
+        near = None if math.isnan(x) else self.neighbours(x, size, part)
+        if near is None:
+            return self.domain
+        found = [near.low, near.high]
+        low, high = self.domain
+        if self.rules:
+            found += [low, high]
+        elif self.matrix is not None:
+            found += [end for start, end in self.matrix if near.holds(start)]
+        elif self.ends is not None and self.reach != (0.0, 0.0):
+            found += self.ends
+        elif self.power is not None:
+            least, most = self._farthest(near)
+            found += [max(low, least)] * (self.reach[0] < 0) + [min(high, most)] * (self.reach[1] > 0)
+        elif near.grid is not None and self.reach != (0.0, 0.0):
+            (begin, end), (fewest, steps) = near.grid.numbers(*self.domain), self._steps
+            first, last = max(begin, near.numbers[0] + fewest), min(end, near.numbers[1] + steps)
+            found += [near.grid.point(first), near.grid.point(last)] if first <= last else []
+        elif self.reach != (0.0, 0.0):
+            ranges = [(max(least, low), min(most, high)) for least, most in self._ends_of_moves(near)]
+            found += [end for ends in ranges if ends[0] <= ends[1] for end in ends]
+        return min(found), max(found)
+
+    def _farthest(self, near: Near) -> tuple[float, float]:
+        """Ends beyond which nobody can pay for the distance to neighbours."""
+        assert self.power is not None
+        if self.budget is None or not 2**-900 < self.budget < 2**900:
+            return self.domain
+        root = nearest(self.budget) ** (1 / self.power)
+        while Fraction(root) ** self.power < self.budget:
+            root = math.nextafter(root, math.inf)
+        away = Fraction(root) * self.unit
+        if near.grid is None:
+            return at_least(Fraction(near.low) - away), at_most(Fraction(near.high) + away)
+        assert self.step is not None
+        steps, (first, last) = math.floor(away / self.step), near.numbers
+        return near.grid.point(first - steps), near.grid.point(last + steps)
 
     def _filled(self, cuts: Sequence[float]) -> int:
         """The cells that a missing value can be brought into."""

@@ -6,9 +6,10 @@ Kleene's tables. For one row the answer is exact; for many it names every truth 
 
 from __future__ import annotations
 
+import ast
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, pairwise
@@ -27,7 +28,7 @@ Said: TypeAlias = "tuple[Any, ...]"
 """A relation: a word for what it is, and its parts."""
 
 _TOKEN = re.compile(
-    r"""\s+|\#[^\n]*
+    r"""(?P<blank>\s+|\#[^\n]*)
     |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<name>[^\W\d]\w*(?:\.\w+)*)
     |(?P<quoted>`(?:[^`]|``)+`)
@@ -36,221 +37,163 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORDS = ("and", "or", "not", "in", "is", "True", "False")
-_ORDERS = ("<=", "<", ">=", ">", "==", "!=")
+_CALLS = ("implies", "any_of", "all_of", "not_", "one_of", "at_most_one")
+_ORDERS = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}
 
 
-class _Parser:
-    """Reads a text from left to right. A sum is ("sum", factors by column, number), a text or flag ("value", it)."""
+class _Text:
+    """A relation's text. Its grammar is part of Python's, once names, numbers and texts have plain names."""
 
     def __init__(self, text: str) -> None:
-        self._tokens: list[tuple[str, str]] = []
-        at = 0
+        self._text, at, written = text, 0, []
+        self._meant: dict[str, Said] = {}
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None:
-                raise Rejected(f"the relation {text!r} has something that is not part of the language")
-            kind = found.lastgroup
-            if kind is not None:
-                self._tokens.append(("word" if kind == "name" and found[0] in _WORDS else kind, found[0]))
-            at = found.end()
-        self._tokens += [("end", "")] * 2
-        self._at, self._text = 0, text
+                raise self._odd()
+            at, kind, token = found.end(), found.lastgroup, found[0]
+            after = text[at:].lstrip()[:1]
+            if kind == "sign" or token in _WORDS or (kind == "name" and token in _CALLS and after == "("):
+                written.append(token)
+            elif kind == "name" and (
+                (written[-1:] == ["is"] or written[-2:] == ["is", "not"]) or after == "=" != text[at:].lstrip()[1:2]
+            ):
+                written.append("_" + token)
+            elif kind != "blank":
+                name = f"x{len(self._meant)}"
+                self._meant[name] = _meant(str(kind), token)
+                written.append(name)
+        self._written = " ".join(written)
 
     def parse(self) -> Said:
-        said = self._relation()
-        if self._tokens[self._at][0] != "end":
-            raise self._odd()
-        return self._truth(said)
+        """What it says."""
+        try:
+            return self._truth(ast.parse(self._written, mode="eval").body)
+        except SyntaxError:
+            raise self._odd() from None
 
     def _odd(self) -> Rejected:
-        return Rejected(f"the relation {self._text!r} cannot be read at {self._tokens[self._at][1]!r}")
+        return Rejected(f"the relation {self._text!r} cannot be read")
 
-    def _take(self, *texts: str) -> str | None:
-        kind, text = self._tokens[self._at]
-        if kind not in ("sign", "word", "name") or text not in texts:
-            return None
-        self._at += 1
-        return text
+    def _truth(self, node: ast.expr) -> Said:
+        match node:
+            case ast.BoolOp(op, parts):
+                return "and" if isinstance(op, ast.And) else "or", tuple(map(self._truth, parts))
+            case ast.UnaryOp(ast.Not(), inner):
+                return "not", self._truth(inner)
+            case ast.Compare(first, orders, others):
+                nodes = [first, *others]
+                said = tuple(self._compared(*pair, order) for pair, order in zip(pairwise(nodes), orders, strict=True))
+                if len(said) > 1 and any(type(order) not in _ORDERS for order in orders):
+                    raise self._odd()
+                return said[0] if len(said) == 1 else ("and", said)
+            case ast.Call(ast.Name(name), arguments, keywords) if name in _CALLS:
+                return self._call(name, arguments, keywords)
+        raise self._odd()
 
-    def _expect(self, *texts: str) -> str:
-        found = self._take(*texts)
-        if found is None:
+    def _compared(self, left: ast.expr, right: ast.expr, order: ast.cmpop) -> Said:
+        match order, right:
+            case ((ast.Is() | ast.IsNot()), ast.Name("_missing" | "_present" as word)):
+                missing = ("missing", self._column(left))
+                return missing if (word == "_missing") == isinstance(order, ast.Is) else ("not", missing)
+            case ((ast.In() | ast.NotIn()), _):
+                values = right.elts if isinstance(right, ast.Tuple) else [right]
+                inside = ("in", self._column(left), tuple(map(self._value, values)))
+                return inside if isinstance(order, ast.In) else ("not", inside)
+        if type(order) not in _ORDERS:
             raise self._odd()
-        return found
-
-    def _truth(self, said: Said) -> Said:
-        if said[0] in ("sum", "value"):
-            raise self._odd()
-        return said
-
-    def _sum_of(self, said: Said) -> tuple[dict[Any, Fraction], Fraction]:
-        if said[0] != "sum":
-            raise self._odd()
-        return said[1], said[2]
-
-    def _column_of(self, said: Said) -> Any:
-        factors, number = self._sum_of(said)
-        if list(factors.values()) != [1] or number:
-            raise self._odd()
-        return next(iter(factors))
-
-    def _relation(self) -> Said:
-        return self._joined("or", lambda: self._joined("and", self._negation))
-
-    def _joined(self, word: str, part: Callable[[], Said]) -> Said:
-        parts = [part()]
-        while self._take(word):
-            parts.append(part())
-        return parts[0] if len(parts) == 1 else (word, tuple(map(self._truth, parts)))
-
-    def _negation(self) -> Said:
-        return ("not", self._truth(self._negation())) if self._take("not") else self._comparison()
-
-    def _comparison(self) -> Said:
-        first = self._sum()
-        if self._take("is"):
-            denied = self._take("not") is not None
-            missing = ("missing", self._column_of(first))
-            return missing if (self._expect("missing", "present") == "missing") != denied else ("not", missing)
-        if self._take("in"):
-            return "in", self._column_of(first), self._values()
-        if self._take("not"):
-            self._expect("in")
-            return "not", ("in", self._column_of(first), self._values())
-        sums, orders = [first], []
-        while order := self._take(*_ORDERS):
-            orders.append(order)
-            sums.append(self._sum())
-        compared = tuple(self._compared(*pair, order) for pair, order in zip(pairwise(sums), orders, strict=True))
-        return first if not compared else compared[0] if len(compared) == 1 else ("and", compared)
-
-    def _compared(self, left: Said, right: Said, order: str) -> Said:
-        if left[0] == "value":
+        if self._is_value(left):
             left, right = right, left
-        if right[0] == "value":
-            if order not in ("==", "!="):
+        if self._is_value(right):
+            equal = ("in", self._column(left), (self._value(right),))
+            if not isinstance(order, (ast.Eq, ast.NotEq)):
                 raise self._odd()
-            equal = ("in", self._column_of(left), (right[1],))
-            return equal if order == "==" else ("not", equal)
-        factors, number = self._sum_of(_added(left, right, -1) if left[0] == right[0] == "sum" else ("", right))
+            return equal if isinstance(order, ast.Eq) else ("not", equal)
+        factors, number = _added(self._sum(left), self._sum(right), -1)
         if not factors or 0 in factors.values():
             raise self._odd()
-        return "compare", factors, number, order
+        return "compare", factors, number, _ORDERS[type(order)]
 
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(self._value(said) for said in self._listed(self._sum))
+    def _call(self, name: str, arguments: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> Said:
+        if name in ("one_of", "at_most_one"):
+            if not arguments or any(word.arg != "_name" for word in keywords):
+                raise self._odd()
+            called = [self._value(word.value) for word in keywords]
+            return "group", tuple(map(self._column, arguments)), name == "one_of", called[0] if called else None
+        parts = tuple(map(self._truth, arguments))
+        if keywords or not parts or len(parts) != {"implies": 2, "not_": 1}.get(name, len(parts)):
+            raise self._odd()
+        if name == "implies":
+            return "or", (("not", parts[0]), parts[1])
+        return ("not", parts[0]) if name == "not_" else ("or" if name == "any_of" else "and", parts)
 
-    def _value(self, said: Said) -> Any:
-        if said[0] == "value":
-            return said[1]
-        factors, number = self._sum_of(said)
+    def _is_value(self, node: ast.expr) -> bool:
+        """Whether it is a text, True or False, with which only categories are compared."""
+        return isinstance(node, ast.Constant) or (
+            isinstance(node, ast.Name) and self._meant.get(node.id, ("",))[0] == "value"
+        )
+
+    def _value(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name) and self._is_value(node):
+            return self._meant[node.id][1]
+        factors, number = self._sum(node)
         if factors:
             raise self._odd()
         return number
 
-    def _listed(self, part: Callable[[], Said]) -> list[Said]:
-        self._expect("(")
-        found = [part()]
-        while self._expect(",", ")") == ",":
-            found.append(part())
-        return found
-
-    def _sum(self) -> Said:
-        said = self._product()
-        while sign := self._take("+", "-"):
-            other = self._product()
-            self._sum_of(said), self._sum_of(other)
-            said = _added(said, other, 1 if sign == "+" else -1)
-        return said
-
-    def _product(self) -> Said:
-        said = self._factor()
-        while sign := self._take("*", "/"):
-            (factors, number), (others, other) = self._sum_of(said), self._sum_of(self._factor())
-            if (others and (factors or sign == "/")) or (sign == "/" and not other):
-                raise self._odd()
-            if others:
-                factors, number, other = others, other, number
-            said = _times(factors, number, other if sign == "*" else 1 / other)
-        return said
-
-    def _factor(self) -> Said:
-        negative = signed = False
-        while sign := self._take("-", "+"):
-            negative, signed = negative != (sign == "-"), True
-        said = self._primary()
-        return _times(*self._sum_of(said), Fraction(-1 if negative else 1)) if signed else said
-
-    def _primary(self) -> Said:
-        kind, text = self._tokens[self._at]
-        if kind in ("number", "text"):
-            self._at += 1
-            return (
-                ("sum", {}, Fraction(text)) if kind == "number" else ("value", text[1:-1].replace(text[0] * 2, text[0]))
-            )
-        if flag := self._take("True", "False"):
-            return "value", flag == "True"
-        if self._take("("):
-            said = self._relation()
-            self._expect(")")
-            return said
-        if kind == "name" and self._tokens[self._at + 1][1] == "(":
-            self._at += 1
-            return self._call(text)
-        return "sum", {self._column(): Fraction(1)}, Fraction(0)
-
-    def _column(self) -> Any:
-        kind, text = self._tokens[self._at]
-        self._at += kind in ("name", "quoted")
-        if kind == "name":
-            return text
-        if kind == "quoted":
-            return text[1:-1].replace("``", "`")
-        self._expect("[")
-        kind, text = self._tokens[self._at]
-        if kind != "number" or not text.isdecimal():
+    def _column(self, node: ast.expr) -> Any:
+        factors, number = self._sum(node)
+        if list(factors.values()) != [1] or number:
             raise self._odd()
-        self._at += 1
-        self._expect("]")
-        return int(text)
+        return next(iter(factors))
 
-    def _call(self, name: str) -> Said:
-        if name in ("one_of", "at_most_one"):
-            return self._group(name == "one_of")
-        parts = tuple(map(self._truth, self._listed(self._relation)))
-        if name == "implies" and len(parts) == 2:
-            return "or", (("not", parts[0]), parts[1])
-        if name == "not_" and len(parts) == 1:
-            return "not", parts[0]
-        if name not in ("any_of", "all_of"):
-            raise self._odd()
-        return "or" if name == "any_of" else "and", parts
-
-    def _group(self, exactly: bool) -> Said:
-        self._expect("(")
-        columns: list[Any] = []
-        name = None
-        while True:
-            if self._tokens[self._at][1] == "name" and self._tokens[self._at + 1][1] == "=":
-                self._at += 2
-                name = self._value(self._primary())
-                self._expect(")")
-                return "group", tuple(columns), exactly, name
-            columns.append(self._column())
-            if self._expect(",", ")") == ")":
-                return "group", tuple(columns), exactly, name
+    def _sum(self, node: ast.expr) -> _Sum:
+        match node:
+            case ast.Name(name) if self._meant.get(name, ("",))[0] == "number":
+                return {}, self._meant[name][1]
+            case ast.Name(name) if self._meant.get(name, ("",))[0] == "column":
+                return {self._meant[name][1]: Fraction(1)}, Fraction(0)
+            case ast.List([ast.Name(name)]) if self._meant.get(name, ("",))[0] == "number":
+                return {int(self._meant[name][1]): Fraction(1)}, Fraction(0)
+            case ast.UnaryOp(ast.UAdd() | ast.USub() as sign, inner):
+                return _times(self._sum(inner), Fraction(1 if isinstance(sign, ast.UAdd) else -1))
+            case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+                return _added(self._sum(left), self._sum(right), 1 if isinstance(sign, ast.Add) else -1)
+            case ast.BinOp(left, ast.Mult(), right):
+                one, other = sorted((self._sum(left), self._sum(right)), key=lambda each: len(each[0]))
+                if not one[0]:
+                    return _times(other, one[1])
+            case ast.BinOp(left, ast.Div(), right):
+                divisor = self._sum(right)
+                if not divisor[0] and divisor[1]:
+                    return _times(self._sum(left), 1 / divisor[1])
+        raise self._odd()
 
 
-def _added(one: Said, other: Said, sign: int) -> Said:
-    factors = dict(one[1])
-    for column, factor in other[1].items():
+def _meant(kind: str, token: str) -> Said:
+    """What a number, a text or a name stands for."""
+    if kind == "number":
+        return "number", Fraction(token)
+    plain = token[1:-1].replace(token[0] * 2, token[0])
+    return ("value", plain) if kind == "text" else ("column", plain if kind == "quoted" else token)
+
+
+_Sum: TypeAlias = "tuple[dict[Any, Fraction], Fraction]"
+"""Factors by column, and a number."""
+
+
+def _added(one: _Sum, other: _Sum, sign: int) -> _Sum:
+    factors = dict(one[0])
+    for column, factor in other[0].items():
         factors[column] = factors.get(column, Fraction(0)) + sign * factor
-    return "sum", factors, one[2] + sign * other[2]
+    return factors, one[1] + sign * other[1]
 
 
-def _times(factors: Mapping[Any, Fraction], number: Fraction, by: Fraction) -> Said:
-    return "sum", {column: factor * by for column, factor in factors.items()}, number * by
+def _times(one: _Sum, by: Fraction) -> _Sum:
+    return {column: factor * by for column, factor in one[0].items()}, one[1] * by
 
 
 # --- what relations are for rows -------------------------------------------------------------------------------------
@@ -271,7 +214,7 @@ class Relations:
     def __init__(self, model: Mapping[str, Any], texts: Iterable[str], steps: Collection[int] = ()) -> None:
         self._names, self._steps = Names(model), steps
         try:
-            self._said = [_Parser(text).parse() for text in texts]
+            self._said = [_Text(text).parse() for text in texts]
             self.groups = [
                 self._one_hot(*said[1:]) for one in self._said for said in _conjuncts(one) if said[0] == "group"
             ]
@@ -315,8 +258,9 @@ class Relations:
     def _is_in(self, f: int, values: Sequence[Any], where: Where) -> Truths:
         category = self._names.categories.get(f)
         if category is None or not category.coded:
-            found = [self._ordered(f, "==", Fraction(value), where) for value in values]
-            return _combined(found, True)
+            spans = [{f: (f, (span,))} for span in where[f][1]]
+            found = [[self._ordered(f, "==", Fraction(value), own) for value in values] for own in spans]
+            return frozenset(chain.from_iterable(_combined(own, True) for own in found))
         plain = [_plain(value) if isinstance(value, Fraction) else value for value in values]
         codes = {category.double(value) for value in plain}
         truths: set[bool | None] = set()

@@ -256,17 +256,25 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, is_content: bool, has
     region = _region(asked, columns, grid, part)
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
-    spans = [(-math.inf, math.inf)] * len(asked.x)
-    place = Place(
-        grid,
-        region,
-        [_chain(view, grid, region.cells, *chain) for chain in chains],
-        lambda cells: bool(view.relations) and not view.relations.may_hold(view.where(grid, cells, spans)),
-    )
+
+    spans = [
+        column.span(x, size, ends) for column, x, size, ends in zip(columns, asked.x, asked.sizes, part, strict=True)
+    ]
+
+    def is_ruled_out(cells: Sequence[int]) -> bool:
+        return bool(view.relations) and not view.relations.may_hold(view.where(grid, cells, spans))
+
+    place = Place(grid, region, [_chain(grid, region.cells, is_ruled_out, *chain) for chain in chains], is_ruled_out)
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
 
 
-def _chain(view: View, grid: Grid, cells: list[int], forbids: bool, tests: list[tuple[int, int, bool]]) -> list[Leaf]:
+def _chain(
+    grid: Grid,
+    cells: Sequence[int],
+    is_ruled_out: Callable[[Sequence[int]], bool],
+    forbids: bool,
+    tests: Sequence[tuple[int, int, bool]],
+) -> list[Leaf]:
     """A tree of tests one after another. If it forbids rows that pass none, these must break a relation."""
     if any(f >= len(cells) for f, _, _ in tests):
         raise Rejected("a condition is about no column")
@@ -277,8 +285,7 @@ def _chain(view: View, grid: Grid, cells: list[int], forbids: bool, tests: list[
         return leaves
     if not forbids:
         return [*leaves, Leaf(0, NO_SCORES, left)]
-    where = view.where(grid, [left.get(f, own) for f, own in enumerate(cells)], [(-math.inf, math.inf)] * len(cells))
-    if view.relations.may_hold(where):
+    if not is_ruled_out([left.get(f, own) for f, own in enumerate(cells)]):
         raise Rejected("a condition does not follow from one relation")
     return leaves
 

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray
-from treeproof.verification.proofs import CLAIM, PAIRS, TOO_LONG, Proof, number
+from treeproof.verification.proofs import CLAIM, PAIRS, TOO_LONG, VALID, Proof, number
 
 Ints = npt.NDArray[np.int64]
 
-SPLIT, IDLE, CONTENT = 1, 2, 3
+SPLIT, IDLE, CONTENT = 1, 2, 3  # and 5 for valid rows, see VALID
 """Parts that are no claims: one that is cut in two, one where attacks change nothing, one with wanted labels only."""
 DECIDED = b"\x08"
 """A tree of one box, with one leaf per tree."""
@@ -93,7 +93,7 @@ class PartProofs:
 
 def content(claim: Proof) -> Proof:
     """What proves that neighbours have labels that the attacker wants, from the claim of one who wants the others."""
-    return claim if isinstance(claim, str) else number(CONTENT) + claim[len(number(CLAIM)) :]
+    return claim if isinstance(claim, str) else {CLAIM: number(CONTENT), VALID: number(VALID + 1)}[claim[0]] + claim[1:]
 
 
 def content_row(label: int, goal: Any, n_classes: int) -> bytes:
