@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage test-minimum fuzz fuzz-relations fuzz-files kill lint hooks bench docs dist clean
+.PHONY: demo test quick coverage test-minimum fuzz fuzz-relations fuzz-files kill lint hooks bench docs dist checker clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
@@ -70,6 +70,10 @@ dist: $(VENV)/.dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python tools/check_dist.py dist
+
+# The checker of proofs as one file that needs nothing but Python: python3 dist/treeproof-check.pyz MODEL RESULT PROOFS.
+checker: $(BIN)/python
+	$(BIN)/python tools/build_checker.py dist/treeproof-check.pyz
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -4,7 +4,8 @@
     python -m tests.fuzz_local --seed 0 --block 123         # one block again, in this process
 
 A case is one row of one model under one attacker with one ε, decided and compared with the oracle; refuted ones
-have a witness that must hold. Rows that the oracle cannot enumerate are counted apart, not as cases.
+have a witness that must hold, and proved ones a proof that must check, but not of a refuted row of the same label.
+Rows that the oracle cannot enumerate are counted apart, not as cases, and so are proofs that are not written.
 Ends with exit code 1 at the first mismatch, which it describes in full.
 """
 
@@ -29,11 +30,12 @@ import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.fast_oracle import FastOracle, TooManyPairs
+from tests.support.proof_claims import NO_LIMIT, Claims
 from tests.support.random_blocks import Block, Point, block
 from treeproof.check.evidence import is_witness
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.run.limits import Limits
-from treeproof.verification.local_search import Local
+from treeproof.verification.local_search import Decisions, Local
 
 SECONDS = 60.0
 """More than any of these rows needs by a factor of thousands: an open row is a mismatch."""
@@ -58,18 +60,21 @@ def check_block(asked: Block, through_verify: bool = True) -> Counter[str]:
     ensemble = asked.ensemble
     attacker = as_attacker(asked.attacker)
     oracle = FastOracle(ensemble, asked.attacker)
-    local = Local(ensemble, attacker.bind(ensemble), Limits(timeout=SECONDS))
-    local.patience = 0  # every row as if it were hard; verify() below searches as users do
+    threat, limits = attacker.bind(ensemble), Limits(timeout=SECONDS)
+    local, writing = Local(ensemble, threat, limits), Local(ensemble, threat, limits, proof_limit=NO_LIMIT)
+    local.patience = writing.patience = 0  # every row as if it were hard; verify() below searches as users do
     zero = (0.0,) * ensemble.n_features
     rows = np.array(asked.rows)
     predicted = ensemble.predict_index(rows)
     for row, x in enumerate(asked.rows):
         assert predicted[row] == oracle.label(x), f"label of {x!r}: {predicted[row]}, expected {oracle.label(x)}"
     stable = {eps: [_truth(oracle, x, eps) for x in asked.rows] for eps in (zero, *asked.neighbourhoods)}
-    for eps, truths in stable.items():
+    claims = Claims(ensemble, attacker, asked.rows, list(stable)[1:])
+    for which, (eps, truths) in enumerate(stable.items()):
         known = [row for row, truth in enumerate(truths) if truth is not None]
         counts["given up by the oracle"] += len(truths) - len(known)
-        decided = local.decide(rows[known], np.array(eps))
+        decided, written = (each.decide(rows[known], np.array(eps)) for each in (local, writing))
+        assert decided.outcome.tolist() == written.outcome.tolist(), f"eps={eps!r}: proofs change outcomes"
         for i, row in enumerate(known):
             expected = Outcome.PROVED if truths[row] else Outcome.REFUTED
             assert decided.outcome[i] == expected, (
@@ -83,9 +88,34 @@ def check_block(asked: Block, through_verify: bool = True) -> Counter[str]:
             counts["cases"] += 1
             counts[expected.name.lower()] += 1
             counts["with a neighbourhood"] += any(e > 0 for e in eps)
+        counts += _check_proofs(claims, which, known, written, predicted)
     counts["cheapest attacks"] += _check_cheapest(asked, attacker, local)
     if through_verify:
         counts["rows of verify()"] += _check_verify(asked, attacker, stable[zero], stable)
+    return counts
+
+
+def _check_proofs(
+    claims: Claims, which: int, rows: list[int], decided: Decisions, predicted: np.ndarray
+) -> Counter[str]:
+    """Every proof checks, and none is one of a refuted row of the same label."""
+    counts: Counter[str] = Counter()
+    proofs: dict[int, bytes] = {}
+    for row, outcome, proof in zip(rows, decided.outcome, decided.proofs, strict=True):
+        if outcome != Outcome.PROVED:
+            continue
+        if isinstance(proof, str):
+            counts[f"without a proof: {proof}"] += 1
+            continue
+        found = claims.check(row, which, proof)
+        assert found.checked, f"row {row}, neighbourhood {which}: {found.rejected} {found.unchecked}"
+        counts["proofs"] += 1
+        proofs[int(predicted[row])] = max(proof, proofs.get(int(predicted[row]), b""), key=len)
+    for row, outcome in zip(rows, decided.outcome, strict=True):
+        proof = proofs.get(int(predicted[row]))
+        if outcome == Outcome.REFUTED and proof is not None:
+            assert not claims.accepts(row, which, proof), f"row {row}, neighbourhood {which}: {proof!r} is accepted"
+            counts["proofs of others"] += 1
     return counts
 
 

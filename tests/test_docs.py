@@ -18,6 +18,7 @@ import pytest
 import treeproof as tp
 from treeproof.cli.main import main
 from treeproof.present.report import curves, planes
+from treeproof.results.proof_counts import ProofCounts
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -132,7 +133,7 @@ def test_every_field_of_a_result_is_written_down() -> None:
     section = (DOCS / "format.md").read_text(encoding="utf-8").split("## The result format")[1]
     first_cells = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
     named = {name for cell in first_cells for name in cell.split("`")[1::2]}
-    result = replace(result, decision="label 1 where its probability is at least 0.2")
+    result = replace(result, decision="label 1 where its probability is at least 0.2", proofs=ProofCounts(2, 0, 0, "1"))
     assert set(json.loads(result.to_json())) == named
 
 

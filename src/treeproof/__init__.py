@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treeproof import check
+    from treeproof.check.proofs import ProofCheck, check_proofs
     from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
     from treeproof.guard import GuardedClassifier
     from treeproof.importers import from_model, load_model, save_model
@@ -58,6 +59,7 @@ _HOMES = {
     "InvalidInput": "errors",
     "Measures": "results.measures",
     "Outcome": "results.verdicts",
+    "ProofCheck": "check.proofs",
     "ResilienceCurve": "verification.radii",
     "RobustForestClassifier": "training",
     "RobustTreeClassifier": "training",
@@ -79,6 +81,7 @@ _HOMES = {
     "any_of": "threat.relations",
     "at_most_one": "threat.relations",
     "cheapest_attack": "verification.cheapest",
+    "check_proofs": "check.proofs",
     "from_model": "importers",
     "implies": "threat.relations",
     "load_model": "importers",
@@ -115,6 +118,7 @@ __all__ = [
     "InvalidInput",
     "Measures",
     "Outcome",
+    "ProofCheck",
     "ResilienceCurve",
     "RobustForestClassifier",
     "RobustTreeClassifier",
@@ -137,6 +141,7 @@ __all__ = [
     "at_most_one",
     "cheapest_attack",
     "check",
+    "check_proofs",
     "from_model",
     "implies",
     "load_model",

@@ -15,6 +15,7 @@ from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
 
 CLOSED, CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT, WEIGH, DROP, SPEND, DECIDED = range(9)
+CLAIM, SPLIT, IDLE, CONTENT = range(4)
 Cells = tuple[int, ...]
 NO_END: Mapping[int, int] = defaultdict(lambda: 2**31)
 """Any number of cells."""
@@ -144,10 +145,31 @@ def look_through(claim: Claim, proof: bytes, wanted: set[int]) -> Counter[int]:
 def skip_claim(reader: Reader, n_classes: int) -> None:
     """Reads a claim that is about all other classes, whatever it is about."""
     assert [reader.number(), reader.number() < n_classes, reader.number()] == [0, True, 0]
-    waiting = n_classes - 1
+    skip_trees(reader, n_classes - 1)
+
+
+def skip_trees(reader: Reader, waiting: int) -> None:
+    """Reads so many trees."""
     while waiting:
         step, _ = reader.step()
         waiting += step in (CUT_LEFT, CUT_RIGHT)
         waiting -= step in (CLOSED, SPEND, DECIDED)
         if step in (WEIGH, DROP):
             reader.weights()
+
+
+def parts_of(proof: bytes, n_classes: int, n_wanted: int) -> list[bytes]:
+    """Cuts and parts of a neighbourhood, one after another; the attacker wants so many classes, 0: any other one."""
+    reader, parts, waiting = Reader(proof), [], 1
+    while waiting:
+        begin, kind = reader.at, reader.number()
+        assert kind in (CLAIM, SPLIT, IDLE, CONTENT)
+        waiting += 1 if kind == SPLIT else -1
+        if kind == SPLIT:
+            reader.number(), reader.double()
+        elif kind != IDLE:
+            assert [reader.number() < n_classes, reader.number()] == [True, 0]
+            skip_trees(reader, n_classes - n_wanted if kind == CONTENT else n_wanted or n_classes - 1)
+        parts.append(proof[begin : reader.at])
+    assert reader.at == len(proof), "all is read"
+    return parts

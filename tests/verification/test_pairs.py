@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from tests.fuzz_local import check_block
 from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.oracles import LARGEST, Span
-from tests.support.random_blocks import Block, block
+from tests.support.walls import stairs, walled_block
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.columns import Category
-from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.results.verdicts import Outcome
@@ -27,19 +25,6 @@ from treeproof.run.limits import LATE, Limits
 from treeproof.verification import forks, pairs
 from treeproof.verification.local_search import Local
 from treeproof.verification.pairs import Pairs, find_walls
-
-
-def walled_block(seed: int, number: int) -> Block:
-    """A random question where neighbours differ in features that the attacker cannot move, or not by a little."""
-    asked, random = block(seed, number), Random(f"walls {seed}:{number}")
-    attacker, n = asked.attacker, asked.ensemble.n_features
-    fixed = [random.random() < 0.6 for _ in range(n)]
-    intervals = tuple((0.0, 0.0) if fixed[f] else attacker.intervals[f] for f in range(n))
-    reaches = (0.3, 1.0, 2.5, 6.0, math.inf)
-    eps = tuple(
-        random.choice(reaches) if fixed[f] or random.random() < 0.3 else asked.neighbourhoods[0][f] for f in range(n)
-    )
-    return replace(asked, attacker=replace(attacker, intervals=intervals), neighbourhoods=(eps,))
 
 
 class Count:
@@ -95,22 +80,6 @@ def test_walls_are_the_cuts_that_no_move_crosses(number: int) -> None:
         below, above = Span(e, e), Span(math.nextafter(e, math.inf), math.nextafter(e, math.inf))
         crossed = [oracles.move_cost(attacker, f, *ends) for ends in ((below, above), (above, below))]
         assert is_wall == (crossed == [None, None])
-
-
-def stairs(n_steps: int, effect: float) -> Ensemble:
-    """The label changes at 0.5, 1.5, 2.5, … of column 0; column 1 adds `effect`, where column 2 is above 0."""
-    rule = ScoreRule(decision=Decision.CUT, cut=0.5)
-    builder = EnsembleBuilder(n_features=3, classes=[0, 1], rule=rule)
-    for k in range(n_steps):
-        builder.add_tree(
-            feature=[0, LEAF, LEAF], threshold=[k + 0.5, 0, 0], left=[1, LEAF, LEAF], right=[2, LEAF, LEAF],
-            scores=[0.0, 0.0, (-1.0) ** k],
-        )  # fmt: skip
-    builder.add_tree(
-        feature=[2, LEAF, 1, LEAF, LEAF], threshold=[0.0, 0, 0.0, 0, 0], left=[1, LEAF, 3, LEAF, LEAF],
-        right=[2, LEAF, 4, LEAF, LEAF], scores=[0.0, 0.0, 0.0, 0.0, effect],
-    )  # fmt: skip
-    return builder.build()
 
 
 @pytest.mark.parametrize(

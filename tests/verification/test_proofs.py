@@ -16,7 +16,9 @@ import treeproof as tp
 from tests.support import toys
 from tests.support.adapters import as_attacker
 from tests.support.proof_reader import (
+    CLAIM,
     CLOSED,
+    CONTENT,
     CUT_LEFT,
     CUT_RIGHT,
     DECIDED,
@@ -28,6 +30,7 @@ from tests.support.proof_reader import (
     Claim,
     Reader,
     look_through,
+    parts_of,
     skip_claim,
 )
 from tests.support.random_blocks import Block, block
@@ -36,7 +39,7 @@ from treeproof.results.proof_file import header_of, read_proofs
 from treeproof.results.verdicts import Outcome
 from treeproof.verification import local_search
 from treeproof.verification.local_search import Decisions, Local
-from treeproof.verification.proofs import LEFT_ALONE, PAIRS, RELATIONS, TOO_LONG, RowProofs, check_limit, number
+from treeproof.verification.proofs import LEFT_ALONE, PAIRS, TOO_LONG, RowProofs, check_limit, number
 
 MIB = 2**20
 
@@ -53,8 +56,9 @@ def look_through_block(asked: Block, patience: int) -> Counter[int]:
         low, high = threat.neighbourhood(rows, np.array(eps))
         for row in np.flatnonzero(decided.outcome == Outcome.PROVED):
             proof = decided.proofs[row]
-            if isinstance(proof, str):
-                assert proof == PAIRS
+            assert isinstance(proof, bytes)
+            if proof[0] != CLAIM:
+                parts_of(proof, ensemble.n_classes, 0)
                 assert any(eps), "a row by itself has one label"
             else:
                 claim = Claim(ensemble, threat, rows[row], low[row], high[row])
@@ -130,7 +134,9 @@ def test_nobody_attacks_a_row_with_a_label_that_he_wants() -> None:
     local = Local(ensemble, tp.Attacker.linf(0.05, goal=[2]).bind(ensemble), proof_limit=MIB)
     decided, labels = local.decide(X, np.zeros(4)), ensemble.predict_index(X)
     wanted = np.flatnonzero(labels == 2)
-    assert {decided.proofs[row] for row in wanted} == {bytes([0, 2, 0])}, "there is nothing to prove"
+    assert {decided.proofs[row] for row in wanted} == {bytes([CONTENT, 2, 0, DECIDED, DECIDED])}, (
+        "there is nothing to prove"
+    )
     other = next(row for row in np.flatnonzero(labels == 0) if decided.outcome[row] == Outcome.PROVED)
     look_through(Claim(ensemble, local.threat, X[other], X[other], X[other]), decided.proofs[other], {2})
 
@@ -182,12 +188,10 @@ def test_every_row_that_is_proved_has_its_claims(tmp_path: Path) -> None:
         assert np.array_equal(result.resilience_by_epsilon, plain.resilience_by_epsilon)
         header, proofs, without = read_proofs(tmp_path / "proofs.tpp")
         assert header == header_of(model, attacker, (), (0.02, 0.1), X)
+        assert not without
         for row in range(len(X)):
             outcomes = [result.stability[row], *(one[row] for one in result.resilience_by_epsilon)]
             proved = [k for k, outcome in enumerate(outcomes) if outcome == tp.Outcome.PROVED]
-            if row in without:
-                assert without[row] == PAIRS
-                continue
             which = which_of(proofs[row]) if row in proofs else []
             # Who is proved in the larger neighbourhood is so in the smaller one.
             assert which == ([0, 2] if 2 in proved else proved), row
@@ -202,7 +206,9 @@ def test_rows_without_a_proof_are_listed_with_the_reason(tmp_path: Path) -> None
     result = tp.verify(model, X, y, attacker, relations=["[0] <= 100"], proofs=path)
     stable = np.flatnonzero(result.stability == tp.Outcome.PROVED).tolist()
     assert stable
-    assert read_proofs(path)[1:] == ({}, dict.fromkeys(stable, RELATIONS))
+    _, proofs, without = read_proofs(path)
+    assert sorted(proofs) == stable
+    assert not without
     tp.verify(model, X, y, tp.Attacker((-0.4, 0.4), budget=3), proofs=path, proof_limit=3)
     assert set(read_proofs(path)[2].values()) == {TOO_LONG}
 

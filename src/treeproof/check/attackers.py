@@ -24,14 +24,14 @@ PER_COLUMN = {"intervals": [0, 0], "costs": 1, "domain": None, "scale": 1, "step
 """What may be given for each column, and what holds for columns that are not named."""
 
 
-class _Names:
+class Names:
     """How a model calls its columns, and the values of those that are categories."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:
         self.n = int(model["n_features"])
         self._names = model["feature_names"] or ()
         self._blank = "_" if model.get("blanks_underscored") else " "
-        self.categories = {each["feature"]: _Category(each) for each in model.get("categories", ())}
+        self.categories = {each["feature"]: Category(each) for each in model.get("categories", ())}
 
     def position(self, key: Any) -> int:
         """The position of a column that is given by its name or position."""
@@ -70,7 +70,7 @@ class _Names:
         return [number for number in found if number is not None]
 
 
-class _Category:
+class Category:
     """The values of a category that a model knows, as rows hold them."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
@@ -97,7 +97,7 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
         raise ValueError(f"an attacker of format {attacker.get('format')!r} {attacker.get('version')!r} is not known")
     if attacker.keys() - FIELDS:
         raise ValueError(f"an attacker has no {', '.join(sorted(attacker.keys() - FIELDS))}")
-    names = _Names(model)
+    names = Names(model)
     given = {name: names.each(attacker.get(name), default) for name, default in PER_COLUMN.items()}
     columns = [
         _column(names, f, attacker, {name: values[f] for name, values in given.items()}, (float(low), float(high)))
@@ -119,7 +119,7 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
 
 
 def _column(
-    names: _Names, f: int, attacker: Mapping[str, Any], given: Mapping[str, Any], accepted: tuple[float, float]
+    names: Names, f: int, attacker: Mapping[str, Any], given: Mapping[str, Any], accepted: tuple[float, float]
 ) -> Column:
     """All but rules, ways and budgets."""
     category, power, move = names.categories.get(f), attacker["power"], given["intervals"]
@@ -167,7 +167,7 @@ def _column(
     )
 
 
-def _rules(names: _Names, f: int, rule: Mapping[str, Any], column: Column) -> list[Rule]:
+def _rules(names: Names, f: int, rule: Mapping[str, Any], column: Column) -> list[Rule]:
     """A rule of numbers, or of each category that it is for, as decimals; in a column with a step, of whole steps."""
     category, when, domain, step = names.categories.get(f), rule.get("when"), column.domain, column.step
     if (category is None) != ("change" in rule):
@@ -188,11 +188,11 @@ def _rules(names: _Names, f: int, rule: Mapping[str, Any], column: Column) -> li
 
 def sizes_of(model: Mapping[str, Any], epsilon: Any) -> list[Size]:
     """ε of each column, from what a result file says of a neighbourhood."""
-    names = _Names(model)
+    names = Names(model)
     return [_size(names, f, given) for f, given in enumerate(names.each(epsilon, 0.0))]
 
 
-def _size(names: _Names, f: int, given: Any) -> Size:
+def _size(names: Names, f: int, given: Any) -> Size:
     category = names.categories.get(f)
     if category is None:
         size = math.inf if given is None or given == "any" else float(given)
@@ -214,7 +214,7 @@ def purses_of(
         # More than all columns cost at most is as good as no budget.
         dearest = sum(column.dearest for column in columns)
         most = Fraction(dearest if attacker["budget"] is None else min(attacker["budget"], dearest))
-    names = _Names(model)
+    names = Names(model)
     return [(most, frozenset(range(len(columns))))] + [
         (Fraction(group["budget"]), frozenset(map(names.position, group["columns"])))
         for group in attacker.get("groups") or ()

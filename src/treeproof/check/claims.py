@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations_with_replacement
+from operator import and_
 
 from treeproof.check.model_file import Model, Node
 from treeproof.check.rules import Claim, Leaf, Purse
 
+NO_SCORES = -1
+"""The kind of leaves that add nothing."""
 FINEST = 2**60
 """Prices that are no whole numbers become parts of the budget, so many of them, rounded down."""
 
@@ -95,8 +99,16 @@ def _union(masks: Iterator[int]) -> int:
 class Place:
     """A model in a region: of each tree the leaves that rows there can come to, and with which cells."""
 
-    def __init__(self, grid: Grid, region: Region) -> None:
-        self._model, self._region = grid.model, region
+    def __init__(
+        self,
+        grid: Grid,
+        region: Region,
+        chains: Sequence[list[Leaf]] = (),
+        is_ruled_out: Callable[[Sequence[int]], bool] = lambda _: False,
+    ) -> None:
+        """Rows come to a leaf of each chain, too, and those of cells that are ruled out do not count."""
+        self._grid, self._model, self._region = grid, grid.model, region
+        self._chains, self._is_ruled_out = chains, is_ruled_out
         self._leaves = [
             list(_leaves(tree, lefts, region.cells)) for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True)
         ]
@@ -114,7 +126,7 @@ class Place:
             ]
             trees.append(sorted(leaves, key=lambda leaf: -leaf.lead))
         return Claim(
-            trees,
+            [*trees, *self._chains],
             region.cells,
             region.whole_prices,
             region.whole_purses,
@@ -122,8 +134,9 @@ class Place:
             model.needed(other, label),
             model.unit,
             region.price_unit,
-            lambda leaves: model.label_of([self._scores[leaf.kind] for leaf in leaves]) not in wanted,
-            region.is_too_dear,
+            lambda leaves: model.label_of([self._scores[leaf.kind] for leaf in leaves[: len(trees)]]) not in wanted,
+            lambda cells: region.is_too_dear(cells) or self._is_ruled_out(cells),
+            (self._grid, label, other),
         )
 
     def _kind(self, scores: tuple[float, ...]) -> int:
@@ -150,3 +163,37 @@ def _leaves(tree: list[Node], lefts: list[int], cells: Sequence[int]) -> Iterato
             for child, side in ((node.left, own & lefts[number]), (node.right, own & ~lefts[number])):
                 if side:
                     waiting.append((child, here if side == own else {**here, f: side}))
+
+
+def chain_leaves(
+    tests: Sequence[tuple[int, int, bool]], cells: Sequence[int]
+) -> tuple[list[Leaf], dict[int, int] | None]:
+    """The leaves of tests one after another, for rows that pass one; and the cells of rows that pass none, if any."""
+    leaves: list[Leaf] = []
+    left: dict[int, int] = {}
+    for f, passes, with_missing in tests:
+        own = left.get(f, cells[f])
+        inside = own & passes
+        if inside or (not own and with_missing):
+            leaves.append(Leaf(0, NO_SCORES, {**left, f: inside} if own else left))
+        if inside == own and (own or with_missing):
+            return leaves, None
+        if own:
+            left = {**left, f: own & ~passes}
+    return leaves, left
+
+
+def is_idle(grid: Grid, region: Region, still: Sequence[int]) -> bool:
+    """Whether an attack never changes a label, as it leaves the columns `still` alone.
+
+    Before and after it a row has the same cells of these columns. So it cannot come to two leaves that have no cells of
+    some of them in common, and all other pairs of leaves of a tree have the same scores.
+    """
+    for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True):
+        scores: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
+        for number, cells in _leaves(tree, lefts, region.cells):
+            scores.setdefault(tuple(cells.get(f, region.cells[f]) for f in still), set()).add(tree[number].scores)
+        for (one, first), (other, second) in combinations_with_replacement(scores.items(), 2):
+            if len(first | second) > 1 and all(map(and_, one, other)):
+                return False
+    return True

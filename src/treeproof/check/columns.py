@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from treeproof.check.chains import MOST_SPENT, Rule, chains
-from treeproof.check.doubles import Grid, at_least, at_most, cell_of, cells_between, cells_of, printed
+from treeproof.check.doubles import (
+    Grid,
+    at_least,
+    at_most,
+    cell_of,
+    cells_between,
+    cells_of,
+    nearest,
+    printed,
+    some_move,
+)
 
 Size: TypeAlias = "float | tuple[frozenset[float], ...]"
 """ε of a column: a distance, or sets of values of a category that may stand for each other."""
@@ -176,6 +186,21 @@ class Column:
         assert self.power is not None
         return (away / self.unit) ** self.power
 
+    @cached_property
+    def at_rest(self) -> Column:
+        """The same column with the same neighbours, where nothing is ever changed."""
+        return replace(self, reach=(0.0, 0.0), matrix=None, rules=(), blank=None, fill=None)
+
+    def is_still(self, x: float, size: Size, part: tuple[float, float] | None, cuts: Sequence[float]) -> bool:
+        """Whether nobody can pay for any change of a neighbour in `part`."""
+        if math.isnan(x) or self.blank is not None:
+            return math.isnan(x) and self.fill is None
+        if self.power is not None and self.reach != (0.0, 0.0):
+            return False
+        near = self.neighbours(x, size, part)
+        moves = [(rule.cost, 1) for rule in self.rules] or ([] if near is None else self._moved(near, cuts))
+        return not any(mask and (self.budget is None or price <= self.budget) for price, mask in moves)
+
     # --- cells -------------------------------------------------------------------------------------------------------
 
     def cells(self, x: float, size: Size, part: tuple[float, float] | None, cuts: Sequence[float]) -> Prices:
@@ -232,6 +257,46 @@ class Column:
             low, high = max(low, at_least(Fraction(x) - away)), min(high, at_most(Fraction(x) + away))
         return Near(low, high) if low <= high else None
 
+    def span(self, x: float, size: Size, part: tuple[float, float] | None) -> tuple[float, float]:
+        """Ends between which the column of a row with the value x is after moves from neighbours in `part`."""
+        near = None if math.isnan(x) else self.neighbours(x, size, part)
+        if near is None:
+            return self.domain
+        found = [near.low, near.high]
+        low, high = self.domain
+        if self.rules:
+            found += [low, high]
+        elif self.matrix is not None:
+            found += [end for start, end in self.matrix if near.holds(start)]
+        elif self.ends is not None and self.reach != (0.0, 0.0):
+            found += self.ends
+        elif self.power is not None:
+            least, most = self._farthest(near)
+            found += [max(low, least)] * (self.reach[0] < 0) + [min(high, most)] * (self.reach[1] > 0)
+        elif near.grid is not None and self.reach != (0.0, 0.0):
+            (begin, end), (fewest, steps) = near.grid.numbers(*self.domain), self._steps
+            first, last = max(begin, near.numbers[0] + fewest), min(end, near.numbers[1] + steps)
+            found += [near.grid.point(first), near.grid.point(last)] if first <= last else []
+        elif self.reach != (0.0, 0.0):
+            ranges = [(max(least, low), min(most, high)) for least, most in self._ends_of_moves(near)]
+            found += [end for ends in ranges if ends[0] <= ends[1] for end in ends]
+        return min(found), max(found)
+
+    def _farthest(self, near: Near) -> tuple[float, float]:
+        """Ends beyond which nobody can pay for the distance to neighbours."""
+        assert self.power is not None
+        if self.budget is None or not 2**-900 < self.budget < 2**900:
+            return self.domain
+        root = nearest(self.budget) ** (1 / self.power)
+        while Fraction(root) ** self.power < self.budget:
+            root = math.nextafter(root, math.inf)
+        away = Fraction(root) * self.unit
+        if near.grid is None:
+            return at_least(Fraction(near.low) - away), at_most(Fraction(near.high) + away)
+        assert self.step is not None
+        steps, (first, last) = math.floor(away / self.step), near.numbers
+        return near.grid.point(first - steps), near.grid.point(last + steps)
+
     def _filled(self, cuts: Sequence[float]) -> int:
         """The cells that a missing value can be brought into."""
         if self.ends is not None:
@@ -261,8 +326,7 @@ class Column:
             if least <= most:
                 yield self.cost, near.grid.cells(cuts, max(begin, first + least), min(end, last + most))
         else:
-            for low, high in self._ends_of_moves(near):
-                yield self.cost, cells_between(cuts, max(low, self.domain[0]), min(high, self.domain[1]))
+            yield self.cost, self._moved_by_distance(near, cuts)
 
     def _chained(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[int, int]]:
         """What chains of rules cost, and the cells where they end."""
@@ -282,19 +346,24 @@ class Column:
             if not left:
                 return
 
-    def _ends_of_moves(self, near: Near) -> Iterator[tuple[float, float]]:
-        """Ranges of doubles that hold the ends of all moves by a distance of the interval, between doubles."""
-        low, high = self.reach
-        widest = max(math.ulp(near.low), math.ulp(near.high))
-        has_gaps = not low <= 0 <= high and not math.isinf(high - low) and Fraction(high) - Fraction(low) < widest
-        # Where doubles are farther apart than the interval is wide, not all between the ends can be had. Those of many
-        # neighbours are taken for such, which makes no cell dearer.
-        singly = near.singly() if has_gaps else None
-        for first, last in [(near.low, near.high)] if singly is None else [(value, value) for value in singly]:
-            yield (
-                -math.inf if math.isinf(low) else at_least(Fraction(first) + Fraction(low)),
-                math.inf if math.isinf(high) else at_most(Fraction(last) + Fraction(high)),
-            )
+    def _moved_by_distance(self, near: Near, cuts: Sequence[float]) -> int:
+        """The cells where moves by a distance of the interval end, between doubles."""
+        (least, most), (low, high) = self.reach, self.domain
+        if not math.isinf(least):
+            low = max(low, at_least(Fraction(near.low) + Fraction(least)))
+        if not math.isinf(most):
+            high = min(high, at_most(Fraction(near.high) + Fraction(most)))
+        mask = cells_between(cuts, low, high)
+        if least <= 0 <= most or math.isinf(most - least):
+            return mask
+        # Where doubles are farther apart than the interval is wide, not all between the ends can be had.
+        if Fraction(most) - Fraction(least) < max(math.ulp(near.low), math.ulp(near.high)):
+            for cell in range(cell_of(cuts, low), mask.bit_length()):
+                first = max(low, math.nextafter(cuts[cell - 1], math.inf)) if cell else low
+                last = min(high, cuts[cell]) if cell < len(cuts) else high
+                if not some_move((near.low, near.high), (first, last), self.reach):
+                    mask &= ~(1 << cell)
+        return mask
 
     def _away(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[Fraction, int]]:
         """What cells beside the neighbours cost by their distance, on either side from the nearest one on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -37,6 +37,36 @@ def at_most(number: Fraction) -> float:
 def at_least(number: Fraction) -> float:
     """The least double that is at least a number."""
     return -at_most(-number)
+
+
+def _runs(low: float, high: float) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
+    """The doubles from low to high in ranges of all multiples of a number; the ends of each range, and the number."""
+    while low <= high:
+        step = math.ulp(low)
+        # From one power of two to the next, doubles are 2**52 multiples; those below the least power are as far apart.
+        end = (2**53 - 1) * step if low >= 0 else -(2.0**52) * step if step > math.ulp(0.0) else 0.0
+        yield Fraction(low), Fraction(min(end, high)), Fraction(step)
+        low = math.nextafter(end, math.inf)
+
+
+def some_move(start: tuple[float, float], end: tuple[float, float], reach: tuple[float, float]) -> bool:
+    """Whether doubles of two ranges are as far apart as an interval says, which has ends."""
+    least, most = map(Fraction, reach)
+    starts = max(start[0], at_least(Fraction(end[0]) - most)), min(start[1], at_most(Fraction(end[1]) - least))
+    if starts[0] <= starts[1] and any(least <= Fraction(w) - Fraction(z) <= most for z in starts for w in end):
+        return True
+    for low, high, step in _runs(*starts):
+        for first, last, other in _runs(max(end[0], at_least(low + least)), min(end[1], at_most(high + most))):
+            # Differences are multiples of the smaller step; a number of the larger one is left to be found.
+            small, large = min(step, other), max(step, other)
+            shortest, longest = math.ceil(least / small) * small, math.floor(most / small) * small
+            if step <= other:
+                begin, stop = max(first, low + shortest), min(last, high + longest)
+            else:
+                begin, stop = max(low, first - longest), min(high, last - shortest)
+            if shortest <= longest and math.ceil(begin / large) <= math.floor(stop / large):
+                return True
+    return False
 
 
 @lru_cache(maxsize=1 << 16)

@@ -242,7 +242,7 @@ class Model:
         parts = [raw / Fraction(member["divisor"]) for member in members]
         flat = Fraction(rule["steepness"]) * largest / divisor if rule["decision"] == "sigmoid" else 0
         too_large = max(largest, largest / divisor, raw, *parts) > 2 ** (120 if single else 1000)
-        if too_large or len(self.trees) > MOST_TREES or flat >= LARGEST_POWER:
+        if too_large or len(self.trees) > MOST_TREES or flat >= LARGEST_POWER or rule["steepness"] > 2**60:
             return 3 * largest + 1
         # Quotients and products below all normal numbers are rounded by the least of all numbers.
         least = Fraction(1, 2 ** (149 if single else 1074)) * (

@@ -6,7 +6,7 @@ import math
 import struct
 from fractions import Fraction
 
-from treeproof.check.rules import Rejected, Weights
+from treeproof.check.rules import Box, Rejected, Weights
 
 MOST_BITS = 4096
 """No number of a proof has more."""
@@ -52,7 +52,13 @@ class Reader:
             raise Rejected(f"{number} is no number of a proof")
         return float(number)
 
+    def begin(self, which: int) -> None:
+        """Is told which neighbourhood comes next, for whoever shows a proof."""
+
     # Steps of a tree.
+
+    def at(self, box: Box, weights: Weights) -> None:
+        """Is told which box comes next, for whoever shows a proof."""
 
     def op(self) -> int:
         """What is done with the next box."""
@@ -65,6 +71,20 @@ class Reader:
     def rate(self) -> Fraction:
         """What money is worth."""
         return Fraction(self.double())
+
+    def chain(self) -> tuple[bool, list[tuple[int, int, bool]]]:
+        """Tests one after another, and whether rows that pass none are forbidden.
+
+        Each is a column, the cells that pass, and whether a missing value does.
+        """
+        forbids, tests = self.number() == 1, []
+        for _ in range(self.number()):
+            f, sides, passes = self.number(), self.number(), 0
+            for segment in _between(self._rising(self.number())):
+                passes |= segment if sides & 1 else 0
+                sides ^= 1
+            tests.append((f, passes, sides & 2 == 2))
+        return forbids, tests
 
     def weights(self) -> Weights:
         """Weights: per column its cuts, levels of the segments between them, and what trees reach there."""

@@ -7,7 +7,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from treeproof.check.rules import Rejected
 
@@ -38,22 +38,30 @@ class ProofFile:
             tail = file.read(24)
             if tail[16:] != TAIL:
                 raise Rejected(f"{path.name} was not written to its end")
-            offset, length = struct.unpack("<QQ", tail[:16])
-            file.seek(offset)
-            index = json.loads(_unpacked(file.read(length)))
-        return cls(
-            path,
-            index["header"],
-            {int(row): (int(at), int(long)) for row, (at, long) in index["rows"].items()},
-            {int(row): str(why) for row, why in index["without"].items()},
-        )
+            try:
+                index = json.loads(_unpacked(_read(file, *struct.unpack("<QQ", tail[:16]))))
+                return cls(
+                    path,
+                    dict(index["header"]),
+                    {int(row): (int(at), int(long)) for row, (at, long) in index["rows"].items()},
+                    {int(row): str(why) for row, why in index["without"].items()},
+                )
+            except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+                raise Rejected(f"the index of {path.name} cannot be read: {error!r}") from None
 
     def payload(self, row: int) -> bytes:
         """The steps of the proof of one row."""
-        offset, length = self.rows[row]
         with self.path.open("rb") as file:
-            file.seek(offset)
-            return _unpacked(file.read(length))
+            return _unpacked(_read(file, *self.rows[row]))
+
+
+def _read(file: BinaryIO, offset: int, length: int) -> bytes:
+    """A part of a file."""
+    size = file.seek(0, 2)
+    if not (0 <= offset <= size and 0 <= length <= size - offset):
+        raise Rejected("a record lies beyond the end of the file")
+    file.seek(offset)
+    return file.read(length)
 
 
 def _unpacked(data: bytes) -> bytes:

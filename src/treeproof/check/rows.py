@@ -5,22 +5,24 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
-from treeproof.check.attackers import columns_of, purses_of, sizes_of
-from treeproof.check.claims import Grid, Place, Region
-from treeproof.check.columns import Size
+from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
+from treeproof.check.columns import Column, Size
 from treeproof.check.model_file import Model, hash_of
+from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rules import Rejected, check_tree
+from treeproof.check.rules import Leaf, Rejected, check_tree
 
+FORMATS = {"model": ("treeproof-ensemble", 2), "result": ("treeproof-verification", 4)}
 PROVED = 0
-CLAIM, SPLIT = 0, 1
+CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
+Part: TypeAlias = "tuple[tuple[float, float] | None, ...]"
+"""Per column the ends of the doubles that neighbours of a part have; None: any."""
 
 
 @dataclass
@@ -40,26 +42,40 @@ class Checked:
         self.boxes += other.boxes
 
 
+BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+"""What reading may end in, if something is not what it should be."""
+
+
 class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
 
+    reader: Callable[[bytes], Reader] = Reader
+
+    @classmethod
+    def of(cls, model: dict[str, Any], result: dict[str, Any]) -> Question:
+        """The question in the objects of two files; Rejected if they are no such objects."""
+        try:
+            return cls(model, result)
+        except BROKEN as error:
+            raise Rejected(f"the model or the result cannot be read: {error!r}") from None
+
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
+        for what, given in (("model", model), ("result", result)):
+            if (given.get("format"), given.get("version")) != FORMATS[what]:
+                raise Rejected("the {} is no {} of version {}".format(what, *FORMATS[what]))
         self.model, self.result = Model.of(model), result
+        if not model["feature_names"]:
+            model = {**model, "feature_names": result["feature_names"]}
         self.attacker = result["attacker"]
-        if result["n_features"] != self.model.n_features:
+        if {result["n_features"], *map(len, result["X"])} != {self.model.n_features}:
             raise Rejected("the result is about rows of another model")
-        self.columns = columns_of(model, self.attacker)
-        self.purses = purses_of(model, self.attacker, self.columns)
-        self.sizes: list[list[Size]] = [[0.0] * self.model.n_features]
-        self.sizes += [sizes_of(model, epsilon) for epsilon in result["epsilons"]]
+        per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
+        if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
+            raise Rejected("the result has lists of other lengths than it has rows")
+        self.views = Views(model, self.attacker, result)
         classes = model["classes"]
         self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
         self._classes = {_key(label): number for number, label in enumerate(classes)}
-
-    @cached_property
-    def grid(self) -> Grid:
-        """The cells of the model's own tests."""
-        return Grid(self.model, {})
 
     def row(self, number: int) -> list[float]:
         """A row as the model sees it."""
@@ -77,6 +93,11 @@ class Question:
             return []
         outcomes = [result["stability"], *result["resilience"]]
         return [which for which, outcome in enumerate(outcomes) if outcome[number] == PROVED]
+
+    @property
+    def proved_rows(self) -> list[int]:
+        """The rows of which the result calls anything proved."""
+        return [row for row in range(len(self.result["X"])) if self.proved(row)]
 
     def hashes(self) -> dict[str, str]:
         """What a file of proofs says it is about."""
@@ -99,16 +120,14 @@ def _key(label: Any) -> Any:
 
 def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> Iterator[tuple[int, Checked]]:
     """Checks what the result calls proved about each of these rows."""
-    if question.result.get("relations"):
-        for row in rows:
-            yield row, Checked(unchecked={row: "proofs under relations are not checked yet"})
-        return
     for row in rows:
         found = Checked()
         try:
             open_claims, found.boxes = _check_row(question, proofs, row)
         except Rejected as error:
             found.rejected[row] = str(error)
+        except BROKEN as error:
+            found.rejected[row] = f"the proof cannot be read: {error!r}"
         else:
             if not open_claims:
                 found.checked.append(row)
@@ -123,7 +142,7 @@ def check_header(question: Question, proofs: ProofFile) -> None:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
     for name, value in question.hashes().items():
         if proofs.header.get(name) != value:
-            raise Rejected(f"the proofs are about something else: {name}")
+            raise Rejected(f"the proofs are about another question: not the same {name}")
 
 
 def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[int], int]:
@@ -131,24 +150,31 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
     x, claimed = question.row(row), question.proved(row)
     if question.model.label(x) != question.label(row):
         raise Rejected("the model gives it another label than the result says")
+    if max(claimed, default=0) > 0 and _key(question.result["y"][row]) != _key(question.result["predicted"][row]):
+        raise Rejected("it is called resilient, but its label is wrong")
+    view, own = question.views.of(x)
     known, boxes = set(), 0
     if row in proofs.rows:
-        reader = Reader(proofs.payload(row))
+        reader = question.reader(proofs.payload(row))
         for _ in range(reader.number()):
             which = reader.number()
-            if which >= len(question.sizes):
+            if which >= len(view.sizes):
                 raise Rejected(f"there is no neighbourhood {which}")
-            boxes += _check_part(question, x, question.sizes[which], reader, (None,) * len(x), which == 0)
+            reader.begin(which)
+            asked = Asked(view, own, view.sizes[which], question.goal, which == 0)
+            boxes += _check_parts(asked, reader)
             known.add(which)
         if not reader.is_done:
             raise Rejected("something follows the proof")
-    return [which for which in claimed if not _follows(question, which, known)], boxes
+    if 0 not in known and not view.relations.is_valid(x):
+        # It is no neighbour of itself, and the attacker finds it as it is.
+        known.clear()
+    return [which for which in claimed if not _follows(view, which, known)], boxes
 
 
-def _follows(question: Question, which: int, known: set[int]) -> bool:
+def _follows(view: View, which: int, known: set[int]) -> bool:
     """Whether a neighbourhood lies in one that is known."""
-    own = question.sizes[which]
-    return any(all(map(_is_within, own, question.sizes[other])) for other in known)
+    return any(all(map(_is_within, view.sizes[which], view.sizes[other])) for other in known)
 
 
 def _is_within(size: Size, other: Size) -> bool:
@@ -157,46 +183,111 @@ def _is_within(size: Size, other: Size) -> bool:
     return size <= other
 
 
-def _check_part(
-    question: Question,
-    x: list[float],
-    sizes: list[Size],
-    reader: Reader,
-    part: tuple[tuple[float, float] | None, ...],
-    is_itself: bool,
-) -> int:
-    """A part of the neighbourhood: cut in two, or with one label; returns how many boxes were closed."""
-    op = reader.number()
-    if op == SPLIT:
-        f, cut = reader.number(), reader.double()
-        if f >= len(x):
-            raise Rejected(f"there is no column {f}")
-        low, high = part[f] or (-math.inf, math.inf)
-        below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
-        above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
-        return _check_part(question, x, sizes, reader, below, False) + _check_part(
-            question, x, sizes, reader, above, False
-        )
-    if op != CLAIM:
-        raise Rejected(f"there is no part {op}")
+@dataclass(frozen=True)
+class Asked:
+    """What a claim is about."""
+
+    view: View
+    x: list[float]
+    """The row on the columns of the view."""
+    sizes: Sequence[Size]
+    goal: frozenset[int]
+    is_itself: bool
+    """Whether it is about the row itself."""
+
+
+def _check_parts(asked: Asked, reader: Reader) -> int:
+    """A neighbourhood, cut in two again and again; returns how many boxes of its parts were closed."""
+    waiting: list[Part] = [(None,) * len(asked.x)]
+    boxes = 0
+    while waiting:
+        part, op = waiting.pop(), reader.number()
+        if op == SPLIT:
+            f, cut = reader.number(), reader.double()
+            if f >= len(asked.x):
+                raise Rejected(f"there is no column {f}")
+            low, high = part[f] or (-math.inf, math.inf)
+            below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
+            above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
+            waiting += [above, below]
+        elif op == IDLE:
+            boxes += _check_idle(asked, part)
+        elif op in (CLAIM, CONTENT, VALID, VALID_CONTENT):
+            boxes += _check_claim(asked, part, reader, op in (CONTENT, VALID_CONTENT), op >= VALID)
+        else:
+            raise Rejected(f"there is no part {op}")
+    return boxes
+
+
+def _check_idle(asked: Asked, part: Part) -> int:
+    """A part where attacks change nothing."""
+    view, x, sizes = asked.view, asked.x, asked.sizes
+    region = _region(asked, view.columns, view.grid, part)
+    if region is not None:
+        still = [
+            f
+            for f, column in enumerate(view.columns)
+            if region.cells[f] and column.is_still(x[f], sizes[f], part[f], view.grid.cuts[f])
+        ]
+        if not is_idle(view.grid, region, still):
+            raise Rejected("attacks change something where they are said to change nothing")
+    return 1
+
+
+def _check_claim(asked: Asked, part: Part, reader: Reader, is_content: bool, has_chains: bool) -> int:
+    """A part from which only one label is reached, or none that is wanted; or whose neighbours have wanted labels.
+
+    For the latter the attacker is one who moves nothing and wants all other labels.
+    """
+    view, goal = asked.view, asked.goal
+    every = frozenset(range(view.model.n_classes))
     label, n_extra = reader.number(), reader.number()
-    if label >= question.model.n_classes:
-        raise Rejected(f"there is no class {label}")
+    if label not in every or (label in goal) != is_content:
+        raise Rejected(f"class {label} is no label of such a part")
+    if asked.is_itself and label != view.model.label(asked.x):
+        raise Rejected(f"the row itself is not of class {label}")  # which matters if it is not valid
     extra: dict[int, list[float]] = {}
     for _ in range(n_extra):
         extra.setdefault(reader.number(), []).append(reader.double())
-    wanted = question.goal or frozenset(range(question.model.n_classes)) - {label}
-    if label in question.goal:
-        # Nobody attacks a row that has a label he wants; of its neighbours that says nothing.
-        if not (is_itself and question.model.label(x) == label):
-            raise Rejected("neighbours with labels that the attacker wants are no proof")
-        return 0
-    grid = Grid(question.model, extra) if extra else question.grid
-    region = _region(question, grid, x, sizes, part)
+    wanted = every - goal if is_content else goal or every - {label}
+    grid = Grid(view.model, extra) if extra else view.grid
+    chains = [reader.chain() for _ in range(reader.number())] if has_chains else []
+    columns = [column.at_rest for column in view.columns] if is_content else view.columns
+    region = _region(asked, columns, grid, part)
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
-    place = Place(grid, region)
+
+    spans = [
+        column.span(x, size, ends) for column, x, size, ends in zip(columns, asked.x, asked.sizes, part, strict=True)
+    ]
+
+    def is_ruled_out(cells: Sequence[int]) -> bool:
+        return bool(view.relations) and not view.relations.may_hold(view.where(grid, cells, spans))
+
+    place = Place(grid, region, [_chain(grid, region.cells, is_ruled_out, *chain) for chain in chains], is_ruled_out)
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
+
+
+def _chain(
+    grid: Grid,
+    cells: Sequence[int],
+    is_ruled_out: Callable[[Sequence[int]], bool],
+    forbids: bool,
+    tests: Sequence[tuple[int, int, bool]],
+) -> list[Leaf]:
+    """A tree of tests one after another. If it forbids rows that pass none, these must break a relation."""
+    if any(f >= len(cells) for f, _, _ in tests):
+        raise Rejected("a condition is about no column")
+    missing = [2 << len(cuts) for cuts in grid.cuts]
+    tests = [(f, passes | missing[f] if gone else passes & ~missing[f], gone) for f, passes, gone in tests]
+    leaves, left = chain_leaves(tests, cells)
+    if left is None:
+        return leaves
+    if not forbids:
+        return [*leaves, Leaf(0, NO_SCORES, left)]
+    if not is_ruled_out([left.get(f, own) for f, own in enumerate(cells)]):
+        raise Rejected("a condition does not follow from one relation")
+    return leaves
 
 
 def check_tree_of_nothing(reader: Reader) -> int:
@@ -206,14 +297,12 @@ def check_tree_of_nothing(reader: Reader) -> int:
     return 1
 
 
-def _region(
-    question: Question, grid: Grid, x: list[float], sizes: list[Size], part: tuple[tuple[float, float] | None, ...]
-) -> Region | None:
+def _region(asked: Asked, columns: Sequence[Column], grid: Grid, part: Part) -> Region | None:
     """What cells cost from the neighbours of a part; None if there are none."""
     prices: list[list[tuple[Fraction, int]]] = []
-    for f, column in enumerate(question.columns):
-        found = column.cells(x[f], sizes[f], part[f], grid.cuts[f])
-        if not found and not math.isnan(x[f]):
+    for f, column in enumerate(columns):
+        found = column.cells(asked.x[f], asked.sizes[f], part[f], grid.cuts[f])
+        if not found and not math.isnan(asked.x[f]):
             return None
         prices.append(found)
-    return Region(prices, question.purses)
+    return Region(prices, asked.view.purses)

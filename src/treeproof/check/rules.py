@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Rejected(Exception):
@@ -54,6 +54,8 @@ class Claim:
     """Whether rows with these leaves, one per tree, keep the label in the library's own arithmetic."""
     is_too_dear: Callable[[Sequence[int]], bool]
     """Whether no row of a box of these cells can be paid for, if prices are not rounded."""
+    about: Any = None
+    """What people call all this; no rule asks for it."""
 
     def least(self, f: int, mask: int) -> int | None:
         """The least price of some cells of a column; None if none of them can be had."""
@@ -125,6 +127,20 @@ class Box:
         """Only these leaves of a tree from now on."""
         self.trees[t] = leaves
         self.is_empty |= not leaves
+
+    def draw_in(self) -> None:
+        """Leaves out cells that no leaf of some tree has, which may make the box dearer."""
+        some = True
+        while some and not self.is_empty:
+            some = False
+            for leaves in list(self.trees):
+                for f in leaves[0].cells:
+                    if all(f in leaf.cells for leaf in leaves):
+                        mask = 0
+                        for leaf in leaves:
+                            mask |= leaf.cells[f]
+                        some |= bool(self.cells[f] & ~mask)
+                        self.keep(f, mask)
 
     def spent(self, purse: Purse) -> int:
         """What the box costs a purse at least."""
@@ -233,14 +249,13 @@ def _meets(leaves: Sequence[Leaf], f: int, cells: int) -> bool:
     return any(leaf.cells.get(f, cells) & cells for leaf in leaves)
 
 
-def _weigh(box: Box, weights: Weights) -> Weighed:
-    """A box by its weights, without the leaves with which nothing can win."""
-    weighed = Weighed(box, weights)
+def _weigh(box: Box, weights: Weights) -> None:
+    """Leaves out leaves with which nothing can win by some weights; all of them, if they close the box."""
     for _ in range(weights.rounds):
-        if weighed.is_closed or not weighed.leave_out():
-            break
         weighed = Weighed(box, weights)
-    return weighed
+        box.is_empty = weighed.is_closed
+        if box.is_empty or not weighed.leave_out():
+            return
 
 
 # --- the bound by spending -------------------------------------------------------------------------------------------
@@ -254,6 +269,7 @@ def _closes_by_spending(box: Box, rate: Fraction) -> bool:
     at most the largest share that costs no more.
     """
     claim = box.claim
+    box.draw_in()
     if box.is_empty or not _is_for_all(claim):
         return box.is_empty
     purse = claim.purses[0]
@@ -313,6 +329,8 @@ class _Gains:
 
 # --- trees of boxes --------------------------------------------------------------------------------------------------
 
+MOST_CELLS = 2**20
+"""No column has more."""
 CLOSED, CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT, WEIGH, DROP, SPEND, DECIDED = range(9)
 
 
@@ -331,12 +349,16 @@ class Steps(Protocol):
     def rate(self) -> Fraction:
         """What money is worth."""
 
+    def at(self, box: Box, weights: Weights) -> None:
+        """Is told which box comes next, and with which weights."""
+
 
 def check_tree(claim: Claim, steps: Steps) -> int:
     """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
     waiting, closed = [(Box(claim), PLAIN)], 0
     while waiting:
         box, weights = waiting.pop()
+        steps.at(box, weights)
         op = steps.op()
         if op in (CUT_LEFT, CUT_RIGHT):
             left, right = _halves(box, *steps.cut())
@@ -408,9 +430,10 @@ def _check_decided(box: Box) -> None:
 
 def _halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
     """The parts of a box with cells up to a cut of a column, and above it."""
-    if not (0 <= f < len(box.cells) and 0 <= cell <= box.claim.region[f].bit_length()):
+    # Beyond the cells that can be had nothing is cut off, and that is as good as any cut.
+    if not (0 <= f < len(box.cells) and 0 <= cell <= MOST_CELLS):
         raise Rejected(f"there is no cell {cell} of column {f}")
-    below = (1 << (cell + 1)) - 1
+    below = (2 << min(cell, box.claim.region[f].bit_length())) - 1
     left, right = box.copy(), box
     left.keep(f, below)
     right.keep(f, ~below)

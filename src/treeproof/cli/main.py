@@ -26,6 +26,7 @@ COMMANDS = {
     "guard": "guard",
     "train": "train",
     "check": "check",
+    "proof": "proof",
     "reproduce": "reproduce",
 }
 """The module of each command in `cli/commands/`, and its name there if that differs."""

@@ -175,5 +175,6 @@ def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float
     if rule.decision == Decision.SIGMOID:
         # A sigmoid is flat far out: the slope of its logarithm at s is at least exp(-|steepness * s|) / 2.
         flat = rule.steepness * largest / rule.divisor
-        return 64 * step * math.exp(flat) / rule.steepness * rule.divisor if flat < 600 else math.inf
+        too_flat = flat >= 600 or rule.steepness > 2.0**60
+        return math.inf if too_flat else 64 * step * math.exp(flat) / rule.steepness * rule.divisor
     return 0.0

@@ -27,6 +27,7 @@ from treeproof.results.column_words import joined, quantity
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
+from treeproof.results.proof_counts import ProofCounts
 from treeproof.results.relation_words import (
     broken_in_short,
     broken_in_words,
@@ -93,6 +94,8 @@ class Verification:
     """What neighbours and attacked rows keep, as it was stated."""
     breakers: tuple[tuple[int, ...], ...] = ()
     """For each of `relations` the rows that break it themselves; see `broken_rows`."""
+    proofs: ProofCounts | None = None
+    """How many of its proofs were checked, and by which version; see `check_proofs`."""
     given: Any = None
     """The data frame that was verified, if it is one of pandas; files do not keep it."""
 
@@ -273,6 +276,12 @@ class Verification:
         known = zip(self.correct.tolist(), self.has_missing.tolist(), strict=True)
         return tuple(self.rows.verdict(i, *both, self.witness(i), self.broken_by(i)) for i, both in enumerate(known))
 
+    @property
+    def is_proved(self) -> npt.NDArray[np.bool_]:
+        """Which of the rows that are attacked have anything proved about them."""
+        outcomes = np.vstack((self.stability, self.rows.resilience))
+        return np.asarray(self.is_attacked & (outcomes == Outcome.PROVED).any(axis=0))
+
     def witness(self, row: int) -> Witness | None:
         """The counterexample of one row, if there is one."""
         if not self.has_witness[row]:
@@ -392,6 +401,7 @@ class Verification:
             parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
         parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
         parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
+        parts += [] if self.proofs is None else [self.proofs.in_short]
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
 

@@ -15,6 +15,7 @@ from treeproof.files import check_bytes, check_fields, parse_json
 from treeproof.model.columns import categories_from_json, categories_to_json
 from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.proof_counts import ProofCounts
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
@@ -89,6 +90,7 @@ def content_of(result: Any) -> dict[str, Any]:
         "refuted": _refuted_to_json(rows),
         **{name: _rows_to_json(getattr(rows, name)) for name in _ROWS},
         **measures_of(result),
+        **({} if result.proofs is None else {"proofs": result.proofs._asdict()}),
     }
 
 
@@ -103,6 +105,8 @@ def check_measures(result: Any, content: dict[str, Any]) -> None:
     for name, value in measures_of(result).items():
         if name in content and content[name] != value:
             raise InvalidInput(f"{name} is not what the rows add up to")
+    if result.proofs is not None and result.proofs.proved != result.is_proved.sum():
+        raise InvalidInput("proofs is not about as many rows as are proved")
 
 
 def content_in(text: str) -> dict[str, Any]:
@@ -113,7 +117,7 @@ def content_in(text: str) -> dict[str, Any]:
     version = content.get("version")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
-    check_fields(content, _FIELDS_OF[version], set(), "it")
+    check_fields(content, _FIELDS_OF[version], {"proofs"} if version == VERSION else set(), "it")
     if type(content.get("decision", "")) is not str:
         raise InvalidInput(f"decision has the wrong type: {content['decision']!r}")
     for name, kinds in _SCALARS.items():
@@ -151,6 +155,7 @@ def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
         "actors": _actors_from_json(content.get("actors")),
         **_relations_from_json(content, n),
         "decision": content.get("decision", ""),
+        "proofs": ProofCounts.from_json(content.get("proofs")),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
 

@@ -45,11 +45,11 @@ class Crew(Generic[Content]):
     Make it in the thread that called treeproof: `joblib.parallel_config` applies to that thread only.
     """
 
-    def __init__(self, content: Content, n_jobs: int | None) -> None:
+    def __init__(self, content: Content, n_jobs: int | None, prefer: str = "threads") -> None:
         from joblib import Parallel
 
         self._carried = Carried(content)
-        self._parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", batch_size=1)
+        self._parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
         self.size = n_workers(n_jobs)
 
     def __enter__(self) -> Crew[Content]:
@@ -150,13 +150,14 @@ def run_tasks(
     n_jobs: int | None,
     take: Callable[[int, Answer], None],
     checkpoint: Checkpoint[Any] | None = None,
+    prefer: str = "threads",
 ) -> bool:
     """Hands the number and the answer of every task to `take`, as they arrive; returns whether Ctrl-C ended it early.
 
     After Ctrl-C, running tasks stop early and still deliver what they have decided. Once this has returned, `take` is
-    not called again. Tasks are asked for when workers are free for them.
+    not called again. Tasks are asked for when workers are free for them. Work in plain Python prefers "processes".
     """
-    crew = Crew(content, n_jobs)
+    crew = Crew(content, n_jobs, prefer)
 
     def run(door: Door) -> None:
         for number, answer in crew.answers(work, tasks, limits):

@@ -27,7 +27,8 @@ from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.threat import Threat
 from treeproof.verification.pairs import Boxes, Pairs
-from treeproof.verification.proofs import PAIRS, Proof, Recorder, claim_of
+from treeproof.verification.part_proofs import content_row
+from treeproof.verification.proofs import PAIRS, Proof, Recorder
 from treeproof.verification.space import Space
 
 NO_CELL = -2
@@ -154,7 +155,7 @@ class Local:
         status, cells = np.full(len(X), Outcome.PROVED, dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
         asked = np.flatnonzero(~wanted)
         status[asked], cells[asked] = self._search(low[asked], high[asked], X[asked], labels[asked])
-        proofs = self._claims_of(labels, asked, low, high)
+        proofs = self._claims_of(labels, asked)
         neighbour, attacked = X.copy(), X.copy()
         broken = np.flatnonzero(status == Outcome.REFUTED)
         z, w = self._doubles(X[broken], low[broken], high[broken], cells[broken])
@@ -163,25 +164,27 @@ class Local:
         content = np.flatnonzero(wanted & (low < high).any(axis=1))
         if len(open_rows) or len(content):
             mixed = np.concatenate((open_rows, content))
-            pairs = Pairs(self, Boxes(np.arange(len(mixed)), low[mixed], high[mixed], X[mixed], neighbour[mixed]))
+            every = np.arange(len(mixed))
+            pairs = Pairs(self, Boxes(every, every, low[mixed], high[mixed], X[mixed], neighbour[mixed]))
             pairs.settle()
+            for k, row in enumerate(mixed.tolist() if proofs else ()):
+                proofs[row] = pairs.proofs.proof(k)
             status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
-        return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, proofs)
+        return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(proofs))
 
-    def _claims_of(
-        self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64], low: FloatArray, high: FloatArray
-    ) -> tuple[Proof, ...]:
+    def _claims_of(self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]) -> list[Proof]:
         """Per row the claim that was recorded by the last search, of rows that were `asked` about.
 
         Nobody attacks the others, unless he attacks their neighbours.
         """
         if not self._proof_limit:
-            return ()
-        unmoved = (low == high) | np.isnan(low)
-        claims = [claim_of(int(label)) if same.all() else PAIRS for label, same in zip(labels, unmoved, strict=True)]
+            return []
+        claims: list[Proof] = [
+            content_row(label, self.threat.goal, self.ensemble.n_classes) for label in labels.tolist()
+        ]
         for row, claim in zip(asked.tolist(), self._claims, strict=True):
             claims[row] = claim
-        return tuple(claims)
+        return claims
 
     def shows(self, _x: FloatArray, neighbour: FloatArray, attacked: FloatArray) -> npt.NDArray[np.bool_]:
         """Which pairs of rows within reach of others are counterexamples: the label changes, to one that is wanted."""
@@ -442,7 +445,8 @@ class Local:
             return found
         watch = Watch(np.array([0, 0, self.max_looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
         found.status[:] = HARD
-        recorder = Recorder(0 if asked.cheapest else self._proof_limit, self.ensemble, len(asked.labels))
+        limit = 0 if asked.cheapest else self._proof_limit
+        recorder = Recorder(limit, self.ensemble, len(asked.labels), self.space.frame if limit else None)
         stages = self._stages(asked, found, watch, recorder)
         # To start a thread takes longer than most searches of a row. There is at least one look per row and tree.
         nodes, trees = (len(asked.labels) * n for n in (self.ensemble.n_nodes, self.ensemble.n_trees))

@@ -20,6 +20,7 @@ from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_mo
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.threat import Threat
 from treeproof.verification.forks import Forks
+from treeproof.verification.part_proofs import PartProofs, content
 
 if TYPE_CHECKING:
     from treeproof.verification.local_search import Local
@@ -33,12 +34,13 @@ MOST_BOXES = 1024
 
 @dataclass(eq=False)
 class Boxes:
-    """Boxes [low, high] of neighbours of the rows `row`.
+    """Boxes [low, high] of neighbours of the rows `row`; each is a part of its neighbourhood.
 
     `here` and `there` are neighbours with different labels; where they are not, it is not known whether there are any.
     """
 
     row: Ints
+    part: Ints
     low: FloatArray
     high: FloatArray
     here: FloatArray
@@ -55,7 +57,7 @@ class Boxes:
         return len(self.row)
 
     def _arrays(self) -> tuple[Any, ...]:
-        return self.row, self.low, self.high, self.here, self.there
+        return self.row, self.part, self.low, self.high, self.here, self.there
 
 
 @dataclass(eq=False)
@@ -80,10 +82,12 @@ class Changes:
 class Pairs:
     """The search over pairs for boxes that hold two labels, one for each of n rows.
 
-    `settle` says what it found: outcomes, and for rows that are refuted `neighbour` and `attacked`.
+    `settle` says what it found: outcomes, for rows that are refuted `neighbour` and `attacked`, and for those that are
+    proved `proofs`.
     """
 
     def __init__(self, local: Local, boxes: Boxes) -> None:
+        """Box i is all of the neighbourhood of row i."""
         self._local, self._start, self._x = local, boxes, boxes.here
         self._grid = local.ensemble.grid
         self._idle: Local | None = None
@@ -92,6 +96,7 @@ class Pairs:
         self._walls_below = np.concatenate(([0], np.cumsum(find_walls(local.threat, self._grid))))
         self._forks: Forks | None = None
         n = len(boxes)
+        self.proofs = PartProofs(n, local._proof_limit)
         self.outcome = np.full(n, Outcome.PROVED, dtype=np.int64)
         self.neighbour, self.attacked = boxes.here.copy(), boxes.here.copy()
         self._seconds, self._split = np.zeros(n), np.zeros(n, dtype=np.int64)
@@ -144,7 +149,24 @@ class Pairs:
             boxes, changes = boxes.at(left), changes.at(left)
             self._probe(boxes, (changes.before, changes.after)[side])
         left = self._open(boxes.row)
-        return self._decide(self._without_idle(_parts(boxes.at(left), changes.at(left))), needed=True)
+        return self._decide(self._without_idle(self._halves(boxes.at(left), changes.at(left))), needed=True)
+
+    def _halves(self, boxes: Boxes, changes: Changes) -> Boxes:
+        """Both sides of a wall in each box: first those with the lower values."""
+        k, f = np.arange(len(boxes)), changes.feature
+        start, end = changes.values
+        high, low = boxes.high.copy(), boxes.low.copy()
+        high[k, f], low[k, f] = np.minimum(start, end), np.maximum(start, end)
+        up = (start < end)[:, None]
+        here = np.concatenate((np.where(up, boxes.here, boxes.there), np.where(up, boxes.there, boxes.here)))
+        return Boxes(
+            np.tile(boxes.row, 2),
+            np.concatenate(self.proofs.split(boxes.part, f, high[k, f])),
+            np.concatenate((boxes.low, low)),
+            np.concatenate((high, boxes.high)),
+            here,
+            here,
+        )
 
     def _probe(self, boxes: Boxes, point: FloatArray) -> None:
         """Looks for attacks on neighbours that share with the point what has walls; there, two labels are enough."""
@@ -157,7 +179,7 @@ class Pairs:
         first, last = (np.where(self._special, ends[at], point) for ends in (lowest, highest))
         low = np.where(fixed, np.maximum(first, boxes.low), boxes.low)
         high = np.where(fixed, np.minimum(last, boxes.high), boxes.high)
-        mixed = self._decide(self._drawn_in(Boxes(boxes.row, low, high, point, point)), needed=False)
+        mixed = self._decide(self._drawn_in(Boxes(boxes.row, boxes.part, low, high, point, point)), needed=False)
         if len(mixed):
             self._cross(mixed.row, self._changes(mixed.here, mixed.there))
 
@@ -168,15 +190,18 @@ class Pairs:
         low, high = self._local.threat.inside(self._x[boxes.row], boxes.low, boxes.high)
         some = ~(low > high).any(axis=1)
         here = np.where(np.isnan(boxes.here), boxes.here, np.clip(boxes.here, low, high))
-        return Boxes(boxes.row, low, high, here, here).at(some)
+        return Boxes(boxes.row, boxes.part, low, high, here, here).at(some)
 
     def _predict(self, rows: FloatArray) -> Ints:
         """The label of each row; with a goal, whether the attacker wants it."""
         labels = self._local.ensemble.class_of_doubles(rows)
         return np.isin(labels, self._local.threat.goal).astype(np.int64) if self._local.threat.goal else labels
 
-    def _ask(self, boxes: Boxes) -> tuple[Ints, Ints, FloatArray, FloatArray]:
-        """Which boxes hold another label than `here` has, or reach one that is wanted: outcomes, boxes, pairs."""
+    def _ask(self, boxes: Boxes, needed: bool) -> tuple[Ints, Ints, FloatArray, FloatArray]:
+        """Which boxes hold another label than `here` has, or reach one that is wanted: outcomes, boxes, pairs.
+
+        What proves that others do not is noted where it is `needed`.
+        """
         local = self._local
         outcome, x = np.full(len(boxes), Outcome.PROVED, dtype=np.int64), self._x[boxes.row]
         wanted = self._predict(boxes.here) == 1 if local.threat.goal else np.zeros(len(boxes), dtype=bool)
@@ -186,6 +211,9 @@ class Pairs:
                 these, labels = boxes.at(some), local.ensemble.predict_index(boxes.here[some])
                 outcome[some], cells = search._search(these.low, these.high, these.here, labels, x[some])
                 found = outcome[some] == Outcome.REFUTED
+                if needed:
+                    proofs = search._claims if search is local else [content(claim) for claim in search._claims]
+                    self.proofs.prove(these.part, proofs)
                 at = np.flatnonzero(some)[found]
                 z[at], w[at] = search._doubles(x[at], boxes.low[at], boxes.high[at], cells[found])
         mixed = np.flatnonzero(outcome == Outcome.REFUTED)
@@ -195,7 +223,8 @@ class Pairs:
         """A search for neighbours with labels that the attacker does not want."""
         if self._idle is None:
             ensemble, threat = self._local.ensemble, self._local.threat
-            self._idle = type(self._local)(ensemble, threat.idle(ensemble.n_classes), self._local.limits)
+            idle, limits = threat.idle(ensemble.n_classes), self._local.limits
+            self._idle = type(self._local)(ensemble, idle, limits, proof_limit=self._local._proof_limit)
         return self._idle
 
     def _decide(self, boxes: Boxes, needed: bool) -> Boxes:
@@ -205,7 +234,7 @@ class Pairs:
         """
         if not len(boxes):
             return boxes
-        outcome, mixed, near, attacked = self._ask(boxes)
+        outcome, mixed, near, attacked = self._ask(boxes, needed)
         if needed:
             self._give_up(boxes.row[outcome == Outcome.UNKNOWN])
         boxes = boxes.at(mixed)
@@ -216,18 +245,25 @@ class Pairs:
 
     def _without_idle(self, parts: Boxes) -> Boxes:
         """What is left of boxes after leaving out where attacks change nothing."""
-        if self._local.threat.blanks:
-            # What is blanked or filled in may go anywhere.
-            return self._drawn_in(parts)
         if not len(parts):
             return parts
+        # What is blanked or filled in may go anywhere.
+        parts = parts if self._local.threat.blanks else self._at_forks(parts)
+        left = self._drawn_in(parts)
+        self.proofs.leave_idle(np.setdiff1d(parts.part, left.part))
+        return left
+
+    def _at_forks(self, parts: Boxes) -> Boxes:
+        """What is left of boxes where attacks may lead to other leaves."""
         if self._forks is None:
             self._forks = Forks(
                 self._local, self._start.low, self._start.high, self._open(np.arange(len(self.outcome)))
             )
         low, high, some = self._forks.shrink(parts.row, parts.low, parts.high)
         here = np.where(np.isnan(parts.here), parts.here, np.clip(parts.here, low, high))
-        return self._drawn_in(Boxes(parts.row, low, high, here, here).at(some))
+        self.proofs.leave_idle(parts.part[~some])
+        part = self.proofs.shrink(parts.part, (parts.low, parts.high), (low, high))
+        return Boxes(parts.row, part, low, high, here, here).at(some)
 
     def _changes(self, here: FloatArray, there: FloatArray) -> Changes:
         """A change of label between `here` and `there`; where there are no walls, if one is seen there."""
@@ -325,16 +361,3 @@ def find_walls(threat: Threat, grid: Grid) -> Bools:
     below, above = grid.cuts, next_up(grid.cuts)
     up, down = can_move(threat, feature, below, above), can_move(threat, feature, above, below)
     return ~(up & down if threat.goal else up | down)
-
-
-def _parts(boxes: Boxes, changes: Changes) -> Boxes:
-    """Both sides of a wall in each box: first those with the lower values."""
-    k, f = np.arange(len(boxes)), changes.feature
-    start, end = changes.values
-    high, low = boxes.high.copy(), boxes.low.copy()
-    high[k, f], low[k, f] = np.minimum(start, end), np.maximum(start, end)
-    up = (start < end)[:, None]
-    here = np.concatenate((np.where(up, boxes.here, boxes.there), np.where(up, boxes.there, boxes.here)))
-    return Boxes(
-        np.tile(boxes.row, 2), np.concatenate((boxes.low, low)), np.concatenate((high, boxes.high)), here, here
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.compiled import unit_exponent
+from treeproof.model.compiled import MOST_UNITS, MOST_WITH_PENALTY, unit_exponent
 from treeproof.model.ensemble import Ensemble
 
 SPARE = 2**20
@@ -21,16 +22,21 @@ LIMIT = 2**24
 """Bytes of a proof, unless somebody says how many."""
 
 TOO_LONG = "a proof is longer than the limit"
-PAIRS = "its neighbours have several labels, of which no proof is written"
+PAIRS = "its neighbours have several labels, and a part of them has no proof"
 RELATIONS = "it must keep relations, of which no proof is written"
+CONFLICTS = "it must keep relations over sums of columns, and what follows from several of them has no proof"
 LEFT_ALONE = "nobody attacks it"
 """Why there is no proof."""
+
+Chain: TypeAlias = tuple[bool, Sequence[tuple[int, Sequence[int], bool, bool]]]
+"""Whether rows that pass no test are forbidden; and tests: a column, the last cells before sides change, whether the
+first cells pass, and whether missing values do."""
 
 Proof: TypeAlias = "bytes | str"
 """A claim with what proves it, or why there is none."""
 
-CLAIM = 0
-"""A part of a proof that is a claim about all of a neighbourhood."""
+CLAIM, VALID = 0, 4
+"""A part of a neighbourhood that is proved by a claim about all that is reached from it, or about valid rows."""
 CLOSED = b"\0"
 """A tree of one box, whose bound is enough."""
 
@@ -38,14 +44,17 @@ CLOSED = b"\0"
 class Recorder:
     """What a search of n rows writes: one tree per row and class; nothing if the limit is 0."""
 
-    def __init__(self, limit: int, ensemble: Ensemble, n_rows: int) -> None:
+    def __init__(self, limit: int, ensemble: Ensemble, n_rows: int, frame: bytes | None = None) -> None:
+        """`frame` is what claims say of cells and valid rows, if these are not those of the model itself."""
         from treeproof._kernels.search.record import proof_for
 
         self.is_on, self._limit = limit > 0, limit
-        exponent = (unit_exponent(ensemble) or 0) if self.is_on else 0
+        most = MOST_UNITS if frame is None else MOST_WITH_PENALTY
+        exponent = (unit_exponent(ensemble, most) or 0) if self.is_on else 0
         size = limit + SPARE if self.is_on else 0
         self.proof = proof_for(size, n_rows, ensemble.n_classes, limit, exponent)
         self._trees: dict[tuple[int, int], bytes | None] = {}
+        self._frame = frame
 
     def in_turns(self, kernel: Callable[[npt.NDArray[np.int64]], None], rows: npt.NDArray[np.int64]) -> None:
         """Has a kernel search rows, as many at a time as there is room for what it writes."""
@@ -79,7 +88,7 @@ class Recorder:
         trees = [self._trees.get((row, other), CLOSED) for other in wanted if other != label]
         if any(tree is None for tree in trees) or sum(len(tree or b"") for tree in trees) > self._limit:
             return TOO_LONG
-        return claim_of(label, *(tree for tree in trees if tree is not None))
+        return claim_of(label, *(tree for tree in trees if tree is not None), frame=self._frame)
 
 
 def number(value: int) -> bytes:
@@ -95,9 +104,21 @@ def number(value: int) -> bytes:
     return bytes([*groups, value])
 
 
-def claim_of(label: int, *trees: bytes) -> bytes:
-    """A claim on the cells of the model itself. One without trees: the label is one that the attacker wants."""
-    return number(CLAIM) + number(label) + number(0) + b"".join(trees)
+def claim_of(label: int, *trees: bytes, frame: bytes | None = None) -> bytes:
+    """A claim on the cells of the model itself, or of a frame."""
+    start = number(CLAIM) + number(label) + number(0) if frame is None else number(VALID) + number(label) + frame
+    return start + b"".join(trees)
+
+
+def frame_of(cuts: Sequence[tuple[int, float]], chains: Sequence[Chain]) -> bytes:
+    """Cuts beside those of the model's tests, and conditions of valid rows."""
+    found = number(len(cuts)) + b"".join(number(f) + struct.pack("<d", cut) for f, cut in cuts) + number(len(chains))
+    for forbids, tests in chains:
+        found += number(forbids) + number(len(tests))
+        for f, cells, first, missing in tests:
+            gaps = np.diff([-1, *cells]) - 1
+            found += number(f) + number(first + 2 * missing) + number(len(cells)) + b"".join(map(number, gaps.tolist()))
+    return found
 
 
 class RowProofs:

@@ -50,6 +50,8 @@ class Box:
     conflicts: tuple[Clause, ...] = ()
     cuts: tuple[tuple[int, float], ...] = ()
     """Where else columns are cut, so that cells say what their values cost."""
+    part_number: int = 0
+    """The number of the part of N(x) that it is, in a proof."""
 
     def part(self, f: int, low: float, high: float) -> Box:
         """The neighbours with a column in this range."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,8 @@ from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.verification.local_search import Decisions, Local, price_of_attack
+from treeproof.verification.part_proofs import PartProofs, content, content_row
+from treeproof.verification.proofs import CONFLICTS, Proof
 from treeproof.verification.row_question import Box, Pair, Question
 from treeproof.verification.space import Space
 
@@ -35,6 +39,8 @@ class RowSearch:
         self._columns, self._local = columns, local
         self._predict = local.ensemble.predict_index
         self._threat = columns.threat
+        self.claims: dict[int, Proof] = {}
+        """What proves rows, or why that is not recorded."""
 
     # --- all rows at once --------------------------------------------------------------------------------------------
 
@@ -50,11 +56,17 @@ class RowSearch:
         """Notes in the answers of these rows what is known about neighbours from `low` to `high`."""
         wanted = np.isin(labels[which], self._threat.goal)
         if len(which) and (low[which] == rows[which]).all() and (high[which] == rows[which]).all():
-            which = which[~wanted]  # nobody attacks a row that has a label he wants
+            # Nobody attacks a row that has a label he wants.
+            n_classes = self._local.ensemble.n_classes
+            self.claims |= {
+                row: content_row(int(labels[row]), self._threat.goal, n_classes) for row in which[wanted].tolist()
+            }
+            which = which[~wanted]
             wanted = wanted[~wanted]
         status = np.full(len(rows), Outcome.REFUTED, dtype=np.int64)
         plain = which[~wanted]
         status[plain], cells = self._local._search(low[plain], high[plain], rows[plain], labels[plain])
+        self.claims |= dict(zip(plain.tolist(), self._local._claims, strict=True))
         refuted = status[plain] == Outcome.REFUTED
         found = plain[refuted]
         z, w = self._local._doubles(rows[found], low[found], high[found], cells[refuted])
@@ -63,8 +75,10 @@ class RowSearch:
         open_rows = np.concatenate((found[~shown], which[wanted]))
         for row in open_rows.tolist():
             one = slice(row, row + 1)
-            outcome, neighbour, attacked = self._decide(rows[row], low[row], high[row])
+            proofs = PartProofs(1, self._local._proof_limit)
+            outcome, neighbour, attacked = self._decide(rows[row], low[row], high[row], proofs)
             status[one], answers.neighbour[one], answers.attacked[one] = outcome, neighbour, attacked
+            self.claims[row] = proofs.proof(0)
         for outcome in (Outcome.UNKNOWN, Outcome.REFUTED):
             answers.outcome[which[status[which] == outcome]] = outcome
 
@@ -80,7 +94,9 @@ class RowSearch:
 
     # --- one row -----------------------------------------------------------------------------------------------------
 
-    def _decide(self, x: FloatArray, low: FloatArray, high: FloatArray) -> tuple[int, FloatArray, FloatArray]:
+    def _decide(
+        self, x: FloatArray, low: FloatArray, high: FloatArray, proofs: PartProofs
+    ) -> tuple[int, FloatArray, FloatArray]:
         """The outcome for one row, and a counterexample if it is refuted."""
         todo, unknown, began = [Box(low, high, x)], False, time.monotonic()
         while todo:
@@ -89,31 +105,33 @@ class RowSearch:
                 return Outcome.UNKNOWN, x, x
             box = todo.pop()
             if wide := [f for f, moves in self._threat.columns if moves.alike and box.low[f] < box.high[f]]:
-                parts, shown = self._divide(x, box, wide, limits)
+                parts, shown = self._divide(x, box, wide, limits, proofs)
                 if shown is not None:
                     return Outcome.REFUTED, *shown
-                todo += parts
+                todo += _cut_parts(proofs, box, parts)
                 continue
-            here = self._reference(x, box, limits)
+            here = self._reference(x, box, limits, proofs)
             if here is None:
                 continue
-            status, pair = self._search(x, replace(box, here=here), limits)
+            status, pair = self._search(x, replace(box, here=here), limits, proofs)
             unknown |= status == Outcome.UNKNOWN
             if pair is None:
                 continue
             if pair.conflict is not None:
                 if len(pair.conflict):
                     todo.append(replace(box, conflicts=(*box.conflicts, pair.conflict)))
+                else:
+                    proofs.prove(np.array([box.part_number]), [CONFLICTS])
                 continue
             if pair.z is None or pair.w is None:
                 unknown |= not pair.finer
-                todo += pair.finer
+                todo += _cut_parts(proofs, box, pair.finer)
                 continue
             if self._is_shown(x[None], pair.z[None], pair.w[None])[0]:
                 return Outcome.REFUTED, pair.z, pair.w
             parts = self._split(box, here, pair.z)
             unknown |= not parts
-            todo += parts
+            todo += _cut_parts(proofs, box, parts)
         return Outcome.UNKNOWN if unknown else Outcome.PROVED, x, x
 
     def cheapest(self, x: FloatArray, within: bool, least: float) -> tuple[int, FloatArray, float]:
@@ -161,34 +179,44 @@ class RowSearch:
         left = limits.timeout - (time.monotonic() - began)
         return replace(limits, timeout=left) if left > 0 else None
 
-    def _reference(self, x: FloatArray, box: Box, limits: Limits) -> FloatArray | None:
+    def _reference(self, x: FloatArray, box: Box, limits: Limits, proofs: PartProofs) -> FloatArray | None:
         """A row of the box with a label that the attacker does not want, or None if there is none."""
         goal = self._threat.goal
         if not goal or self._predict(box.here[None])[0] not in goal:
             return box.here
+        number = np.array([box.part_number])
         if bool(((box.low == box.high) | np.isnan(box.low)).all()):
+            label = int(self._predict(box.here[None])[0])
+            proofs.prove(number, [content_row(label, goal, self._local.ensemble.n_classes)])
             return None
         idle = self._threat.idle(self._local.ensemble.n_classes)
         space = Space(self._local.ensemble, (*self._columns.clauses, *box.conflicts))
-        search = Local(self._local.ensemble, idle, limits, space)
+        search = Local(self._local.ensemble, idle, limits, space, proof_limit=self._local._proof_limit)
         low, high, here = box.low[None], box.high[None], box.here[None]
         status, cells = search._search(low, high, here, self._predict(here), x[None])
         if status[0] == Outcome.UNKNOWN:
             return box.here
-        return search._doubles(x[None], low, high, cells)[0][0] if status[0] == Outcome.REFUTED else None
+        if status[0] == Outcome.REFUTED:
+            found: FloatArray = search._doubles(x[None], low, high, cells)[0][0]
+            return found
+        proofs.prove(number, [CONFLICTS if box.conflicts else content(search._claims[0])])
+        return None
 
     def _divide(
-        self, x: FloatArray, box: Box, wide: list[int], limits: Limits
+        self, x: FloatArray, box: Box, wide: list[int], limits: Limits, proofs: PartProofs
     ) -> tuple[list[Box], tuple[FloatArray, FloatArray] | None]:
         """Two parts of a box whose neighbours differ in some categories; none if all of it is proved, or refuted."""
         here = there = box.here
         labels = self._predict(here[None])
         if labels[0] not in self._threat.goal:
-            local = Local(self._local.ensemble, self._threat, limits, self._local.space)
+            local = Local(
+                self._local.ensemble, self._threat, limits, self._local.space, proof_limit=self._local._proof_limit
+            )
             low, high = box.low[None], box.high[None]
             status, cells = local._search(low, high, here[None], labels, x[None])
             self._local.boxes += local.boxes
             if status[0] == Outcome.PROVED:
+                proofs.prove(np.array([box.part_number]), local._claims)
                 return [], None
             if status[0] == Outcome.REFUTED:
                 z, w = local._doubles(x[None], low, high, cells)
@@ -202,13 +230,16 @@ class RowSearch:
         is_there = [part.low[f] <= there[f] <= part.high[f] and here[f] != there[f] for part in parts]
         return [replace(part, here=there) if its else part for part, its in zip(parts, is_there, strict=True)], None
 
-    def _search(self, x: FloatArray, box: Box, limits: Limits) -> tuple[int, Pair | None]:
+    def _search(self, x: FloatArray, box: Box, limits: Limits, proofs: PartProofs) -> tuple[int, Pair | None]:
         """What a search of the cells within reach of a box finds."""
         question = Question(self._columns, x, box)
-        local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
+        limit = self._local._proof_limit
+        local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums, limit)
         low, high, here = box.low[None], box.high[None], box.here[None]
         status, cells = local._search(low, high, here, self._predict(here), x[None])
         self._local.boxes += local.boxes
+        if status[0] == Outcome.PROVED:
+            proofs.prove(np.array([box.part_number]), [CONFLICTS] if box.conflicts else local._claims)
         if status[0] != Outcome.REFUTED:
             return int(status[0]), None
         return Outcome.REFUTED, question.pair(local, cells)
@@ -236,3 +267,13 @@ class RowSearch:
         below[f], above[f] = cut, float(next_up(cut))
         first, second = (here, there) if here[f] <= cut else (there, here)
         return [replace(box, high=below, here=first), replace(box, low=above, here=second)]
+
+
+def _cut_parts(proofs: PartProofs, box: Box, parts: Sequence[Box]) -> list[Box]:
+    """Boxes side by side, which a box was cut into, with the numbers of the parts that they are in a proof."""
+    found, number = [], np.array([box.part_number])
+    for part, after in pairwise(parts):
+        f = np.flatnonzero(part.high < after.low)[:1]
+        below, number = proofs.split(number, f, part.high[f])
+        found.append(replace(part, part_number=int(below[0])))
+    return found + [replace(part, part_number=int(number[0])) for part in parts[-1:]]

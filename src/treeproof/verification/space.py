@@ -18,6 +18,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.relations import ColumnLiteral
+from treeproof.verification.proofs import Chain, frame_of
 
 NO_CUT = 2**31 - 1
 """Beyond all cells."""
@@ -114,6 +115,32 @@ class Space:
             kept = _with_trees(model, self._trees(model.forbidden)), exact
             _LAST[self.ensemble] = asked, kept
         return kept
+
+    @cached_property
+    def frame(self) -> bytes | None:
+        """What proofs say of the cells and of the trees beside those of the model; None if there are none."""
+        own, grid = self.ensemble.grid, self.grid
+        if not (self.forbids or self.clauses or self.coarse is not None):
+            return None
+        more = [(f, cut) for f in range(grid.n_features) for cut in np.setdiff1d(grid.cuts_of(f), own.cuts_of(f))]
+        return frame_of([(f, float(cut)) for f, cut in more], self._chains(grid))
+
+    def _chains(self, grid: Grid) -> list[Chain]:
+        """The trees beside those of the model, in their order, on a grid."""
+
+        def cells(f: int, cuts: Any) -> list[int]:
+            return [int(cell) for cell in grid.cell_of_cut(np.full(len(cuts), f), np.asarray(cuts, dtype=np.float64))]
+
+        found: list[Chain] = [] if self.coarse is None else self.coarse._chains(grid)
+        for clause in self.clauses:
+            tests = [
+                (one.feature, cells(one.feature, one.where.cuts), bool(one.where.lefts[0]), one.missing)
+                for one in clause
+            ]
+            found.append((True, tests))
+        for f, cuts in self.cuts if self.watched else ():
+            found += [(False, [(f, [cell], True, True) for cell in cells(f, cuts)])] if len(cuts) else []
+        return found
 
     def _trees(self, forbidden: int) -> list[_Tree]:
         """A tree for each clause, and where cuts are watched one for each of these features."""

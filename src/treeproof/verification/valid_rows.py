@@ -27,6 +27,7 @@ from treeproof.threat.relations.grouping import group_relations, groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks, Decisions, Local
 from treeproof.verification.nearest import NearestSearch
+from treeproof.verification.proofs import RELATIONS, Proof
 from treeproof.verification.row_search import RowSearch
 from treeproof.verification.space import Clause, Space
 
@@ -137,8 +138,9 @@ def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ..
 class ValidSearch:
     """The local search for one model, one attacker and relations that valid rows keep; as `Local`."""
 
-    def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None) -> None:
-        self.ensemble, self.threat = ensemble, threat
+    def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None, proof_limit: int = 0) -> None:
+        """Proofs of up to `proof_limit` bytes are recorded; 0: none are."""
+        self.ensemble, self.threat, self._proof_limit = ensemble, threat, proof_limit
         self.limits = limits or Limits()
         self.boxes = 0
 
@@ -157,9 +159,19 @@ class ValidSearch:
     ) -> Decisions:
         """The same at the row, and at every valid row from `low` to `high`, doubles around that row of X."""
         labels = self.ensemble.predict_index(X) if labels is None else labels
+        # Ways to break a group have codes, and proofs of a row know no codes of other rows.
+        groups = self.threat.relations.groups if self._proof_limit and len(X) > 1 else ()
+        alone = (
+            np.logical_or.reduce([group.broken(X) for group in groups], axis=0) if groups else np.zeros(len(X), bool)
+        )
+        if alone.any():
+            parts = [np.flatnonzero(~alone), *np.flatnonzero(alone)[:, None]]
+            return _united(
+                X, [(part, self.decide_boxes(X[part], low[part], high[part], labels[part])) for part in parts]
+            )
         columns = Columns.of(self.ensemble, self.threat, X)
         rows, (low, high) = columns.rows(X), columns.boxes(X, low, high)
-        local = Local(columns.ensemble, columns.threat, self.limits, columns.space)
+        local = Local(columns.ensemble, columns.threat, self.limits, columns.space, proof_limit=self._proof_limit)
         search = RowSearch(columns, local)
         around = (low != high) & ~np.isnan(rows)
         # A row that breaks the relations is no neighbour of itself, but the attacker finds it as it is.
@@ -169,7 +181,10 @@ class ValidSearch:
         left = around.any(axis=1) & (answers.outcome != Outcome.REFUTED)
         search.answer(np.flatnonzero(left), rows, low, high, labels, answers)
         self.boxes += local.boxes
-        return Decisions(answers.outcome, columns.own(answers.neighbour), columns.own(answers.attacked), self.boxes)
+        proofs = tuple(search.claims.get(row, RELATIONS) for row in range(len(X))) if self._proof_limit else ()
+        return Decisions(
+            answers.outcome, columns.own(answers.neighbour), columns.own(answers.attacked), self.boxes, proofs
+        )
 
     def cheapest(self, X: FloatArray, within: bool) -> Attacks:
         """Per row of X the cheapest attack that ends in a valid row; as `Local.cheapest`."""
@@ -189,10 +204,20 @@ class ValidSearch:
         return Attacks(attacks.outcome, columns.own(attacks.attacked), attacks.price)
 
 
+def _united(X: FloatArray, parts: list[tuple[npt.NDArray[np.int64], Decisions]]) -> Decisions:
+    """What is decided about rows, from what is decided about some at a time."""
+    outcome, neighbour, attacked = np.zeros(len(X), dtype=np.int8), X.copy(), X.copy()
+    proofs: dict[int, Proof] = {}
+    for rows, own in parts:
+        outcome[rows], neighbour[rows], attacked[rows] = own.outcome, own.neighbour, own.attacked
+        proofs |= dict(zip(rows.tolist(), own.proofs, strict=True))
+    return Decisions(outcome, neighbour, attacked, parts[-1][1].boxes, tuple(proofs[row] for row in range(len(X))))
+
+
 def search_for(
     ensemble: Ensemble, threat: Threat, limits: Limits | None = None, proof_limit: int = 0
 ) -> Local | ValidSearch:
-    """The search that answers questions about this attacker; where rows must be valid, it records no proofs."""
+    """The search that answers questions about this attacker."""
     if threat.relations:
-        return ValidSearch(ensemble, threat, limits)
+        return ValidSearch(ensemble, threat, limits, proof_limit)
     return Local(ensemble, threat, limits, proof_limit=proof_limit)

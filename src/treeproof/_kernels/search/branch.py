@@ -361,13 +361,18 @@ def _can_pay_cheapest_point(search, race, region):
 
 
 @borrowing
-def _leave_dear_ends(region, cells, box, spent):
+def _leave_dear_ends(region, f, box, spent, proof):
     """Draws a feature in to the cells that what is left of the budget can pay for; no test asks about the others."""
+    cells, low, high = region.ranges[f], box.low, box.high
     most = region.budget[0] - spent + cells.paid
     while box.low < box.high and region.price[cells.start + box.high] > most:
         box.high -= 1
+    if box.high < high:
+        emit_keep(proof, f, box.high, False)
     while box.low < box.high and region.price[cells.start + box.low] > most:
         box.low += 1
+    if box.low > low:
+        emit_keep(proof, f, box.low - 1, True)
 
 
 @borrowing
@@ -385,7 +390,7 @@ def _is_dear(sums, region):
 
 
 @merged
-def _keep_sums(search, sums, race, region):
+def _keep_sums(search, sums, race, region, proof):
     """Draws the box in to where rows may be valid; whether that changed it. What it costs must be known."""
     for f in range(region.ranges.shape[0]):
         sums.box[f].low, sums.box[f].high = region.ranges[f].low, region.ranges[f].high
@@ -394,9 +399,9 @@ def _keep_sums(search, sums, race, region):
         box.low, box.high = race.features[i].low, race.features[i].high
     for f in range(region.ranges.shape[0] if region.limited else 0):
         if region.ranges[f].own >= 0:
-            _leave_dear_ends(region, region.ranges[f], sums.box[f], search.spent)
+            _leave_dear_ends(region, f, sums.box[f], search.spent, proof)
     changed = False
-    if not fit_sums(sums, region) or _is_dear(sums, region):
+    if not fit_sums(sums, region, proof) or _is_dear(sums, region):
         search.total = IMPOSSIBLE
         return changed
     for i in range(race.features.shape[0]):
@@ -423,7 +428,7 @@ def _examine(search, question, region, part, race):
     if region.limited and search.total >= search.needed:
         _pay(search, race, region, part)
     if question.sums.bound.shape[0] > 0 and search.total >= search.needed:
-        _keep_sums(search, question.sums, race, region)
+        _keep_sums(search, question.sums, race, region, question.proof)
     if search.total < search.needed:
         return DONE
     _choose_cut(search, question, race, region)
@@ -437,7 +442,7 @@ def _examine(search, question, region, part, race):
         while drawn:
             if not _can_pay_cheapest_point(search, race, region):
                 return DONE
-            drawn = has_sums and _keep_sums(search, question.sums, race, region)
+            drawn = has_sums and _keep_sums(search, question.sums, race, region, question.proof)
             if search.total < search.needed:
                 return DONE
         differs, ends = _judge(search, question, region, race.features)

@@ -205,7 +205,7 @@ def _is_counterexample(question, region, cells, label):
         return False
     for f in range(cells.shape[0]):
         question.cells[f] = cells[f]
-    if not is_attack(question, label) or not point_fits_sums(question.sums, region, cells):
+    if not is_attack(question, label) or not point_fits_sums(question.sums, region, cells, question.proof):
         return False
     return not is_unaffordable(question.unaffordable, question.watch.progress[0] - 1, question.cells)
 

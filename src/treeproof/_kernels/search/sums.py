@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.jit import borrowing
+from treeproof._kernels.search.record import emit_keep, mark, take_back
 
 ROUNDING = 2.0**-45
 """A share of all terms together that is more than what sums of up to a hundred of them are off by."""
@@ -55,7 +56,7 @@ def _says_nothing(sums, region, number):
 
 
 @borrowing
-def _draw_in(sums, region, k, most):
+def _draw_in(sums, region, k, most, proof):
     """Takes the cells off an end of the box where a term is more than `most`; whether there were any."""
     f, weight = sums.feature[k], sums.weight[k]
     start, cells, drawn = region.ranges[f].start, sums.box[f], False
@@ -67,6 +68,8 @@ def _draw_in(sums, region, k, most):
         while cells.low <= cells.high and weight * sums.high[start + cells.low] > most:
             cells.low += 1
             drawn = True
+    if drawn and cells.low <= cells.high:
+        emit_keep(proof, f, cells.high if weight > 0 else cells.low - 1, weight <= 0)
     return drawn
 
 
@@ -84,7 +87,7 @@ def _left_for(sums, region, number, own):
 
 
 @borrowing
-def fit_sums(sums, region):
+def fit_sums(sums, region, proof):
     """Draws the box of the sums in to where it may hold valid rows; whether anything is left."""
     drawn = True
     while drawn:
@@ -95,15 +98,18 @@ def fit_sums(sums, region):
             if _left_for(sums, region, number, -1) < 0:
                 return False
             for k in range(sums.start[number], sums.start[number + 1]):
-                drawn |= _draw_in(sums, region, k, _left_for(sums, region, number, k))
+                drawn |= _draw_in(sums, region, k, _left_for(sums, region, number, k), proof)
                 if sums.box[sums.feature[k]].low > sums.box[sums.feature[k]].high:
                     return False
     return True
 
 
 @borrowing
-def point_fits_sums(sums, region, cells):
-    """Whether cells may hold a valid row."""
+def point_fits_sums(sums, region, cells, proof):
+    """Whether cells may hold a valid row; nothing of that is part of a proof."""
+    began = mark(proof)
     for f in range(cells.shape[0] if sums.bound.shape[0] > 0 else 0):
         sums.box[f].low = sums.box[f].high = cells[f]
-    return sums.bound.shape[0] == 0 or fit_sums(sums, region)
+    fits = sums.bound.shape[0] == 0 or fit_sums(sums, region, proof)
+    take_back(proof, began)
+    return fits

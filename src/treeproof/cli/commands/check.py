@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import load, model_options
-from treeproof.errors import InvalidInput
+from treeproof.cli.options import jobs_option, load, model_options
+from treeproof.errors import InvalidInput, SoundnessError
+
+if TYPE_CHECKING:
+    from treeproof import Ensemble, ProofCheck, Verification
+
+MOST_ROWS = 20
+"""Rows without a proof that holds which are listed, at most."""
 
 
 @click.command()
@@ -17,26 +23,63 @@ from treeproof.errors import InvalidInput
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
 @click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
-def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, **model: Any) -> None:
+@click.option("--proofs", metavar="FILE", help="Check these proofs of a result (.tpp) instead of proving it again.")
+@click.option("--note", is_flag=True, help="With --proofs: write into the result how many of them were checked.")
+@jobs_option
+def check(
+    evidence: str,
+    sample: int | None,
+    seed: int | None,
+    proofs: str | None,
+    note: bool,
+    jobs: int,
+    max_bytes: int,
+    **model: Any,
+) -> None:
     """Does the EVIDENCE, a result (--json) or a map (.tpm), hold for MODEL? By the definitions, without the engines.
 
     \b
     treeproof check model.json result.json
+    treeproof check model.json result.json --proofs proofs.tpp
     treeproof check model.json model.tpm --sample 1000
     """
     import treeproof as tp
     from treeproof import check as plain
+    from treeproof.check.results import drawn
 
     if seed is not None and sample is None:
         raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
+    if note and (proofs is None or sample is not None):
+        raise InvalidInput("--note needs --proofs, and no --sample: a result says how many of all its proofs hold")
     given, seed = seed, secrets.randbits(64) if seed is None else seed
     ensemble = load(max_bytes=max_bytes, **model)
     if evidence.endswith(".tpm"):
+        if proofs is not None:
+            raise InvalidInput(f"--proofs are those of a result, but {evidence} is a map; leave them out")
         smap = tp.StabilityMap.load(evidence, ensemble)
         proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed)
         screen.say(f"holds      {proved} of {smap.n_boxes} boxes proved again, and all boxes tile the space")
         _say_drawn(sample, given, seed)
         return
+    result = _result(evidence, ensemble, max_bytes)
+    counts = plain.check_verification(ensemble, result, sample, seed, **({} if proofs is None else {"most_boxes": 0}))
+    counts = {what: n for what, n in counts.items() if proofs is None or not what.startswith("proofs")}
+    rows = len(result) if sample is None else min(sample, len(result))
+    screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    _say_drawn(sample, given, seed)
+    if proofs is not None:
+        which = None if sample is None else drawn(len(result), sample, seed).tolist()
+        found = tp.check_proofs(ensemble, result, proofs, rows=which, n_jobs=jobs)
+        if note and not found.interrupted:
+            found.noted_in(result).to_json(evidence)
+        _say_proofs(found)
+        click.get_current_context().exit(1 if found.unchecked else 0)
+
+
+def _result(evidence: str, ensemble: Ensemble, max_bytes: int) -> Verification:
+    """The result in a file, if it is one of this model."""
+    import treeproof as tp
+
     result = tp.Verification.from_json(evidence, max_bytes=max_bytes)
     if result.X.shape[1] != ensemble.n_features:
         raise InvalidInput(
@@ -44,10 +87,26 @@ def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, *
         )
     if result.fingerprint != ensemble.fingerprint.hex():
         raise InvalidInput(f"{evidence} was made for another model, or with other --voting, --threshold or --classes")
-    counts = plain.check_verification(ensemble, result, sample, seed)
-    rows = len(result) if sample is None else min(sample, len(result))
-    screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
-    _say_drawn(sample, given, seed)
+    return result
+
+
+def _say_proofs(found: ProofCheck) -> None:
+    """Says of how many rows the proofs hold, and which others there are and why; SoundnessError if some do not hold."""
+    counts = found.counts
+    percent = 100 * counts.checked // counts.proved if counts.proved else 100
+    screen.say(
+        f"proofs     {counts.checked} of {counts.proved} proved rows ({percent}%) checked by treeproof {found.version}"
+    )
+    for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
+        for row, why in list(reasons.items())[:MOST_ROWS]:
+            screen.say(f"{word:10} row {row}: {why}")
+        if len(reasons) > MOST_ROWS:
+            screen.say(f"{word:10} and {len(reasons) - MOST_ROWS} more rows")
+    if found.rejected:
+        row, why = next(iter(found.rejected.items()))
+        raise SoundnessError(f"{len(found.rejected)} proofs do not hold; the first is that of row {row}: {why}")
+    if found.interrupted:
+        raise KeyboardInterrupt
 
 
 def _say_drawn(sample: int | None, given: int | None, seed: int) -> None:

@@ -127,6 +127,7 @@ def _record(asked: Request, result: Verification, names: Sequence[str], seconds:
         ("Neighbourhood", epsilons),
         ("Test set", f"{n:,} rows, fingerprint {_hash(asked.X, asked.y)}"),
         ("Verification", f"{searched}{', interrupted' if result.interrupted else ''}"),
+        *([] if result.proofs is None else [("Proofs", result.proofs.in_words)]),
         ("Curves and slices", f"{seconds:.1f} s"),
         ("Made", datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
         ("Versions", _versions(ensemble)),

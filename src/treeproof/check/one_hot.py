@@ -1,0 +1,224 @@
+"""A question on the columns that proofs speak of: each one-hot group that relations declare is one column of codes.
+
+The codes of a group are those of its members, in their order, then one for all zeros where that is valid, and then one
+for what the members are in a row that breaks the group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from treeproof.check.attackers import PER_COLUMN, columns_of, purses_of, sizes_of
+from treeproof.check.claims import Grid
+from treeproof.check.columns import Column, Size
+from treeproof.check.doubles import cells_between
+from treeproof.check.model_file import Model, Node
+from treeproof.check.relation_texts import OneHot, Relations, Span, Where
+from treeproof.check.rules import Rejected
+
+Vector: TypeAlias = "tuple[float, ...]"
+"""What the members of a group are."""
+NONE = "(none)"
+"""The value of a group whose members are all 0."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What is asked about rows: the model and the attacker on the columns of proofs."""
+
+    model: Model
+    columns: Sequence[Column]
+    purses: Sequence[tuple[Fraction, frozenset[int]]]
+    sizes: Sequence[Sequence[Size]]
+    """For the row itself, and for each neighbourhood."""
+    relations: Relations
+    members: Mapping[int, tuple[int, tuple[float, ...]]]
+    """Per column of the user its column here, and what it is for each code: nothing if it is no member of a group."""
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells of the model's own tests."""
+        return Grid(self.model, {})
+
+    def where(self, grid: Grid, cells: Sequence[int], spans: Sequence[tuple[float, float]]) -> Where:
+        """What the user's columns may be in rows of these cells, whose values lie in these spans."""
+        found: dict[int, tuple[int, Sequence[Span]]] = {}
+        for f, (place, values) in self.members.items():
+            runs = _runs(grid.cuts[place], cells[place], *spans[place])
+            if values:
+                codes = [code for low, high in runs if not math.isnan(low) for code in _codes(low, high, len(values))]
+                found[f] = place, [None if math.isnan(values[code]) else (values[code],) * 2 for code in codes]
+            else:
+                found[f] = place, [None if math.isnan(low) else (low, high) for low, high in runs]
+        return found
+
+
+def _codes(low: float, high: float, n: int) -> range:
+    return range(math.ceil(max(low, 0.0)), math.floor(min(high, n - 1.0)) + 1)
+
+
+def _runs(cuts: Sequence[float], cells: int, low: float, high: float) -> list[tuple[float, float]]:
+    """The ranges of doubles from low to high in these cells; NaN where a value is missing."""
+    if not cells:
+        return [(math.nan, math.nan)]
+    found, missing = [], 2 << len(cuts)
+    inside = cells & cells_between(cuts, low, high)
+    while inside:
+        first = (inside & -inside).bit_length() - 1
+        after = (inside >> first) + 1
+        last = first + (after & -after).bit_length() - 2
+        inside &= ~((2 << last) - 1)
+        least = math.nextafter(cuts[first - 1], math.inf) if first else -math.inf
+        most = cuts[last] if last < len(cuts) else math.inf
+        found.append((max(low, least), min(high, most)))
+    return found + ([(math.nan, math.nan)] if cells & missing else [])
+
+
+class Views:
+    """The views of a question; most rows share one."""
+
+    def __init__(self, model: Mapping[str, Any], attacker: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        texts, n = result.get("relations") or (), int(model["n_features"])
+        self._model, self._attacker = Model.of(dict(model)), attacker
+        self._groups = Relations(model, texts).groups
+        self._seen, self._named = _seen(model, self._groups, _keys(attacker))
+        columns = columns_of(self._seen, attacker)
+        self._own, self._further = columns[:n], columns[n:]
+        self.relations = Relations(model, texts, {f for f, column in enumerate(self._own) if column.step is not None})
+        behind = {f: group.columns for group in self._groups for f in group.columns}
+        if sum(len(group.columns) for group in self._groups) != len(behind):
+            raise Rejected("a column is in two groups")
+        self._columns = list(dict.fromkeys(behind.get(f, (f,)) for f in range(n)))
+        nothing: list[Size] = [0.0] * len(self._columns)
+        self._sizes = [nothing, *(self._sizes_of(model, each) for each in result["epsilons"])]
+        self._usual = self._view(self._groups_with([()] * len(self._groups)))
+
+    def of(self, x: Sequence[float]) -> tuple[View, list[float]]:
+        """The view for a row, and the row in it."""
+        own = [tuple(x[f] for f in group.columns) for group in self._groups]
+        broken = [() if vector in _vectors(group) else vector for group, vector in zip(self._groups, own, strict=True)]
+        view = self._view(self._groups_with(broken)) if any(broken) else self._usual
+        row = [x[columns[0]] for columns in self._columns]
+        for group, vector, odd in zip(self._groups, own, broken, strict=True):
+            known = _vectors(group)
+            row[self._columns.index(group.columns)] = float(len(known) if odd else known.index(vector))
+        return view, row
+
+    def _groups_with(self, broken: Sequence[Vector]) -> dict[tuple[int, ...], list[Vector]]:
+        """Per group, by its columns, what these are for each code."""
+        return {
+            group.columns: _vectors(group) + [vector] * bool(vector)
+            for group, vector in zip(self._groups, broken, strict=True)
+        }
+
+    def _view(self, vectors: Mapping[tuple[int, ...], list[Vector]]) -> View:
+        members: dict[int, tuple[int, tuple[float, ...]]] = {}
+        columns = []
+        for place, own in enumerate(self._columns):
+            codes = vectors.get(own)
+            for at, f in enumerate(own):
+                members[f] = place, () if codes is None else tuple(vector[at] for vector in codes)
+            if codes is None:
+                columns.append(self._own[own[0]])
+            elif own in self._named:
+                columns.append(self._further[self._named[own]])
+            else:
+                n = next(len(_vectors(group)) for group in self._groups if group.columns == own)
+                columns.append(_of_members([self._own[f] for f in own], codes, n))
+        trees = [
+            [_node(node, *members[node.feature]) if node.feature >= 0 else node for node in tree]
+            for tree in self._model.trees
+        ]
+        model = replace(self._model, n_features=len(columns), trees=trees) if vectors else self._model
+        return View(model, columns, self._purses(columns), self._sizes, self.relations, members)
+
+    def _purses(self, columns: Sequence[Column]) -> list[tuple[Fraction, frozenset[int]]]:
+        (most, _), *groups = purses_of(
+            self._seen, self._attacker, columns if self._attacker["power"] is None else self._own
+        )
+        place_of = {f: place for place, own in enumerate(self._columns) for f in own}
+        n = len(place_of)
+        place_of |= {n + number: self._columns.index(own) for own, number in self._named.items()}
+        found = [(budget, frozenset(place_of[f] for f in own)) for budget, own in groups]
+        return [(most, frozenset(range(len(columns)))), *found]
+
+    def _sizes_of(self, model: Mapping[str, Any], epsilon: Any) -> list[Size]:
+        """ε of each column: neighbours share the values of groups that it does not name."""
+        seen, named = _seen(model, self._groups, _keys({"epsilon": epsilon}))
+        sizes, n = sizes_of(seen, epsilon), int(model["n_features"])
+        grouped = {group.columns for group in self._groups}
+        return [
+            sizes[n + named[own]] if own in named else 0.0 if own in grouped else sizes[own[0]] for own in self._columns
+        ]
+
+
+def _vectors(group: OneHot) -> list[Vector]:
+    """What the members of a group are in valid rows."""
+    n = len(group.columns)
+    found: list[Vector] = [tuple(float(i == j) for j in range(n)) for i in range(n)]
+    return found if group.exactly else [*found, (0.0,) * n]
+
+
+def _node(node: Node, place: int, values: tuple[float, ...]) -> Node:
+    """A test on a member as one on codes."""
+    if not values:
+        return node._replace(feature=place)
+    sides = [node.goes_left(value) for value in values]
+    cuts = tuple(float(code) for code in range(len(sides) - 1) if sides[code] != sides[code + 1])
+    left, right = (node.left, node.right) if sides[0] else (node.right, node.left)
+    return Node(place, cuts, left, right, False, ())
+
+
+def _of_members(members: Sequence[Column], codes: Sequence[Vector], n: int) -> Column:
+    """A group for somebody who changes its members one by one, and pays for each; the first n codes are valid."""
+    matrix: dict[tuple[float, float], Any] = {}
+    for start, one in enumerate(codes):
+        for end, other in enumerate(codes[:n]):
+            prices = [column.price(a, a, b) for column, a, b in zip(members, one, other, strict=True)]
+            if start != end and None not in prices:
+                matrix[float(start), float(end)] = sum(price for price in prices if price is not None)
+    return Column((0.0, len(codes) - 1.0), matrix=matrix, is_category=True)
+
+
+def _keys(given: Mapping[str, Any]) -> set[Any]:
+    """The names of columns that an attacker or ε calls by name."""
+    found: set[Any] = {*(given.get("up") or ()), *(given.get("down") or ())}
+    for part in (*(given.get(name) for name in PER_COLUMN), given.get("epsilon")):
+        if isinstance(part, dict):
+            found |= {key for key, _ in part.get("by_feature", ())}
+    found |= {rule["column"] for rule in given.get("rules") or ()}
+    return found | {key for group in given.get("groups") or () for key in group["columns"]}
+
+
+def _seen(
+    model: Mapping[str, Any], groups: Sequence[OneHot], keys: set[Any]
+) -> tuple[Mapping[str, Any], dict[tuple[int, ...], int]]:
+    """The model with a further column of categories for each group that is named; and the number of each."""
+    n, blank = int(model["n_features"]), "_" if model.get("blanks_underscored") else " "
+    spelled = {key.replace(" ", blank) for key in keys if isinstance(key, str)}
+    named = [group for group in groups if group.name is not None and group.name.replace(" ", blank) in spelled]
+    if not named:
+        return model, {}
+    names = model["feature_names"] or list(map(str, range(n)))
+    own: Sequence[Any] = model["feature_names"] or range(n)
+    values = [[own[f] for f in group.columns] + [NONE] * (not group.exactly) for group in named]
+    seen = {
+        **model,
+        "n_features": n + len(named),
+        "feature_names": [*names, *(str(group.name).replace(" ", blank) for group in named)],
+        "value_low": [*model["value_low"], *(0.0 for _ in named)],
+        "value_high": [*model["value_high"], *(len(each) - 1.0 for each in values)],
+        "categories": [
+            *model.get("categories", ()),
+            *(
+                {"feature": n + number, "values": each, "coded": True, "by_text": False, "unseen": False}
+                for number, each in enumerate(values)
+            ),
+        ],
+    }
+    return seen, {group.columns: number for number, group in enumerate(named)}

@@ -1,0 +1,57 @@
+"""`treeproof proof`: what is in a file of proofs, and one proof for a person to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from treeproof.cli import screen
+from treeproof.errors import InvalidInput
+
+
+@click.group()
+def proof() -> None:
+    """Which rows have proofs, and how does one go? `treeproof check --proofs` checks them."""
+
+
+@proof.command("list")
+@click.argument("proofs")
+def list_proofs(proofs: str) -> None:
+    """Lists the rows in PROOFS (.tpp), how many bytes each proof takes, and rows without one."""
+    from treeproof.check.proofs import open_proofs
+
+    file = open_proofs(proofs)
+    sizes = [length for _, length in file.rows.values()]
+    made = file.header.get("treeproof", "?")
+    screen.say(f"proofs     {len(sizes)} of {sum(sizes):,} bytes, written by treeproof {made}")
+    if sizes:
+        lines = [(row, f"{length:,}") for row, (_, length) in sorted(file.rows.items())]
+        screen.table("rows with a proof", ("row", "bytes"), lines)
+    for row, why in sorted(file.without.items()):
+        screen.say(f"without    row {row}: {why}")
+
+
+@proof.command("show")
+@click.argument("proofs")
+@click.argument("row", type=int)
+@click.option("--model", required=True, metavar="FILE", help="The model that was verified.")
+@click.option("--result", required=True, metavar="FILE", help="The result (--json) that is proved.")
+@click.option("--depth", type=click.IntRange(min=1), metavar="N", help="Only so many cuts deep.")
+def show(proofs: str, row: int, model: str, result: str, depth: int | None) -> None:
+    """Prints how PROOFS (.tpp) prove ROW, counted from 0: cuts, bounds, sums, and what closes each box.
+
+    \b
+    treeproof proof show proofs.tpp 17 --model model.json --result result.json --depth 3
+    """
+    from treeproof.check.proofs import Asked
+    from treeproof.check.shown import show_proof
+
+    asked = Asked.of(model, result, proofs)
+    if row not in asked.proofs.rows:
+        why = asked.proofs.without.get(row, "it is not proved, or there is no such row")
+        raise InvalidInput(f"{Path(proofs).name} has no proof of row {row}: {why}")
+    label = asked.result["predicted"][row]
+    screen.say(f"row {row}, {label}, in {asked.proofs.rows[row][1]:,} bytes")
+    for line in show_proof(asked.question, asked.proofs, row, depth):
+        screen.say(line)

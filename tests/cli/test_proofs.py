@@ -1,0 +1,115 @@
+"""`treeproof check --proofs` and `treeproof proof`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import treeproof as tp
+from tests.support.commands import run
+from tests.support.proof_files import ProofFiles, proof_files, rewritten
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> ProofFiles:
+    return proof_files(tmp_path_factory.mktemp("proofs"))
+
+
+def test_check_takes_proofs_in_place_of_proving_again(files: ProofFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    n = len(tp.check_proofs(*files, progress=False).checked)
+    code, out, _ = run(capsys, "check", files.model, files.result, "--proofs", files.proofs, "--jobs", 1)
+    assert code == 0
+    holds, proofs = out.splitlines()
+    assert holds.startswith("holds      12 of 12 rows: 12 labels, ")
+    assert holds.endswith(" counterexamples")
+    assert proofs == f"proofs     {n} of {n} proved rows (100%) checked by treeproof {tp.__version__}"
+
+
+def test_check_of_a_sample_checks_its_proofs(files: ProofFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--proofs", files.proofs, "--sample", 3, "--seed", 0, "--jobs", 1)
+    code, out, _ = run(capsys, "check", files.model, files.result, *options)
+    assert code == 0
+    assert "holds      3 of 12 rows" in out
+    assert out.splitlines()[-1].split()[3] in "123"
+
+
+def test_check_notes_in_the_result_how_many_proofs_it_checked(
+    files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noted = files.changed("result", tmp_path)
+    code, _, _ = run(capsys, "check", *noted[:2], "--proofs", noted.proofs, "--note", "--jobs", 1)
+    assert code == 0
+    result = tp.Verification.from_json(noted.result)
+    assert result.proofs == tp.check_proofs(*files, progress=False).counts
+    for options in (["--note"], ["--proofs", files.proofs, "--note", "--sample", 2]):
+        code, _, err = run(capsys, "check", *noted[:2], *options)
+        assert code == 2
+        assert "--note needs --proofs, and no --sample" in err
+
+
+def test_check_lists_rows_without_proofs(files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, *_ = tp.check_proofs(*files, progress=False).checked
+    short = rewritten(files, tmp_path / "short.tpp", lambda row, data: "too large" if row == first else data).proofs
+    code, out, _ = run(capsys, "check", files.model, files.result, "--proofs", short, "--jobs", 1)
+    assert code == 1
+    assert f"unchecked  row {first}: too large\n" in out
+    code, out, _ = run(capsys, "proof", "list", short)
+    assert code == 0
+    assert f"without    row {first}: too large\n" in out
+    code, _, err = run(capsys, "proof", "show", short, first, "--model", files.model, "--result", files.result)
+    assert code == 2
+    assert f"short.tpp has no proof of row {first}: too large" in err
+
+
+def test_proofs_that_do_not_hold_are_an_error(
+    files: ProofFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from treeproof.check.proof_file import ProofFile
+
+    monkeypatch.setattr(ProofFile, "payload", lambda self, row: b"\1")
+    code, out, err = run(capsys, "check", files.model, files.result, "--proofs", files.proofs, "--jobs", 1)
+    assert code == 2
+    assert "rejected   row " in out
+    assert " proofs do not hold; the first is that of row " in err
+
+
+def test_check_refuses_proofs_of_something_else_in_one_line(
+    files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = proof_files(tmp_path, epsilon=0.02)
+    (tmp_path / "cut.tpp").write_bytes(files.proofs.read_bytes()[:-3])
+    for proofs, said in (
+        (other.proofs, "not the same epsilons"),
+        (tmp_path / "cut.tpp", "was not written to its end"),
+        (files.model, "is no file of proofs"),
+        (tmp_path / "none.tpp", "cannot read"),
+    ):
+        code, _, err = run(capsys, "check", files.model, files.result, "--proofs", proofs)
+        assert code == 2
+        assert said in err
+        assert len(err.splitlines()) == 1
+    tp.StabilityMap.build(tp.load_model(files.model), tp.Attacker.linf(0.01), progress=False).save(tmp_path / "m.tpm")
+    code, _, err = run(capsys, "check", files.model, tmp_path / "m.tpm", "--proofs", files.proofs)
+    assert code == 2
+    assert "--proofs are those of a result" in err
+
+
+def test_proof_list_and_show(files: ProofFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    checked = tp.check_proofs(*files, progress=False).checked
+    code, out, _ = run(capsys, "proof", "list", files.proofs)
+    assert code == 0
+    assert out.startswith(f"proofs     {len(checked)} of ")
+    options = ("--model", files.model, "--result", files.result)
+    code, out, _ = run(capsys, "proof", "show", files.proofs, checked[0], *options, "--depth", 2)
+    assert code == 0
+    label = json.loads(files.result.read_text("utf-8"))["predicted"][checked[0]]
+    assert out.startswith(f"row {checked[0]}, {label}, in ")
+    assert out.splitlines()[-1].startswith("holds: ")
+    code, _, err = run(capsys, "proof", "show", files.proofs, 999, *options)
+    assert code == 2
+    assert "has no proof of row 999: it is not proved, or there is no such row" in err
+    code, _, err = run(capsys, "proof", "show", files.model, 0, *options)
+    assert code == 2
+    assert "is no file of proofs" in err
