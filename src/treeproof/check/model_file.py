@@ -197,7 +197,10 @@ class Model:
     def whole(self) -> list[list[tuple[int, ...]]]:
         """Per tree and node what it adds to the score of each class, in whole units; nothing for tests."""
         parts = self.unit
-        return [[tuple(int(score * parts) for score in scores) for scores in tree] for tree in self._shares]
+        return [
+            [tuple(score.numerator * (parts // score.denominator) for score in scores) for scores in tree]
+            for tree in self._shares
+        ]
 
     def constant(self, other: int, label: int) -> int:
         """By how much a class is ahead of another before any tree."""
@@ -212,9 +215,9 @@ class Model:
     @cached_property
     def _largest(self) -> Fraction:
         """No sum is farther from 0 at any time, but for rounding."""
-        trees = [max(abs(score) for scores in tree for score in scores) for tree in self._shares]
+        trees = [max(abs(score) for scores in tree for score in scores) for tree in self.whole]
         *base, cut = self._offsets
-        return sum(trees, Fraction(0)) + max(map(abs, base)) + abs(cut)
+        return Fraction(sum(trees), self.unit) + max(map(abs, base)) + abs(cut)
 
     @cached_property
     def _step(self) -> Fraction:
@@ -238,7 +241,7 @@ class Model:
         """A lead that no rounding of the library undoes; more than any lead where sums may overflow."""
         rule, step, largest, divisor = self.rule, self._step, self._largest, self._divisor
         members, single = rule.get("members", ()), rule["precision"] == "float32"
-        raw = max(abs(Fraction(score)) for node in self._nodes() for score in node.scores) * len(self.trees)
+        raw = Fraction(max(abs(score) for node in self._nodes() for score in node.scores)) * len(self.trees)
         parts = [raw / Fraction(member["divisor"]) for member in members]
         flat = Fraction(rule["steepness"]) * largest / divisor if rule["decision"] == "sigmoid" else 0
         too_large = max(largest, largest / divisor, raw, *parts) > 2 ** (120 if single else 1000)
