@@ -28,7 +28,7 @@ INTERRUPTED = "Ctrl-C came before it was checked"
 MOST_ROWS = 20
 """Rows that a worker is given at a time, at most."""
 MOST_NAMED = 5
-"""Rows that a paragraph names, at most."""
+"""Rows and reasons that a paragraph names, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,18 @@ class ProofCheck:
 
 
 def _named(reasons: dict[int, str]) -> str:
-    first = [f"row {row} ({why})" for row, why in list(reasons.items())[:MOST_NAMED]]
-    more = len(reasons) - len(first)
-    return joined([*first, f"{more:,} more"] if more else first)
+    """The first rows of each reason, and the first reasons."""
+    rows: dict[str, list[int]] = {}
+    for row, why in reasons.items():
+        rows.setdefault(why, []).append(row)
+    parts = [f"{'row' if len(some) == 1 else 'rows'} {_first(some)} ({why})" for why, some in rows.items()]
+    more = [f"rows with {len(parts) - MOST_NAMED:,} other reasons"] * (len(parts) > MOST_NAMED)
+    return "; ".join(parts[:MOST_NAMED] + more)
+
+
+def _first(rows: list[int]) -> str:
+    more = [f"{len(rows) - MOST_NAMED:,} more"] * (len(rows) > MOST_NAMED)
+    return joined([*map(str, rows[:MOST_NAMED]), *more])
 
 
 def check_proofs(
