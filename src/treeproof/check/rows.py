@@ -186,11 +186,11 @@ def _check_idle(question: Question, x: list[float], sizes: list[Size], part: Par
     """A part where attacks change nothing."""
     region = _region(question.columns, question, question.grid, x, sizes, part)
     if region is not None:
-        still = [
+        still = frozenset(
             f
             for f, column in enumerate(question.columns)
             if region.cells[f] and column.is_still(x[f], sizes[f], part[f], question.grid.cuts[f])
-        ]
+        )
         if not is_idle(question.grid, region, still):
             raise Rejected("attacks change something where they are said to change nothing")
     return 1
