@@ -117,3 +117,20 @@ def test_rows_with_a_missing_value_keep_their_forks() -> None:
     assert some.tolist() == [True, True, False]
     assert np.array_equal(box_low[:2], low[:2], equal_nan=True)
     assert np.array_equal(box_high[:2], [[math.nan, 0.0], [0.0, 0.0]], equal_nan=True)
+
+
+def test_missing_values_come_where_no_number_does() -> None:
+    """Numbers above 0 are not below -1, but a missing value goes right at the one test and left at the other."""
+    builder = EnsembleBuilder(
+        n_features=2, classes=[0, 1], rule=ScoreRule(decision=Decision.CUT, cut=0.5), handles_missing=True
+    )
+    builder.add_tree(
+        feature=[1, LEAF, 1, 0, LEAF, LEAF, LEAF], threshold=[0.0, 0, -1.0, 0.0, 0, 0, 0],
+        left=[1, LEAF, 3, 5, LEAF, LEAF, LEAF], right=[2, LEAF, 4, 6, LEAF, LEAF, LEAF],
+        scores=[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], nan_left=[False, False, True, True, False, False, False],
+    )  # fmt: skip
+    ensemble = builder.build()
+    threat = as_attacker(OracleAttacker(((-1.0, 1.0), (0.0, 0.0)), (1, 1))).bind(ensemble)
+    low, high = threat.neighbourhood(np.array([[0.0, math.nan], [0.0, 0.5]]), np.array([0.0, 1.0]))
+    found = Forks(Local(ensemble, threat), low, high, np.ones(2, dtype=bool))
+    assert found.shrink(np.arange(2), low, high)[2].tolist() == [True, False]

@@ -125,6 +125,9 @@ class Forks:
         distinct, which = np.unique(np.concatenate((one, other)), return_inverse=True)
         first, last = (span[which.reshape(2, -1)] for span in self._spans(distinct))
         first, last = first.max(axis=0), last.min(axis=0)
+        # Missing values go their own way at each test, whatever numbers come there.
+        missing = near.first[np.ix_(box[of], self._shared)] < 0
+        first, last = np.where(missing, 0, first), np.where(missing, self._grid.n_cells[self._shared] - 1, last)
         possible = (first <= last).all(axis=1)
         return box[of[possible]], first[possible], last[possible]
 
