@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement
-from operator import and_
 
 from treeproof.check.model_file import Model, Node
 from treeproof.check.rules import Claim, Leaf, Purse
@@ -183,17 +181,31 @@ def chain_leaves(
     return leaves, left
 
 
-def is_idle(grid: Grid, region: Region, still: Sequence[int]) -> bool:
+def is_idle(grid: Grid, region: Region, still: frozenset[int]) -> bool:
     """Whether an attack never changes a label, as it leaves the columns `still` alone.
 
-    Before and after it a row has the same cells of these columns. So it cannot come to two leaves that have no cells of
-    some of them in common, and all other pairs of leaves of a tree have the same scores.
+    Follows a row before and after it through each tree at once. Both have the same cells of these columns, and maybe
+    others of the rest; wherever the two come to, the scores must be the same.
     """
     for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True):
-        scores: dict[tuple[int, ...], set[tuple[float, ...]]] = {}
-        for number, cells in _leaves(tree, lefts, region.cells):
-            scores.setdefault(tuple(cells.get(f, region.cells[f]) for f in still), set()).add(tree[number].scores)
-        for (one, first), (other, second) in combinations_with_replacement(scores.items(), 2):
-            if len(first | second) > 1 and all(map(and_, one, other)):
-                return False
+        waiting: list[tuple[int, int, dict[int, int]]] = [(0, 0, {})]
+        while waiting:
+            first, second, shared = waiting.pop()
+            # First the one goes on to its leaf, and then the other.
+            number = second if tree[first].feature < 0 else first
+            node = tree[number]
+            f = node.feature
+            if f < 0:
+                if node.scores != tree[first].scores:
+                    return False
+                continue
+            here = shared.get(f, region.cells[f])
+            sides = [(node.left, here & lefts[number]), (node.right, here & ~lefts[number])]
+            if not here:
+                # The value is missing, and stays so.
+                sides = [(node.left if node.nan_left else node.right, -1)]
+            for child, side in sides:
+                if side:
+                    then = {**shared, f: side} if f in still else shared
+                    waiting.append((first, child, then) if tree[first].feature < 0 else (child, second, then))
     return True

@@ -224,11 +224,11 @@ def _check_idle(asked: Asked, part: Part) -> int:
     view, x, sizes = asked.view, asked.x, asked.sizes
     region = _region(asked, view.columns, view.grid, part)
     if region is not None:
-        still = [
+        still = frozenset(
             f
             for f, column in enumerate(view.columns)
             if region.cells[f] and column.is_still(x[f], sizes[f], part[f], view.grid.cuts[f])
-        ]
+        )
         if not is_idle(view.grid, region, still):
             raise Rejected("attacks change something where they are said to change nothing")
     return 1
