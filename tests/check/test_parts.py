@@ -28,7 +28,7 @@ from treeproof.check import rows
 from treeproof.check.claims import Place
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import Checked, Question, check_header, check_rows
+from treeproof.check.rows import Asked, Checked, Question, check_header, check_rows
 from treeproof.check.rules import Rejected
 from treeproof.errors import InvalidInput
 from treeproof.importers.native import as_text
@@ -198,6 +198,12 @@ def test_parts_are_put_together_whatever_order_they_come_in() -> None:
 # --- what is true, by all pairs --------------------------------------------------------------------------------------
 
 
+def about(question: Question, x: list[float]) -> Asked:
+    """What claims about the neighbourhood of a row are about."""
+    view, own = question.views.of(x)
+    return Asked(view, own, view.sizes[1], question.goal, False)
+
+
 @dataclass
 class Case:
     """A row of a small model, and the cells of all pairs (z, w)."""
@@ -208,9 +214,9 @@ class Case:
     labels: dict[tuple[int, ...], int]
 
     @property
-    def sizes(self) -> list[Any]:
-        """ε of each column."""
-        return self.question.sizes[1]
+    def about(self) -> Asked:
+        """What claims about its neighbourhood are about."""
+        return about(self.question, self.x)
 
     def labels_in(self, part: Part) -> set[tuple[int, int]]:
         """The labels before and after attacks on neighbours of a part, which is cut at thresholds of the model."""
@@ -291,12 +297,13 @@ def naive_claim(case: Case, part: Part, label: int, is_content: bool) -> bytes |
     """What proves a claim about a part, without its kind; None: it is false."""
     question, n = case.question, case.question.model.n_classes
     wanted = frozenset(range(n)) - question.goal if is_content else question.goal or frozenset(range(n)) - {label}
-    columns = [column.at_rest for column in question.columns] if is_content else question.columns
-    region = rows._region(columns, question, question.grid, case.x, case.sizes, part)
+    view = case.about.view
+    columns = [column.at_rest for column in view.columns] if is_content else view.columns
+    region = rows._region(case.about, columns, view.grid, part)
     head = number(label) + number(0)
     if region is None:
         return head + bytes(len(wanted))
-    place = Place(question.grid, region)
+    place = Place(view.grid, region)
     trees = [naive_proof(place.claim(label, other, wanted)) for other in sorted(wanted)]
     return None if None in trees else head + b"".join(tree for tree in trees if tree is not None)
 
@@ -309,7 +316,7 @@ def check_random_parts(seed: int, numbers: range) -> Counter[str]:
             for case, _ in itertools.product(cases(asked, goal), range(6)):
                 part = random_part(case, random)
                 truth = case.is_idle(part)
-                idle = accepts(rows._check_idle, case.question, case.x, case.sizes, part)
+                idle = accepts(rows._check_idle, case.about, part)
                 assert truth or not idle, (n, part)
                 met[f"idle {truth} {idle}"] += 1
                 label = random.randrange(case.question.model.n_classes)
@@ -317,7 +324,7 @@ def check_random_parts(seed: int, numbers: range) -> Counter[str]:
                 claim = naive_claim(case, part, label, is_content)
                 if claim is not None:
                     reader = Reader(claim)
-                    rows._check_claim(case.question, case.x, case.sizes, part, reader, is_content)
+                    rows._check_claim(case.about, part, reader, False, is_content)
                     assert reader.is_done
                     assert case.has(part, label, is_content), (n, part, label)
                 met[f"{'content' if is_content else 'claim'} {claim is not None}"] += 1
@@ -372,15 +379,15 @@ class Judge:
         self.case = case
         idle, claim = rows._check_idle, rows._check_claim
 
-        def check_idle(question: Question, x: list[float], sizes: list[Any], part: Part) -> int:
-            boxes = idle(question, x, sizes, part)
+        def check_idle(asked: Asked, part: Part) -> int:
+            boxes = idle(asked, part)
             assert self.case.is_idle(part)
             return boxes
 
-        def check_claim(question: Question, x: Any, sizes: Any, part: Part, reader: Any, is_content: bool) -> int:
+        def check_claim(asked: Asked, part: Part, reader: Any, has_chains: bool, is_content: bool) -> int:
             label = reader.number()
             reader._at -= 1
-            boxes = claim(question, x, sizes, part, reader, is_content)
+            boxes = claim(asked, part, reader, has_chains, is_content)
             assert self.case.has(part, label, is_content)
             return boxes
 
@@ -390,7 +397,7 @@ class Judge:
     def accepts(self, proof: bytes) -> bool:
         """Whether all of a proof is accepted."""
         reader = Reader(proof)
-        is_accepted = accepts(rows._check_parts, self.case.question, self.case.x, self.case.sizes, reader)
+        is_accepted = accepts(rows._check_parts, self.case.about, reader)
         if is_accepted and reader.is_done:
             assert self.case.is_safe((None,) * len(self.case.x))
         return is_accepted and reader.is_done
@@ -439,45 +446,44 @@ def test_many_mutated_parts_are_rejected_unless_they_are_true(monkeypatch: pytes
 # --- by hand ---------------------------------------------------------------------------------------------------------
 
 
-def stairs_question(goal: list[int], x: list[float] | None = None) -> tuple[Question, list[float], list[Any]]:
+def stairs_question(goal: list[int], x: list[float] | None = None) -> Asked:
     """Column 0 has stairs and cannot be moved; column 1 adds 0.25, where column 2 is above 0."""
     model = stairs(3, 1.0)
     attacker = json.loads(json.dumps(content_of(tp.Attacker([(0, 0), (-1, 1), (0, 0)]))))
     result = {"n_features": 3, "attacker": attacker | {"goal": goal}, "epsilons": [epsilon_to_json([3.0, 0.0, 1.0])]}
     question = Question(json.loads(as_text(model)), result)
-    return question, x or [1.0, 0.0, -0.5], question.sizes[1]
+    return about(question, x or [1.0, 0.0, -0.5])
 
 
 def test_attacks_change_nothing_where_what_they_change_is_not_asked() -> None:
-    question, x, sizes = stairs_question([])
-    assert not accepts(rows._check_idle, question, x, sizes, (None, None, None))
-    assert accepts(rows._check_idle, question, x, sizes, (None, None, (-math.inf, 0.0)))
-    assert not accepts(rows._check_idle, question, x, sizes, (None, None, (-math.inf, math.nextafter(0.0, 1.0))))
+    asked = stairs_question([])
+    assert not accepts(rows._check_idle, asked, (None, None, None))
+    assert accepts(rows._check_idle, asked, (None, None, (-math.inf, 0.0)))
+    assert not accepts(rows._check_idle, asked, (None, None, (-math.inf, math.nextafter(0.0, 1.0))))
     # No neighbours are there.
-    assert accepts(rows._check_idle, question, x, sizes, (None, None, (2.0, 3.0)))
+    assert accepts(rows._check_idle, asked, (None, None, (2.0, 3.0)))
 
 
 def test_a_value_that_is_missing_tells_no_leaves_apart() -> None:
-    question, _, sizes = stairs_question([])
     for nan_left, expected in ((True, True), (False, False)):
-        for t, tree in enumerate(question.model.trees):
-            question.model.trees[t] = [node._replace(nan_left=nan_left) for node in tree]
-        assert accepts(rows._check_idle, question, [1.0, 0.0, math.nan], sizes, (None,) * 3) == expected
-        del question.__dict__["grid"]
+        asked = stairs_question([], [1.0, 0.0, math.nan])
+        for t, tree in enumerate(asked.view.model.trees):
+            asked.view.model.trees[t] = [node._replace(nan_left=nan_left) for node in tree]
+        assert accepts(rows._check_idle, asked, (None,) * 3) == expected
 
 
 @pytest.mark.parametrize("column", [3, 2**40])
 def test_cuts_of_columns_that_there_are_not_are_rejected(column: int) -> None:
-    question, x, sizes = stairs_question([])
+    asked = stairs_question([])
     reader = Reader(number(SPLIT) + number(column) + struct.pack("<d", 0.0) + bytes([IDLE, IDLE]))
     with pytest.raises(Rejected, match=f"there is no column {column}"):
-        rows._check_parts(question, x, sizes, reader)
+        rows._check_parts(asked, reader)
 
 
 def test_kinds_of_parts_that_there_are_not_are_rejected() -> None:
-    question, x, sizes = stairs_question([])
-    with pytest.raises(Rejected, match="there is no part 4"):
-        rows._check_parts(question, x, sizes, Reader(b"\4"))
+    asked = stairs_question([])
+    with pytest.raises(Rejected, match="there is no part 6"):
+        rows._check_parts(asked, Reader(b"\6"))
 
 
 def test_wanted_labels_are_content_and_others_are_claims() -> None:
@@ -487,23 +493,23 @@ def test_wanted_labels_are_content_and_others_are_claims() -> None:
         ([1], CLAIM, 1, "class 1 is no label of such a part"),
         ([1], CLAIM, 2, "class 2 is no label of such a part"),
     ):
-        question, x, sizes = stairs_question(goal)
+        asked = stairs_question(goal)
         with pytest.raises(Rejected, match=expected):
-            rows._check_parts(question, x, sizes, Reader(bytes([kind, label, 0, 0, 0])))
+            rows._check_parts(asked, Reader(bytes([kind, label, 0, 0, 0])))
 
 
 def test_many_cuts_need_no_deep_stack() -> None:
-    question, x, sizes = stairs_question([])
+    asked = stairs_question([])
     cuts = b"".join(bytes([SPLIT, 2]) + double(-k / 1500) for k in range(1500))
     reader = Reader(cuts + bytes([IDLE]) * 1501)
     with pytest.raises(Rejected, match="attacks change something"):
-        rows._check_parts(question, x, sizes, reader)
+        rows._check_parts(asked, reader)
 
 
 def test_no_neighbour_is_left_out_at_a_cut() -> None:
-    question, x, sizes = stairs_question([])
+    asked = stairs_question([])
     for cut, expected in ((0.0, [True, False]), (math.nextafter(0.0, 1.0), [False, False]), (0.5, [False, True])):
         reader = Reader(number(SPLIT) + number(2) + double(cut) + bytes([IDLE, IDLE]))
-        assert not accepts(rows._check_parts, question, x, sizes, reader)
+        assert not accepts(rows._check_parts, asked, reader)
         ends = [(-math.inf, cut), (math.nextafter(cut, math.inf), math.inf)]
-        assert [accepts(rows._check_idle, question, x, sizes, (None, None, end)) for end in ends] == expected
+        assert [accepts(rows._check_idle, asked, (None, None, end)) for end in ends] == expected

@@ -17,6 +17,7 @@ import treeproof as tp
 from tests.support.relation_questions import question
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Question, check_header, check_rows
+from treeproof.check.rules import Rejected
 from treeproof.results.verdicts import Outcome
 from treeproof.verification.proofs import CONFLICTS
 
@@ -160,6 +161,34 @@ def test_a_row_that_breaks_relations_keeps_its_own_label(tmp_path: Path) -> None
     asked.result["stability"] = [Outcome.PROVED]
     _, found = next(check_rows(asked, proofs, [0]))
     assert found.rejected == {0: "the row itself is not of class 1"}
+
+
+@pytest.mark.parametrize(
+    ("attacker", "epsilon", "relations"),
+    [
+        ({"groups": [{"name": "g", "columns": ["car", "age"], "budget": 1}]}, {"all": 0.0}, [GROUP]),
+        ({"intervals": {"by_feature": [["purpose", [None, None]], ["car", [-1, 1]]]}}, {"all": 0.0}, [GROUP]),
+        ({}, {"all": 1.0}, [GROUP]),
+        ({"intervals": {"by_feature": [["age", [-1, 1]]]}}, {"all": 0.0}, [GROUP.replace("purpose", "age")]),
+        ({}, {"all": 0.0}, [GROUP, "at_most_one(car, age)"]),
+    ],
+)
+def test_groups_that_are_more_than_one_thing_are_refused(
+    tmp_path: Path, loans: tuple[pd.DataFrame, Any], attacker: Any, epsilon: Any, relations: list[str]
+) -> None:
+    """No result says so, unless somebody has changed it."""
+    X, y = loans
+    ensemble = tp.from_model(DecisionTreeClassifier(max_depth=3).fit(X, y))
+    result = tp.verify(ensemble, X[:2], y[:2], tp.Attacker({"age": (-1, 1)}), relations=[GROUP], epsilon=0.1)
+    asked = _asked(tmp_path, result, ensemble)
+    changed = {
+        **asked.result,
+        "attacker": {**asked.attacker, **attacker},
+        "epsilons": [epsilon],
+        "relations": relations,
+    }
+    with pytest.raises(Rejected, match=r"group"):
+        Question(asked.model.content, changed)
 
 
 def _others(asked: Any, random: Random) -> list[dict[str, Any]]:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any, TypeAlias
 
-from treeproof.check.attackers import PER_COLUMN, columns_of, purses_of, sizes_of
+from treeproof.check.attackers import PER_COLUMN, Names, columns_of, purses_of, sizes_of
 from treeproof.check.claims import Grid
 from treeproof.check.columns import Column, Size
 from treeproof.check.doubles import cells_between
@@ -144,6 +145,9 @@ class Views:
         place_of = {f: place for place, own in enumerate(self._columns) for f in own}
         n = len(place_of)
         place_of |= {n + number: self._columns.index(own) for own, number in self._named.items()}
+        for (_, own), group in product(groups, self._groups):
+            if own & set(group.columns) and not own >= set(group.columns):
+                raise Rejected("some members of a group share a budget that others do not")
         found = [(budget, frozenset(place_of[f] for f in own)) for budget, own in groups]
         return [(most, frozenset(range(len(columns)))), *found]
 
@@ -152,6 +156,8 @@ class Views:
         seen, named = _seen(model, self._groups, _keys({"epsilon": epsilon}))
         sizes, n = sizes_of(seen, epsilon), int(model["n_features"])
         grouped = {group.columns for group in self._groups}
+        if any(size >= 1 for own in grouped for f in own if not isinstance(size := sizes[f], tuple)):
+            raise Rejected("neighbours share the values of groups, and ε says something else")
         return [
             sizes[n + named[own]] if own in named else 0.0 if own in grouped else sizes[own[0]] for own in self._columns
         ]
@@ -204,13 +210,19 @@ def _seen(
     named = [group for group in groups if group.name is not None and group.name.replace(" ", blank) in spelled]
     if not named:
         return model, {}
+    taken = {*(model["feature_names"] or ())}
+    position = Names(model).position
+    members = {position(key) for key in keys if not isinstance(key, str) or key.replace(" ", blank) in taken}
+    called = [str(group.name).replace(" ", blank) for group in named]
+    if len({*called, *taken}) < len(called) + len(taken) or any(members & {*group.columns} for group in named):
+        raise Rejected("a group is named as something else is, or together with its members")
     names = model["feature_names"] or list(map(str, range(n)))
     own: Sequence[Any] = model["feature_names"] or range(n)
     values = [[own[f] for f in group.columns] + [NONE] * (not group.exactly) for group in named]
     seen = {
         **model,
         "n_features": n + len(named),
-        "feature_names": [*names, *(str(group.name).replace(" ", blank) for group in named)],
+        "feature_names": [*names, *called],
         "value_low": [*model["value_low"], *(0.0 for _ in named)],
         "value_high": [*model["value_high"], *(len(each) - 1.0 for each in values)],
         "categories": [

@@ -213,7 +213,7 @@ def _check_parts(asked: Asked, reader: Reader) -> int:
         elif op == IDLE:
             boxes += _check_idle(asked, part)
         elif op in (CLAIM, CONTENT, VALID, VALID_CONTENT):
-            boxes += _check_claim(asked, part, reader, op in (CONTENT, VALID_CONTENT), op >= VALID)
+            boxes += _check_claim(asked, part, reader, op >= VALID, op in (CONTENT, VALID_CONTENT))
         else:
             raise Rejected(f"there is no part {op}")
     return boxes
@@ -234,7 +234,7 @@ def _check_idle(asked: Asked, part: Part) -> int:
     return 1
 
 
-def _check_claim(asked: Asked, part: Part, reader: Reader, is_content: bool, has_chains: bool) -> int:
+def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_content: bool) -> int:
     """A part from which only one label is reached, or none that is wanted; or whose neighbours have wanted labels.
 
     For the latter the attacker is one who moves nothing and wants all other labels.
