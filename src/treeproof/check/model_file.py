@@ -142,7 +142,10 @@ class Model:
     def whole(self) -> list[list[tuple[int, ...]]]:
         """Per tree and node what it adds to the score of each class, in whole units; nothing for tests."""
         parts = self.unit
-        return [[tuple(int(score * parts) for score in scores) for scores in tree] for tree in self._shares]
+        return [
+            [tuple(score.numerator * (parts // score.denominator) for score in scores) for scores in tree]
+            for tree in self._shares
+        ]
 
     def constant(self, other: int, label: int) -> int:
         """By how much a class is ahead of another before any tree."""
@@ -157,8 +160,8 @@ class Model:
     @cached_property
     def _largest(self) -> Fraction:
         """No score is farther from 0 at any time."""
-        trees = [max(abs(score) for scores in tree for score in scores) for tree in self._shares]
-        return sum(trees, Fraction(0)) + max(abs(base) for base in self._bases)
+        trees = [max(abs(score) for scores in tree for score in scores) for tree in self.whole]
+        return Fraction(sum(trees), self.unit) + max(abs(base) for base in self._bases)
 
     @cached_property
     def _step(self) -> Fraction:

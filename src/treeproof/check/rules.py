@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor
 from typing import NamedTuple, Protocol
 
@@ -55,6 +56,16 @@ class Claim:
     is_too_dear: Callable[[Sequence[int]], bool]
     """Whether no row of a box of these cells can be paid for, if prices are not rounded."""
 
+    @cached_property
+    def trees_of(self) -> list[list[int]]:
+        """Per column the trees that test it."""
+        tested = [{f for leaf in leaves for f in leaf.cells} for leaves in self.trees]
+        return [[t for t, columns in enumerate(tested) if f in columns] for f in range(len(self.region))]
+
+    def dearest(self, purse: Purse) -> int:
+        """What nothing on the columns of a purse costs more than."""
+        return sum(self.prices[f][-1][0] for f in purse.columns if self.prices[f])
+
     def least(self, f: int, mask: int) -> int | None:
         """The least price of some cells of a column; None if none of them can be had."""
         for price, cells in self.prices[f]:
@@ -97,7 +108,7 @@ class Box:
         self.is_empty = any(not leaves for leaves in self.trees)
         for f in range(len(self.cells)):
             self._pay(f)
-        self._leave_dear_leaves()
+        self._leave_dear_leaves(range(len(self.trees)))
 
     def copy(self) -> Box:
         """The same, to be made smaller."""
@@ -108,18 +119,21 @@ class Box:
 
     def keep(self, f: int, mask: int) -> None:
         """Only these cells of a column from now on."""
-        if self.is_empty or not self.cells[f] & ~mask:
+        gone = self.cells[f] & ~mask
+        if self.is_empty or not gone:
             return
-        self.cells[f] &= mask
-        for t, leaves in enumerate(self.trees):
-            live = [leaf for leaf in leaves if f not in leaf.cells or leaf.cells[f] & self.cells[f]]
-            if len(live) < len(leaves):
-                self.trees[t] = live
-                self.is_empty |= not live
+        self.cells[f] = here = self.cells[f] & mask
         before = self.paid[f]
         self._pay(f)
+        for t in self.claim.trees_of[f]:
+            live = [leaf for leaf in self.trees[t] if f not in leaf.cells or leaf.cells[f] & here]
+            if len(live) < len(self.trees[t]):
+                self.drop(t, live)
         if self.paid[f] != before:
-            self._leave_dear_leaves()
+            self._leave_dear_leaves(range(len(self.trees)))
+        elif len(self.claim.prices[f]) > 1:
+            # What is left of a leaf may cost more.
+            self._leave_dear_leaves(self.claim.trees_of[f])
 
     def drop(self, t: int, leaves: list[Leaf]) -> None:
         """Only these leaves of a tree from now on."""
@@ -141,14 +155,16 @@ class Box:
         self.is_empty |= least is None
         self.paid[f] = least or 0
 
-    def _leave_dear_leaves(self) -> None:
+    def _leave_dear_leaves(self, trees: Sequence[int]) -> None:
         """Leaves out what no purse can pay for on top of what the box costs anyway."""
         for purse in self.claim.purses:
             left = purse.budget - self.spent(purse)
             self.is_empty |= left < 0
-            for t, leaves in enumerate(() if self.is_empty else self.trees):
-                live = [leaf for leaf in leaves if self._can_pay(leaf, purse.columns, left)]
-                if len(live) < len(leaves):
+            if self.is_empty or left >= self.claim.dearest(purse):
+                continue
+            for t in trees:
+                live = [leaf for leaf in self.trees[t] if self._can_pay(leaf, purse.columns, left)]
+                if len(live) < len(self.trees[t]):
                     self.drop(t, live)
 
     def _can_pay(self, leaf: Leaf, columns: frozenset[int], left: int) -> bool:
@@ -185,7 +201,8 @@ class Weighed:
 
     def _values(self, t: int, leaves: Sequence[Leaf]) -> list[int]:
         """Leads of leaves with the best shares that they may have."""
-        values = [leaf.lead if self._scale == 1 else ceil(leaf.lead * self._scale) for leaf in leaves]
+        up, down = self._scale.numerator, self._scale.denominator
+        values = [-(-leaf.lead * up // down) for leaf in leaves]
         for f, shares in self.weights.shares.get(t, {}).items():
             here = self.box.cells[f]
             ordered = sorted(zip(shares, self.weights.segments[f], strict=True), reverse=True)
