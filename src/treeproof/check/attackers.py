@@ -105,9 +105,9 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
     ]
     for rule in attacker.get("rules") or ():
         f = names.position(rule["column"])
-        if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None or columns[f].step is not None:
+        if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
             raise ValueError(f"column {rule['column']!r} has rules beside other moves")
-        columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f].domain)))
+        columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f])))
     limit = None if attacker["budget"] is None else Fraction(attacker["budget"])
     if attacker["power"] is not None:
         limit = _radius(attacker, columns)
@@ -167,16 +167,18 @@ def _column(
     )
 
 
-def _rules(names: _Names, f: int, rule: Mapping[str, Any], domain: tuple[float, float]) -> list[Rule]:
-    """A rule of numbers, or of each category that it is for, as decimals."""
-    category, when = names.categories.get(f), rule.get("when")
+def _rules(names: _Names, f: int, rule: Mapping[str, Any], column: Column) -> list[Rule]:
+    """A rule of numbers, or of each category that it is for, as decimals; in a column with a step, of whole steps."""
+    category, when, domain, step = names.categories.get(f), rule.get("when"), column.domain, column.step
     if (category is None) != ("change" in rule):
         raise ValueError(f"column {rule['column']!r} cannot have the rule {rule!r}")
     if category is None:
         low, high = ANY if when is None else _pair(when)
         first, last = printed(domain[0] if math.isinf(low) else low), printed(domain[1] if math.isinf(high) else high)
-        least, most = rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2
-        return [Rule(first, last, _decimal(least), _decimal(most), _cost(rule["cost"]))]
+        least, most = map(_decimal, rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2)
+        if step is not None:
+            least, most = math.ceil(least / step) * step, math.floor(most / step) * step
+        return [Rule(first, last, least, most, _cost(rule["cost"]))] if least <= most else []
     to, starts = category.double(rule["to"]), category.known if when is None else names.doubles(f, when["values"])
     if to is None:
         return []

@@ -120,6 +120,8 @@ class Column:
         if math.isnan(start):
             return _whole(self.fill) if self._may_be_filled_with(end) else None
         if self.rules:
+            if self.step is not None and not all(self._is_point(x, value) for value in (start, end)):
+                return None
             found = chains(self.rules, self.domain, self.budget, [(start, start)])
             price, low = next(((price, low) for price, low, high in found if low <= end <= high), (None, 0.0))
             return None if math.isinf(low) else _whole(price)  # nobody looked farther
@@ -139,9 +141,11 @@ class Column:
         return Fraction(self.cost) if inside else None
 
     def _may_be_filled_with(self, end: float) -> bool:
-        if self.ends is not None:
-            return end in self.ends
-        first, last = (0, 0) if self.step is None else Grid(math.nan, self.step).numbers(end, end)
+        return end in self.ends if self.ends is not None else self._is_point(math.nan, end)
+
+    def _is_point(self, x: float, value: float) -> bool:
+        """Whether a row with the value x may have this value, by its steps."""
+        first, last = (0, 0) if self.step is None else Grid(x, self.step).numbers(value, value)
         return first <= last
 
     def _price_of_steps(self, grid: Grid, start: float, end: float) -> Fraction | None:
@@ -268,7 +272,11 @@ class Column:
         starts = [(near.low, near.high)] if singly is None else [(value, value) for value in singly]
         left = cells_between(cuts, low, high)
         for price, first, last in chains(self.rules, self.domain, self.budget, starts):
-            cells = cells_between(cuts, max(first, low), min(last, high))
+            first, last = max(first, low), min(last, high)
+            if near.grid is None:
+                cells = cells_between(cuts, first, last)
+            else:
+                cells = near.grid.cells(cuts, *near.grid.numbers(first, last))
             yield price, cells
             left &= ~cells
             if not left:
