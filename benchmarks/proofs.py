@@ -1,7 +1,7 @@
 """Proofs: how many bytes they take, how long it takes to write them, and how long to check them.
 
     python -m benchmarks.proofs [--only TEXT]      # needs what benchmarks.local needs
-    python -m benchmarks.proofs --paper [--rows N] # the paper's models: the first rows; TREEPROOF_GOLDEN, TREEPROOF_DATA
+    python -m benchmarks.proofs --paper [--rows N] # first rows of the paper's; TREEPROOF_GOLDEN, TREEPROOF_DATA
 
 All times are CPU seconds of one thread, warm, for rows that are proved. A ratio of 2 means twice as long as the search
 that writes nothing.

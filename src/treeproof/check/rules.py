@@ -62,9 +62,11 @@ class Claim:
         tested = [{f for leaf in leaves for f in leaf.cells} for leaves in self.trees]
         return [[t for t, columns in enumerate(tested) if f in columns] for f in range(len(self.region))]
 
-    def dearest(self, purse: Purse) -> int:
-        """What nothing on the columns of a purse costs more than."""
-        return sum(self.prices[f][-1][0] for f in purse.columns if self.prices[f])
+    @cached_property
+    def tight(self) -> list[Purse]:
+        """The purses that do not pay for everything."""
+        dearest = [prices[-1][0] if prices else 0 for prices in self.prices]
+        return [purse for purse in self.purses if sum(dearest[f] for f in purse.columns) > purse.budget]
 
     def least(self, f: int, mask: int) -> int | None:
         """The least price of some cells of a column; None if none of them can be had."""
@@ -90,10 +92,6 @@ class Weights:
     """How often leaves are left out with which nothing can win."""
 
 
-PLAIN = Weights(Fraction(0), Fraction(0), {}, {})
-"""Nothing is given, and leads are what they are."""
-
-
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
 
@@ -104,6 +102,7 @@ class Box:
         self.claim = claim
         self.cells = list(claim.region)
         self.trees = [list(tree) for tree in claim.trees]
+        self.best = [_best(leaves) for leaves in self.trees]
         self.paid = [0] * len(self.cells)
         self.is_empty = any(not leaves for leaves in self.trees)
         for f in range(len(self.cells)):
@@ -115,6 +114,7 @@ class Box:
         twin = object.__new__(Box)
         twin.claim, twin.is_empty = self.claim, self.is_empty
         twin.cells, twin.trees, twin.paid = self.cells.copy(), self.trees.copy(), self.paid.copy()
+        twin.best = self.best.copy()
         return twin
 
     def keep(self, f: int, mask: int) -> None:
@@ -138,7 +138,18 @@ class Box:
     def drop(self, t: int, leaves: list[Leaf]) -> None:
         """Only these leaves of a tree from now on."""
         self.trees[t] = leaves
+        self.best[t] = _best(leaves)
         self.is_empty |= not leaves
+
+    @property
+    def bound(self) -> int:
+        """What leaves can give at most, if each tree has its best one."""
+        return self.claim.constant + sum(self.best)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether that is not what the other class needs."""
+        return self.is_empty or self.bound < self.claim.needed
 
     def spent(self, purse: Purse) -> int:
         """What the box costs a purse at least."""
@@ -157,12 +168,10 @@ class Box:
 
     def _leave_dear_leaves(self, trees: Sequence[int]) -> None:
         """Leaves out what no purse can pay for on top of what the box costs anyway."""
-        for purse in self.claim.purses:
+        for purse in self.claim.tight:
             left = purse.budget - self.spent(purse)
             self.is_empty |= left < 0
-            if self.is_empty or left >= self.claim.dearest(purse):
-                continue
-            for t in trees:
+            for t in () if self.is_empty else trees:
                 live = [leaf for leaf in self.trees[t] if self._can_pay(leaf, purse.columns, left)]
                 if len(live) < len(self.trees[t]):
                     self.drop(t, live)
@@ -177,6 +186,10 @@ class Box:
         return left >= 0
 
 
+def _best(leaves: Sequence[Leaf]) -> int:
+    return max([leaf.lead for leaf in leaves], default=0)
+
+
 # --- the bound by weights --------------------------------------------------------------------------------------------
 
 
@@ -185,7 +198,7 @@ class Weighed:
 
     def __init__(self, box: Box, weights: Weights) -> None:
         self.box, self.weights, claim = box, weights, box.claim
-        self._scale = Fraction(1) if weights is PLAIN else weights.scale / claim.unit
+        self._scale = weights.scale / claim.unit
         self.needed, self.bound = floor(claim.needed * self._scale), 0
         self.values: list[list[int]] = []
         self.best: list[int] = []
@@ -350,7 +363,8 @@ class Steps(Protocol):
 
 def check_tree(claim: Claim, steps: Steps) -> int:
     """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
-    waiting, closed = [(Box(claim), PLAIN)], 0
+    waiting: list[tuple[Box, Weights | None]] = [(Box(claim), None)]
+    closed = 0
     while waiting:
         box, weights = waiting.pop()
         op = steps.op()
@@ -390,7 +404,7 @@ def _about(claim: Claim, weights: Weights) -> Weights:
     return weights
 
 
-def _end(box: Box, weights: Weights, op: int, steps: Steps) -> None:
+def _end(box: Box, weights: Weights | None, op: int, steps: Steps) -> None:
     """A box without parts."""
     if op == CLOSED:
         _close(box, weights)
@@ -404,12 +418,15 @@ def _end(box: Box, weights: Weights, op: int, steps: Steps) -> None:
         raise Rejected(f"there is no step {op}")
 
 
-def _close(box: Box, weights: Weights) -> None:
-    weighed = Weighed(box, weights)
-    if weighed.is_closed or (weights is not PLAIN and Weighed(box, PLAIN).is_closed):
+def _close(box: Box, weights: Weights | None) -> None:
+    if box.is_closed:
         return
-    if not box.claim.is_too_dear(box.cells):
-        raise Rejected(f"a box may give {weighed.bound}, which is not below {weighed.needed}")
+    bound, needed = box.bound, box.claim.needed
+    if weights is not None:
+        weighed = Weighed(box, weights)
+        bound, needed = weighed.bound, weighed.needed
+    if bound >= needed and not box.claim.is_too_dear(box.cells):
+        raise Rejected(f"a box may give {bound}, which is not below {needed}")
 
 
 def _check_decided(box: Box) -> None:
