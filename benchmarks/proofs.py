@@ -98,12 +98,12 @@ def checked(task: Task, folder: Path) -> tuple[np.ndarray, ProofFile, list[float
     return proved, proofs, seconds, found
 
 
-def line_of(task: Task) -> tuple[str, float]:
-    """A line of the table, and how many times the search checking took."""
+def line_of(task: Task) -> tuple[str, float | None]:
+    """A line of the table, and how many times the search checking took, if anything is proved."""
     with tempfile.TemporaryDirectory() as folder:
         proved, proofs, seconds, found = checked(task, Path(folder))
     if not len(proved):
-        return f"{task.name:38} {0:6}", 0.0
+        return f"{task.name:38} {0:6}", None
     warm(task.ensemble, task.attacker, task.X, task.epsilon)
     for limit in (0, LIMIT):
         seconds_of_search(task, proved[:2], limit)
@@ -128,10 +128,10 @@ def main() -> None:
         f"{'':38} {'proved':>6} {'checked':>7} {'rejected':>8} {'without':>7} {'bytes':>8} {'worst':>9} {'search':>9} "
         f"{'write':>5} {'check':>8} {'worst':>8} {'all':>8} {'ratio':>6}"
     )
-    ratios = []
+    ratios: list[float] = []
     for task in of_paper(options.only, options.rows) if options.paper else of_local(options.only):
         line, ratio = line_of(task)
-        ratios.append(ratio)
+        ratios += [] if ratio is None else [ratio]
         print(line, flush=True)
     print(f"the median of all ratios: {statistics.median(ratios):.1f}")
 
