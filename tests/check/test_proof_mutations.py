@@ -153,8 +153,9 @@ def run(seed: int, blocks: range, n: int) -> tuple[Counter[tuple[str, bool]], Co
     return counts, about
 
 
-@pytest.mark.parametrize(("seed", "number"), [(20, 1), (1800, 198)])
-def test_proofs_that_cut_beyond_a_region_or_leave_out_all_leaves_hold(seed: int, number: int) -> None:
+@pytest.mark.parametrize(("seed", "number"), [(20, 1), (1800, 198), (1800, 788)])
+def test_proofs_hold_that_were_rejected_once(seed: int, number: int) -> None:
+    """One cuts beyond its region, one leaves out all leaves, and in one a leaf loses the cells that were cheap."""
     cases = list(true_cases(block(seed, number)))
     assert len(cases) > 5
     assert all(accepted(case, case.proof) for case in cases)
@@ -168,7 +169,7 @@ def check_false(seed: int, blocks: range, n: int) -> Counter[tuple[str, bool]]:
 
 
 def test_a_few_changed_proofs_of_what_is_false_are_rejected() -> None:
-    assert check_false(180, range(5), 500).total() > 100
+    assert check_false(180, range(4, 7), 150).total() > 50
 
 
 @pytest.mark.slow

@@ -278,8 +278,8 @@ class Column:
             first, last = max(begin, near.numbers[0] + fewest), min(end, near.numbers[1] + steps)
             found += [near.grid.point(first), near.grid.point(last)] if first <= last else []
         elif self.reach != (0.0, 0.0):
-            ranges = [(max(least, low), min(most, high)) for least, most in self._ends_of_moves(near)]
-            found += [end for ends in ranges if ends[0] <= ends[1] for end in ends]
+            least, most = self._ends_of_moves(near)
+            found += [least, most] if least <= most else []
         return min(found), max(found)
 
     def _farthest(self, near: Near) -> tuple[float, float]:
@@ -346,13 +346,18 @@ class Column:
             if not left:
                 return
 
-    def _moved_by_distance(self, near: Near, cuts: Sequence[float]) -> int:
-        """The cells where moves by a distance of the interval end, between doubles."""
+    def _ends_of_moves(self, near: Near) -> tuple[float, float]:
+        """The least and the largest double where moves by a distance of the interval may end."""
         (least, most), (low, high) = self.reach, self.domain
         if not math.isinf(least):
             low = max(low, at_least(Fraction(near.low) + Fraction(least)))
         if not math.isinf(most):
             high = min(high, at_most(Fraction(near.high) + Fraction(most)))
+        return low, high
+
+    def _moved_by_distance(self, near: Near, cuts: Sequence[float]) -> int:
+        """The cells where moves by a distance of the interval end, between doubles."""
+        (least, most), (low, high) = self.reach, self._ends_of_moves(near)
         mask = cells_between(cuts, low, high)
         if least <= 0 <= most or math.isinf(most - least):
             return mask

@@ -55,9 +55,13 @@ class Reader:
     def begin(self, which: int) -> None:
         """Is told which neighbourhood comes next, for whoever shows a proof."""
 
+    def part(self) -> int:
+        """What is said about the next part of a neighbourhood."""
+        return self.number()
+
     # Steps of a tree.
 
-    def at(self, box: Box, weights: Weights) -> None:
+    def at(self, box: Box, weights: Weights | None) -> None:
         """Is told which box comes next, for whoever shows a proof."""
 
     def op(self) -> int:

@@ -201,7 +201,7 @@ def _check_parts(asked: Asked, reader: Reader) -> int:
     waiting: list[Part] = [(None,) * len(asked.x)]
     boxes = 0
     while waiting:
-        part, op = waiting.pop(), reader.number()
+        part, op = waiting.pop(), reader.part()
         if op == SPLIT:
             f, cut = reader.number(), reader.double()
             if f >= len(asked.x):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor
 from typing import Any, NamedTuple, Protocol
 
@@ -57,6 +58,18 @@ class Claim:
     about: Any = None
     """What people call all this; no rule asks for it."""
 
+    @cached_property
+    def trees_of(self) -> list[list[int]]:
+        """Per column the trees that test it."""
+        tested = [{f for leaf in leaves for f in leaf.cells} for leaves in self.trees]
+        return [[t for t, columns in enumerate(tested) if f in columns] for f in range(len(self.region))]
+
+    @cached_property
+    def tight(self) -> list[Purse]:
+        """The purses that do not pay for everything."""
+        dearest = [prices[-1][0] if prices else 0 for prices in self.prices]
+        return [purse for purse in self.purses if sum(dearest[f] for f in purse.columns) > purse.budget]
+
     def least(self, f: int, mask: int) -> int | None:
         """The least price of some cells of a column; None if none of them can be had."""
         for price, cells in self.prices[f]:
@@ -81,10 +94,6 @@ class Weights:
     """How often leaves are left out with which nothing can win."""
 
 
-PLAIN = Weights(Fraction(0), Fraction(0), {}, {})
-"""Nothing is given, and leads are what they are."""
-
-
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
 
@@ -95,37 +104,43 @@ class Box:
         self.claim = claim
         self.cells = list(claim.region)
         self.trees = [list(tree) for tree in claim.trees]
+        self.best = [_best(leaves) for leaves in self.trees]
         self.paid = [0] * len(self.cells)
         self.is_empty = any(not leaves for leaves in self.trees)
         for f in range(len(self.cells)):
             self._pay(f)
-        self._leave_dear_leaves()
+        self._leave_dear_leaves(range(len(self.trees)))
 
     def copy(self) -> Box:
         """The same, to be made smaller."""
         twin = object.__new__(Box)
         twin.claim, twin.is_empty = self.claim, self.is_empty
         twin.cells, twin.trees, twin.paid = self.cells.copy(), self.trees.copy(), self.paid.copy()
+        twin.best = self.best.copy()
         return twin
 
     def keep(self, f: int, mask: int) -> None:
         """Only these cells of a column from now on."""
-        if self.is_empty or not self.cells[f] & ~mask:
+        gone = self.cells[f] & ~mask
+        if self.is_empty or not gone:
             return
-        self.cells[f] &= mask
-        for t, leaves in enumerate(self.trees):
-            live = [leaf for leaf in leaves if f not in leaf.cells or leaf.cells[f] & self.cells[f]]
-            if len(live) < len(leaves):
-                self.trees[t] = live
-                self.is_empty |= not live
+        self.cells[f] = here = self.cells[f] & mask
         before = self.paid[f]
         self._pay(f)
+        for t in self.claim.trees_of[f]:
+            live = [leaf for leaf in self.trees[t] if f not in leaf.cells or leaf.cells[f] & here]
+            if len(live) < len(self.trees[t]):
+                self.drop(t, live)
         if self.paid[f] != before:
-            self._leave_dear_leaves()
+            self._leave_dear_leaves(range(len(self.trees)))
+        elif len(self.claim.prices[f]) > 1:
+            # What is left of a leaf may cost more.
+            self._leave_dear_leaves(self.claim.trees_of[f])
 
     def drop(self, t: int, leaves: list[Leaf]) -> None:
         """Only these leaves of a tree from now on."""
         self.trees[t] = leaves
+        self.best[t] = _best(leaves)
         self.is_empty |= not leaves
 
     def draw_in(self) -> None:
@@ -142,6 +157,16 @@ class Box:
                         some |= bool(self.cells[f] & ~mask)
                         self.keep(f, mask)
 
+    @property
+    def bound(self) -> int:
+        """What leaves can give at most, if each tree has its best one."""
+        return self.claim.constant + sum(self.best)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether that is not what the other class needs."""
+        return self.is_empty or self.bound < self.claim.needed
+
     def spent(self, purse: Purse) -> int:
         """What the box costs a purse at least."""
         return sum(self.paid[f] for f in purse.columns)
@@ -157,14 +182,14 @@ class Box:
         self.is_empty |= least is None
         self.paid[f] = least or 0
 
-    def _leave_dear_leaves(self) -> None:
+    def _leave_dear_leaves(self, trees: Sequence[int]) -> None:
         """Leaves out what no purse can pay for on top of what the box costs anyway."""
-        for purse in self.claim.purses:
+        for purse in self.claim.tight:
             left = purse.budget - self.spent(purse)
             self.is_empty |= left < 0
-            for t, leaves in enumerate(() if self.is_empty else self.trees):
-                live = [leaf for leaf in leaves if self._can_pay(leaf, purse.columns, left)]
-                if len(live) < len(leaves):
+            for t in () if self.is_empty else trees:
+                live = [leaf for leaf in self.trees[t] if self._can_pay(leaf, purse.columns, left)]
+                if len(live) < len(self.trees[t]):
                     self.drop(t, live)
 
     def _can_pay(self, leaf: Leaf, columns: frozenset[int], left: int) -> bool:
@@ -177,6 +202,10 @@ class Box:
         return left >= 0
 
 
+def _best(leaves: Sequence[Leaf]) -> int:
+    return max([leaf.lead for leaf in leaves], default=0)
+
+
 # --- the bound by weights --------------------------------------------------------------------------------------------
 
 
@@ -185,7 +214,7 @@ class Weighed:
 
     def __init__(self, box: Box, weights: Weights) -> None:
         self.box, self.weights, claim = box, weights, box.claim
-        self._scale = Fraction(1) if weights is PLAIN else weights.scale / claim.unit
+        self._scale = weights.scale / claim.unit
         self.needed, self.bound = floor(claim.needed * self._scale), 0
         self.values: list[list[int]] = []
         self.best: list[int] = []
@@ -201,7 +230,8 @@ class Weighed:
 
     def _values(self, t: int, leaves: Sequence[Leaf]) -> list[int]:
         """Leads of leaves with the best shares that they may have."""
-        values = [leaf.lead if self._scale == 1 else ceil(leaf.lead * self._scale) for leaf in leaves]
+        up, down = self._scale.numerator, self._scale.denominator
+        values = [-(-leaf.lead * up // down) for leaf in leaves]
         for f, shares in self.weights.shares.get(t, {}).items():
             here = self.box.cells[f]
             ordered = sorted(zip(shares, self.weights.segments[f], strict=True), reverse=True)
@@ -349,13 +379,14 @@ class Steps(Protocol):
     def rate(self) -> Fraction:
         """What money is worth."""
 
-    def at(self, box: Box, weights: Weights) -> None:
+    def at(self, box: Box, weights: Weights | None) -> None:
         """Is told which box comes next, and with which weights."""
 
 
 def check_tree(claim: Claim, steps: Steps) -> int:
     """Walks a tree of boxes; returns how many were closed, or raises Rejected."""
-    waiting, closed = [(Box(claim), PLAIN)], 0
+    waiting: list[tuple[Box, Weights | None]] = [(Box(claim), None)]
+    closed = 0
     while waiting:
         box, weights = waiting.pop()
         steps.at(box, weights)
@@ -396,7 +427,7 @@ def _about(claim: Claim, weights: Weights) -> Weights:
     return weights
 
 
-def _end(box: Box, weights: Weights, op: int, steps: Steps) -> None:
+def _end(box: Box, weights: Weights | None, op: int, steps: Steps) -> None:
     """A box without parts."""
     if op == CLOSED:
         _close(box, weights)
@@ -410,12 +441,15 @@ def _end(box: Box, weights: Weights, op: int, steps: Steps) -> None:
         raise Rejected(f"there is no step {op}")
 
 
-def _close(box: Box, weights: Weights) -> None:
-    weighed = Weighed(box, weights)
-    if weighed.is_closed or (weights is not PLAIN and Weighed(box, PLAIN).is_closed):
+def _close(box: Box, weights: Weights | None) -> None:
+    if box.is_closed:
         return
-    if not box.claim.is_too_dear(box.cells):
-        raise Rejected(f"a box may give {weighed.bound}, which is not below {weighed.needed}")
+    bound, needed = box.bound, box.claim.needed
+    if weights is not None:
+        weighed = Weighed(box, weights)
+        bound, needed = weighed.bound, weighed.needed
+    if bound >= needed and not box.claim.is_too_dear(box.cells):
+        raise Rejected(f"a box may give {bound}, which is not below {needed}")
 
 
 def _check_decided(box: Box) -> None:

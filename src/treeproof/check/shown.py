@@ -19,7 +19,6 @@ from treeproof.check.rules import (
     DROP,
     KEEP_LEFT,
     KEEP_RIGHT,
-    PLAIN,
     SPEND,
     WEIGH,
     Box,
@@ -61,7 +60,7 @@ class _Shown(Reader):
         names = result.get("epsilon_names") or [_epsilon(one) for one in result["epsilons"]]
         self._lines.append(f"neighbours within {names[which - 1]}:" if which else "the row itself:")
 
-    def at(self, box: Box, weights: Weights) -> None:
+    def at(self, box: Box, weights: Weights | None) -> None:
         """The next box."""
         self._box, self._weights = box, weights
         if box.claim is not self._claim:
@@ -159,7 +158,7 @@ def _range(name: str, cells: int, cuts: Sequence[float]) -> str:
     return f"{low}{name}{high}" + (" or missing" if is_missing else "")
 
 
-def _why(box: Box, weights: Weights) -> str:
+def _why(box: Box, weights: Weights | None) -> str:
     """What closes a box, in words."""
     claim = box.claim
     for purse in claim.purses:
@@ -168,19 +167,22 @@ def _why(box: Box, weights: Weights) -> str:
             return f"it costs {costs} at least, and the budget is {budget}"
     if box.is_empty:
         return "no row can be there, since some tree has no leaf for it that can be paid for"
-    for some in (weights, PLAIN):
-        weighed = Weighed(box, some)
-        if weighed.is_closed:
-            return _sum(weighed)
-    return "it is too dear" if claim.is_too_dear(box.cells) else f"it is not: {_sum(Weighed(box, weights))}"
+    if box.is_closed or weights is None:
+        said = _sum(claim, Fraction(claim.unit), sum(box.best), box.bound, claim.needed)
+        is_closed = box.is_closed
+    else:
+        weighed = Weighed(box, weights)
+        said = _sum(claim, weights.scale, sum(weighed.best), weighed.bound, weighed.needed)
+        is_closed = weighed.is_closed
+    if is_closed:
+        return said
+    return "it is too dear, or no valid row is there" if claim.is_too_dear(box.cells) else f"it is not: {said}"
 
 
-def _sum(weighed: Weighed) -> str:
+def _sum(claim: Claim, unit: Fraction, best: int, most: int, least: int) -> str:
     """The bound as a sum, in units of scores."""
-    claim = weighed.box.claim
-    unit = Fraction(claim.unit) if weighed.weights is PLAIN else weighed.weights.scale
-    constant, trees = Fraction(claim.constant, claim.unit), sum(weighed.best) / unit
-    bound, needed = weighed.bound / unit, weighed.needed / unit
+    constant, trees = Fraction(claim.constant, claim.unit), best / unit
+    bound, needed = most / unit, least / unit
     parts = [("", constant), ("the trees' best ", trees), ("shares and money ", bound - trees - constant)]
     said = " + ".join(f"{what}{_number(value)}" for what, value in parts if value) or "0"
     return f"{said} = {_number(bound)} {'<' if bound < needed else '>='} {_number(needed)}"

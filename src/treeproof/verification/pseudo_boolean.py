@@ -8,30 +8,26 @@ follows the cuts of a tree of boxes. Weights are left out; where the plain bound
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from treeproof.check.claims import Grid, Place, Region
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import CLAIM, Question
+from treeproof.check.rows import CLAIM, Question, check_rows
 from treeproof.check.rules import (
     CUT_LEFT,
     CUT_RIGHT,
     DROP,
     KEEP_LEFT,
     KEEP_RIGHT,
-    PLAIN,
     SPEND,
     WEIGH,
     Box,
     Claim,
     Leaf,
     Steps,
-    Weighed,
-    check_tree,
+    Weights,
 )
 from treeproof.errors import InvalidInput
 
@@ -56,35 +52,45 @@ def export_row(question: Question, proofs: ProofFile, row: int, which: int, pref
         raise InvalidInput(f"there is no proof of row {row}", argument="row")
     if question.result.get("relations"):
         raise InvalidInput("proofs under relations cannot be exported", argument="row")
+    found: list[tuple[int, list[int], list[tuple[Claim, Reader]]]] = []
+    question.reader = lambda data: _Claims(data, found)
+    ((_, checked),) = check_rows(question, proofs, [row])
+    if checked.rejected:
+        raise InvalidInput(f"the proof of row {row} does not hold: {checked.rejected[row]}", argument="row")
+    claims = [claims for here, parts, claims in found if here == which and parts == [CLAIM]]
+    if not claims:
+        raise InvalidInput(f"row {row} has no proof of {which} that is one claim", argument="which")
     paths: list[Path] = []
-    reader = Reader(proofs.payload(row))
-    for _ in range(reader.number()):
-        here, part, label = reader.number(), reader.number(), reader.number()
-        if part != CLAIM or label in question.goal:
-            break
-        extra: dict[int, list[float]] = {}
-        for _ in range(reader.number()):
-            extra.setdefault(reader.number(), []).append(reader.double())
-        grid, x = Grid(question.model, extra), question.row(row)
-        sizes = question.sizes[here]
-        prices = [
-            column.cells(x[f], sizes[f], None, cuts)
-            for f, (column, cuts) in enumerate(zip(question.columns, grid.cuts, strict=True))
-        ]
-        place = Place(grid, Region(prices, question.purses))
-        wanted = question.goal or frozenset(range(question.model.n_classes)) - {label}
-        for other in sorted(wanted):
-            claim = place.claim(label, other, wanted)
-            start = copy(reader)
-            check_tree(claim, reader)
-            if here != which:
-                continue
-            for ending, text in zip(("opb", "pbp"), export_claim(claim, start), strict=True):
-                paths.append(Path(f"{prefix}.{other}.{ending}"))
-                paths[-1].write_text(text, encoding="ascii")
-        if paths:
-            return paths
-    raise InvalidInput(f"row {row} has no proof of {which} that is one claim", argument="which")
+    for claim, steps in claims[0]:
+        _, _, other = claim.about
+        for ending, text in zip(("opb", "pbp"), export_claim(claim, steps), strict=True):
+            paths.append(Path(f"{prefix}.{other}.{ending}"))
+            paths[-1].write_text(text, encoding="ascii")
+    return paths
+
+
+class _Claims(Reader):
+    """Notes what a proof consists of: neighbourhoods, their parts, and claims with where their trees begin."""
+
+    def __init__(self, data: bytes, found: list[tuple[int, list[int], list[tuple[Claim, Reader]]]]) -> None:
+        super().__init__(data)
+        self._found = found
+
+    def begin(self, which: int) -> None:
+        """A neighbourhood."""
+        self._found.append((which, [], []))
+
+    def part(self) -> int:
+        """A part of it."""
+        self._found[-1][1].append(super().part())
+        return self._found[-1][1][-1]
+
+    def at(self, box: Box, weights: Weights | None) -> None:
+        """A box; the first one of a claim is where its tree begins."""
+        super().at(box, weights)
+        claims = self._found[-1][2]
+        if not claims or claims[-1][0] is not box.claim:
+            claims.append((box.claim, Reader(self._data[self._at :])))
 
 
 def export_claim(claim: Claim, steps: Steps) -> Export:
@@ -227,7 +233,7 @@ class _Proof:
         waiting = [(box, False)]
         while waiting:
             box, is_cut = waiting.pop()
-            if not is_cut and not Weighed(box, PLAIN).is_closed:
+            if not is_cut and not box.is_closed:
                 left, right = _halves(box, *self._cut(box))
                 waiting += [(box, True), (right, False), (left, False)]
                 continue

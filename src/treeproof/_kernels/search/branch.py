@@ -22,6 +22,7 @@ from treeproof._kernels.search.record import (
     KEEP_RIGHT,
     emit_cut,
     emit_end,
+    emit_keep,
     emit_step,
     is_recorded,
 )
