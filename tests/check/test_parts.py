@@ -21,6 +21,7 @@ from tests.support.adapters import as_attacker
 from tests.support.any_attacker import random_attacker, random_row, random_sets
 from tests.support.category_models import random_model
 from tests.support.naive_proofs import double, naive_proof, number
+from tests.support.proof_claims import question_about
 from tests.support.proof_reader import CLAIM, CONTENT, IDLE, SPLIT, parts_of
 from tests.support.random_blocks import Block
 from tests.support.walls import stairs, walled_block
@@ -31,8 +32,6 @@ from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Asked, Checked, Question, check_header, check_rows
 from treeproof.check.rules import Rejected
 from treeproof.errors import InvalidInput
-from treeproof.importers.native import as_text
-from treeproof.results.verification_file import epsilon_to_json
 from treeproof.threat.attacker_file import content_of
 from treeproof.verification import forks
 from treeproof.verification.local_search import Local
@@ -257,8 +256,7 @@ def cases(asked: Block, goal: list[int]) -> list[Case]:
     attacker = json.loads(json.dumps(content_of(as_attacker(asked.attacker))))
     attacker["goal"] = [ensemble.classes.tolist()[k] for k in goal]
     eps, n = asked.neighbourhoods[0], ensemble.n_features
-    result = {"n_features": n, "attacker": attacker, "epsilons": [epsilon_to_json(list(eps))]}
-    question, found = Question(json.loads(as_text(ensemble)), result), []
+    question, found = question_about(ensemble, attacker, asked.rows[:8], [list(eps)]), []
     index = {label: k for k, label in enumerate(ensemble.classes.tolist())}
     for x in asked.rows[:8]:
         try:
@@ -450,9 +448,8 @@ def stairs_question(goal: list[int], x: list[float] | None = None) -> Asked:
     """Column 0 has stairs and cannot be moved; column 1 adds 0.25, where column 2 is above 0."""
     model = stairs(3, 1.0)
     attacker = json.loads(json.dumps(content_of(tp.Attacker([(0, 0), (-1, 1), (0, 0)]))))
-    result = {"n_features": 3, "attacker": attacker | {"goal": goal}, "epsilons": [epsilon_to_json([3.0, 0.0, 1.0])]}
-    question = Question(json.loads(as_text(model)), result)
-    return about(question, x or [1.0, 0.0, -0.5])
+    some = [[1.0, 0.0, -0.5]]
+    return about(question_about(model, attacker | {"goal": goal}, some, [[3.0, 0.0, 1.0]]), x or some[0])
 
 
 def test_attacks_change_nothing_where_what_they_change_is_not_asked() -> None:

@@ -31,24 +31,34 @@ class InMemory:
         return self.rows[row]
 
 
+def question_about(
+    ensemble: Ensemble, attacker: Mapping[str, Any], rows: Sequence[Point], epsilons: Sequence[Any]
+) -> Question:
+    """A question whose result calls nothing proved; the attacker as in files."""
+    predicted = ensemble.predict(rows).tolist()
+    result = {
+        "format": "treeproof-verification",
+        "version": 4,
+        "attacker": attacker,
+        "n_features": ensemble.n_features,
+        "feature_names": ensemble.feature_names,
+        "epsilons": [epsilon_to_json(epsilon) for epsilon in epsilons],
+        "X": [[None if math.isnan(value) else value for value in row] for row in rows],
+        "predicted": predicted,
+        "y": predicted,
+        "stability": [REFUTED] * len(rows),
+        "resilience": [[REFUTED] * len(rows) for _ in epsilons],
+    }
+    return Question(json.loads(as_text(ensemble)), result)
+
+
 class Claims:
     """A model and an attacker, of whose rows anything may be claimed."""
 
     def __init__(
         self, ensemble: Ensemble, attacker: tp.Attacker, rows: Sequence[Point], epsilons: Sequence[Any]
     ) -> None:
-        predicted = ensemble.predict(rows).tolist()
-        result = {
-            "attacker": content_of(attacker),
-            "n_features": ensemble.n_features,
-            "epsilons": [epsilon_to_json(epsilon) for epsilon in epsilons],
-            "X": [[None if math.isnan(value) else value for value in row] for row in rows],
-            "predicted": predicted,
-            "y": predicted,
-            "stability": [REFUTED] * len(rows),
-            "resilience": [[REFUTED] * len(rows) for _ in epsilons],
-        }
-        self.question = Question(json.loads(as_text(ensemble)), result)
+        self.question = question_about(ensemble, content_of(attacker), rows, epsilons)
 
     def check(self, row: int, which: int, proof: bytes) -> Checked:
         """What becomes of the claim that a row (0), or its k-th neighbourhood, is proved by a proof."""

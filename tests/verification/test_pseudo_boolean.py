@@ -121,9 +121,9 @@ def claims(folder: Path) -> list[Claim]:
         question = Question(model, json.loads((folder / "result.json").read_text()))
         grid = Grid(question.model, {})
         for row in range(3):
-            x = question.row(row)
-            prices = [column.cells(x[f], 0.0, None, grid.cuts[f]) for f, column in enumerate(question.columns)]
-            place, label = Place(grid, Region(prices, question.purses)), question.label(row)
+            view, x = question.views.of(question.row(row))
+            prices = [column.cells(x[f], 0.0, None, grid.cuts[f]) for f, column in enumerate(view.columns)]
+            place, label = Place(grid, Region(prices, view.purses)), question.label(row)
             wanted = frozenset(range(3)) - {label}
             found += [place.claim(label, other, wanted) for other in sorted(wanted)]
     return found
