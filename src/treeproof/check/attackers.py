@@ -105,7 +105,7 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
     ]
     for rule in attacker.get("rules") or ():
         f = names.position(rule["column"])
-        if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None or columns[f].step is not None:
+        if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
             raise ValueError(f"column {rule['column']!r} has rules beside other moves")
         columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f].domain)))
     limit = None if attacker["budget"] is None else Fraction(attacker["budget"])

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from treeproof.check.chains import MOST_SPENT, Rule, chains
+from treeproof.check.chains import MOST_SPENT, Rule, chains, chains_on
 from treeproof.check.doubles import Grid, at_least, at_most, cell_of, cells_between, cells_of, printed
 
 Size: TypeAlias = "float | tuple[frozenset[float], ...]"
@@ -120,9 +120,7 @@ class Column:
         if math.isnan(start):
             return _whole(self.fill) if self._may_be_filled_with(end) else None
         if self.rules:
-            found = chains(self.rules, self.domain, self.budget, [(start, start)])
-            price, low = next(((price, low) for price, low, high in found if low <= end <= high), (None, 0.0))
-            return None if math.isinf(low) else _whole(price)  # nobody looked farther
+            return self._price_of_chain(x, start, end)
         if self.matrix is not None:
             return _whole(self.matrix.get((start, end)))
         if self.reach == (0.0, 0.0):
@@ -143,6 +141,20 @@ class Column:
             return end in self.ends
         first, last = (0, 0) if self.step is None else Grid(math.nan, self.step).numbers(end, end)
         return first <= last
+
+    def _price_of_chain(self, x: float, start: float, end: float) -> Fraction | None:
+        """The price of the cheapest chain of rules; on a grid, a double may be several points at once."""
+        if self.step is None:
+            first, last = end, end
+            found = chains(self.rules, self.domain, self.budget, [(start, start)])
+        else:
+            grid = Grid(x, self.step)
+            first, last = grid.numbers(end, end)
+            found = chains_on(grid, self.rules, self.domain, self.budget, grid.numbers(start, start))
+        for price, low, high in found:
+            if first <= last and low <= last and first <= high:
+                return None if math.isinf(low) else Fraction(price)  # nobody looked farther
+        return None
 
     def _price_of_steps(self, grid: Grid, start: float, end: float) -> Fraction | None:
         """The price of going from one point to another. A double may be several points at once."""
@@ -262,6 +274,11 @@ class Column:
 
     def _chained(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[int, int]]:
         """What chains of rules cost, and the cells where they end."""
+        if near.grid is not None:
+            begin, end = near.grid.numbers(*self.domain)
+            for price, first, last in chains_on(near.grid, self.rules, self.domain, self.budget, near.numbers):
+                yield price, near.grid.cells(cuts, int(max(first, begin)), int(min(last, end)))
+            return
         low, high = self.domain
         singly = near.singly()
         # All numbers between many neighbours are taken for neighbours, which makes no cell dearer.
