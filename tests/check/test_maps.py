@@ -20,17 +20,6 @@ from treeproof.maps.stability_map import StabilityMap
 from treeproof.results.verdicts import Status
 
 
-def test_check_imports_no_kernel_and_no_engine() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, treeproof.check; "
-        "print([m for m in sys.modules if m.startswith('treeproof._kernels.') or m == 'numba'])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
-
-
 @settings(max_examples=30, deadline=None, database=None)
 @given(st.data())
 def test_maps_of_tiny_models_are_proved_again(data: st.DataObject) -> None:

@@ -1,6 +1,6 @@
 """Attackers and neighbourhoods as their files say them, on the columns of a model file.
 
-Columns of one-hot groups that relations declare, and relations, are not known here yet.
+Columns of one-hot groups are added to a model by named_groups.py.
 """
 
 from __future__ import annotations
@@ -118,6 +118,16 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
     return [replace(column, budget=limit) for column in columns]
 
 
+def names_in(attacker: Mapping[str, Any]) -> list[Any]:
+    """How an attacker calls the columns that it names."""
+    given = [(attacker.get(name) or {}).get("by_feature", ()) for name in PER_COLUMN]
+    named = [*(attacker.get("up") or ()), *(attacker.get("down") or ())]
+    named += [key for group in attacker.get("groups") or () for key in group["columns"]]
+    return (
+        [key for pairs in given for key, _ in pairs] + named + [rule["column"] for rule in attacker.get("rules") or ()]
+    )
+
+
 def _column(
     names: _Names, f: int, attacker: Mapping[str, Any], given: Mapping[str, Any], accepted: tuple[float, float]
 ) -> Column:
@@ -221,7 +231,7 @@ def purses_of(
 
 def is_affordable(purses: Sequence[tuple[Fraction, frozenset[int]]], prices: Mapping[int, Fraction]) -> bool:
     """Whether prices of columns can be paid from all purses."""
-    return all(sum(prices.get(f, Fraction(0)) for f in columns) <= budget for budget, columns in purses)
+    return all(sum(price for f, price in prices.items() if f in columns) <= budget for budget, columns in purses)
 
 
 def _radius(attacker: Mapping[str, Any], columns: Sequence[Column]) -> Fraction:

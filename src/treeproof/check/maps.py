@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from treeproof.check.objects import drawn
 from treeproof.check.prover import Range, _Prover
-from treeproof.check.results import drawn
 from treeproof.errors import SoundnessError
 from treeproof.importers import as_ensemble
 from treeproof.results.verdicts import Status

@@ -13,7 +13,7 @@ from typing import Any
 
 from treeproof.check.attackers import columns_of, purses_of, sizes_of
 from treeproof.check.claims import Grid, Place, Region
-from treeproof.check.columns import Size
+from treeproof.check.columns import Column, Size
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
@@ -31,6 +31,7 @@ class Checked:
     rejected: dict[int, str] = field(default_factory=dict)
     unchecked: dict[int, str] = field(default_factory=dict)
     boxes: int = 0
+    counterexamples: int = 0
 
     def add(self, other: Checked) -> None:
         """What is known about other rows, too."""
@@ -38,6 +39,7 @@ class Checked:
         self.rejected |= other.rejected
         self.unchecked |= other.unchecked
         self.boxes += other.boxes
+        self.counterexamples += other.counterexamples
 
 
 class Question:
@@ -48,34 +50,49 @@ class Question:
         self.attacker = result["attacker"]
         if result["n_features"] != self.model.n_features:
             raise Rejected("the result is about rows of another model")
-        self.columns = columns_of(model, self.attacker)
-        self.purses = purses_of(model, self.attacker, self.columns)
-        self.sizes: list[list[Size]] = [[0.0] * self.model.n_features]
-        self.sizes += [sizes_of(model, epsilon) for epsilon in result["epsilons"]]
         classes = model["classes"]
         self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
         self._classes = {_key(label): number for number, label in enumerate(classes)}
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """What the attacker can do to each column."""
+        return columns_of(self.model.content, self.attacker)
+
+    @cached_property
+    def purses(self) -> list[tuple[Fraction, frozenset[int]]]:
+        """What it may spend."""
+        return purses_of(self.model.content, self.attacker, self.columns)
+
+    @cached_property
+    def sizes(self) -> list[list[Size]]:
+        """ε of each column: 0 for the row itself, and then of each neighbourhood."""
+        around = [sizes_of(self.model.content, epsilon) for epsilon in self.result["epsilons"]]
+        return [[0.0] * self.model.n_features, *around]
 
     @cached_property
     def grid(self) -> Grid:
         """The cells of the model's own tests."""
         return Grid(self.model, {})
 
-    def row(self, number: int) -> list[float]:
-        """A row as the model sees it."""
-        return [math.nan if value is None else float(value) for value in self.result["X"][number]]
+    def row(self, number: int, name: str = "X") -> list[float]:
+        """A row as the model sees it, or what its counterexample is."""
+        return [math.nan if value is None else float(value) for value in self.result[name][number]]
 
     def label(self, number: int) -> int:
         """The number of the class that the result says the model predicts."""
         return self._classes[_key(self.result["predicted"][number])]
 
+    def is_attacked(self, number: int) -> bool:
+        """Whether the row is one of those that somebody attacks."""
+        actors = self.result.get("actors")
+        return actors is None or _key(self.result["y"][number]) in {_key(actor) for actor in actors}
+
     def proved(self, number: int) -> list[int]:
         """What the result calls proved about a row: 0 for the row itself, k for its k-th neighbourhood."""
-        result = self.result
-        actors = result.get("actors")
-        if actors is not None and _key(result["y"][number]) not in {_key(actor) for actor in actors}:
+        if not self.is_attacked(number):
             return []
-        outcomes = [result["stability"], *result["resilience"]]
+        outcomes = [self.result["stability"], *self.result["resilience"]]
         return [which for which, outcome in enumerate(outcomes) if outcome[number] == PROVED]
 
     def hashes(self) -> dict[str, str]:

@@ -16,12 +16,15 @@ from treeproof.errors import InvalidInput
 @model_options
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
+@click.option("--proofs", metavar="FILE", help="What `treeproof verify --proofs` wrote; else proofs are not checked.")
 @click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
-def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, **model: Any) -> None:
+def check(
+    evidence: str, sample: int | None, proofs: str | None, seed: int | None, max_bytes: int, **model: Any
+) -> None:
     """Does the EVIDENCE, a result (--json) or a map (.tpm), hold for MODEL? By the definitions, without the engines.
 
     \b
-    treeproof check model.json result.json
+    treeproof check model.json result.json --proofs proofs.tpp
     treeproof check model.json model.tpm --sample 1000
     """
     import treeproof as tp
@@ -44,9 +47,11 @@ def check(evidence: str, sample: int | None, seed: int | None, max_bytes: int, *
         )
     if result.fingerprint != ensemble.fingerprint.hex():
         raise InvalidInput(f"{evidence} was made for another model, or with other --voting, --threshold or --classes")
-    counts = plain.check_verification(ensemble, result, sample, seed)
+    counts = plain.check_verification(ensemble, result, sample, seed, proofs)
     rows = len(result) if sample is None else min(sample, len(result))
     screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    if proofs is None and counts["proofs not checked"]:
+        screen.say("proofs     are checked with --proofs FILE, if `treeproof verify` wrote one")
     _say_drawn(sample, given, seed)
 
 
