@@ -6,12 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from treeproof.check.maps import check_map
-    from treeproof.check.objects import check_verification, is_within_reach, is_witness, predict_row
+    from treeproof.check.objects import check_map, check_verification, is_within_reach, is_witness, predict_row
 
 # Imported on first use, since some modules here need nothing but Python.
 _HOMES = {
-    "check_map": "maps",
+    "check_map": "objects",
     "check_verification": "objects",
     "is_within_reach": "objects",
     "is_witness": "objects",

@@ -196,9 +196,11 @@ class Column:
         if math.isnan(x):
             return self._rising([] if self.fill is None else [(0, missing), (self.fill, self._filled(cuts))])
         near = self.neighbours(x, size, part)
-        if near is None:
-            return []
-        blanked = [] if self.blank is None else [(self.blank, missing)]
+        return [] if near is None else self.cells_from(near, cuts)
+
+    def cells_from(self, near: Near, cuts: Sequence[float]) -> Prices:
+        """What it costs at least to bring the column from one of these numbers into each cell."""
+        blanked = [] if self.blank is None else [(self.blank, 2 << len(cuts))]
         return self._rising([(0, near.cells(cuts)), *blanked, *self._moved(near, cuts)])
 
     def _rising(self, found: Sequence[tuple[Fraction | int, int]]) -> Prices:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from treeproof.check import evidence
 from treeproof.check.columns import Column
+from treeproof.check.maps import Map, MapQuestion, check_boxes, check_map_header
 from treeproof.check.model_file import Model
 from treeproof.check.named_groups import Group
 from treeproof.check.proof_file import ProofFile
@@ -29,7 +30,7 @@ from treeproof.model.columns import categories_to_json
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.kept import Kept
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.verdicts import Witness
+from treeproof.results.verdicts import Status, Witness
 from treeproof.results.verification import Verification
 from treeproof.results.verification_file import content_of as content_of_result
 from treeproof.threat.attacker import Attacker
@@ -168,6 +169,50 @@ class Reach:
 def columns_of(ensemble: Ensemble, attacker: Attacker) -> list[Column]:
     """What the attacker can do to each column of a model."""
     return Reach(ensemble, attacker).columns
+
+
+# --- maps ------------------------------------------------------------------------------------------------------------
+
+
+def map_content(ensemble: Ensemble, attacker: Attacker, smap: Any) -> Map:
+    """A stability map as the checker reads it."""
+    grid, nodes = smap.grid, np.ascontiguousarray(smap.nodes, dtype="<i4")
+    ends = np.concatenate((grid.low, grid.high, grid.bounds.cuts)).astype("<f8")
+    content = model_of(ensemble).content, content_of_attacker(attacker, _as_it_is)
+    return Map.of(*content, grid.bounds.offsets.astype("<i8").tobytes(), ends.tobytes(), nodes.tobytes())
+
+
+def check_map(
+    model: Any,
+    attacker: Attacker,
+    smap: Any,
+    sample: int | None = None,
+    seed: int | None = None,
+    proofs: str | os.PathLike[str] | None = None,
+) -> int:
+    """Checks what proves every box of a stability map (or a random `sample` of them), and that they tile the space.
+
+    Proofs are those of the file that `StabilityMap.prove` wrote; without it, and where it has none, boxes are not
+    checked. A sample is drawn as by `check_verification`. Raises SoundnessError with the first box that does not hold;
+    returns how many boxes were checked. Nothing is claimed about OPEN boxes.
+    """
+    ensemble = as_ensemble(model)
+    try:
+        question = MapQuestion(map_content(ensemble, attacker, smap))
+        file = None if proofs is None else ProofFile.open(as_path(proofs))
+        if file is not None:
+            check_map_header(question, file)
+        decided = [node for node, _, status in question.map.boxes() if status != Status.OPEN]
+        if sample is not None:
+            decided = [decided[i] for i in drawn(len(decided), sample, seed).tolist()]
+        checked = 0
+        for node, found in check_boxes(question, file, frozenset(decided)):
+            if found.rejected:
+                raise SoundnessError(f"the map's box {node} has no proof that holds: {found.rejected[node]}")
+            checked += len(found.checked)
+    except Rejected as error:
+        raise SoundnessError(str(error)) from None
+    return checked
 
 
 # --- results ---------------------------------------------------------------------------------------------------------
