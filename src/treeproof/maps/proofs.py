@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SPLIT, MOVED = 1, 8
 AT_ONCE = 512
 """So many boxes are searched together."""
+MOST_PARTS = 2000
+"""A box that takes more has no proof: a narrow move may lead from each of its doubles to another one."""
 
 
 @dataclass(eq=False)
@@ -42,10 +44,16 @@ class _Part:
     content: bytes = b""
     """What proves it, or how it is cut."""
     halves: list[_Part] = field(default_factory=list)
+    left: list[int] = field(default_factory=lambda: [MOST_PARTS])
+    """How often the box of the map may still be cut."""
 
     def cut(self, f: int, at: float) -> list[_Part]:
-        """Cuts it after a double."""
-        below, above = _Part(self.low, self.high.copy()), _Part(self.low.copy(), self.high)
+        """Cuts it after a double, unless there are too many parts already."""
+        self.left[0] -= 1
+        if self.left[0] < 0:
+            return []
+        below = _Part(self.low, self.high.copy(), left=self.left)
+        above = _Part(self.low.copy(), self.high, left=self.left)
         below.high[f], above.low[f] = at, math.nextafter(at, math.inf)
         self.content, self.halves = number(SPLIT) + number(f) + struct.pack("<d", at), [below, above]
         return self.halves
@@ -135,11 +143,11 @@ class _Prover:
         whole: list[tuple[_Part, Any, dict[int, tuple[float, float]]]] = []
         for (part, proof), row in zip(one, attacked, strict=True):
             moves = self._moves(part, row)
-            halves = next((half for f, to in moves.items() if (half := self._reaching(part, f, to))), None)
-            if halves is None:
+            cut = next((cut for f, to in moves.items() if (cut := self._beyond_reach(part, f, to))), None)
+            if cut is None:
                 whole.append((part, proof, moves))
             else:
-                left += halves
+                left += part.cut(*cut)
         return left + self._moved(whole)
 
     def _moved(self, parts: list[tuple[_Part, Any, dict[int, tuple[float, float]]]]) -> list[_Part]:
@@ -187,16 +195,16 @@ class _Prover:
             moves[f] = first, last
         return moves
 
-    def _reaching(self, part: _Part, f: int, to: tuple[float, float]) -> list[_Part]:
-        """The halves of a box of which not all rows can be moved into a range; nothing if all can."""
+    def _beyond_reach(self, part: _Part, f: int, to: tuple[float, float]) -> tuple[int, float] | None:
+        """Where to cut a box of which not all rows can be moved into a range; None if all can."""
         if f in self._ends:
-            return []
+            return None
         least, most = float(self._threat.low[f]), float(self._threat.high[f])
         first = -math.inf if math.isinf(most) else float(add_up(to[0], -most))
         last = math.inf if math.isinf(least) else float(add_down(to[1], -least))
         if part.low[f] < first:
-            return part.cut(f, math.nextafter(first, -math.inf))
-        return part.cut(f, last) if part.high[f] > last else []
+            return f, math.nextafter(first, -math.inf)
+        return (f, last) if part.high[f] > last else None
 
 
 def _moved_content(before: bytes, after: bytes, moves: dict[int, tuple[float, float]]) -> bytes:

@@ -16,7 +16,9 @@ from treeproof.errors import InvalidInput
 @model_options
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
-@click.option("--proofs", metavar="FILE", help="What `treeproof verify --proofs` wrote; else proofs are not checked.")
+@click.option(
+    "--proofs", metavar="FILE", help="What `verify` or `map` wrote; without it, proofs are not checked."
+)
 @click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
 def check(
     evidence: str, sample: int | None, proofs: str | None, seed: int | None, max_bytes: int, **model: Any
@@ -25,7 +27,7 @@ def check(
 
     \b
     treeproof check model.json result.json --proofs proofs.tpp
-    treeproof check model.json model.tpm --sample 1000
+    treeproof check model.json model.tpm --proofs boxes.tpp
     """
     import treeproof as tp
     from treeproof import check as plain
@@ -36,8 +38,10 @@ def check(
     ensemble = load(max_bytes=max_bytes, **model)
     if evidence.endswith(".tpm"):
         smap = tp.StabilityMap.load(evidence, ensemble)
-        proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed)
-        screen.say(f"holds      {proved} of {smap.n_boxes} boxes proved again, and all boxes tile the space")
+        proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed, proofs)
+        screen.say(f"holds      all boxes tile the space, and the proofs of {proved} of {smap.n_boxes} were checked")
+        if proofs is None:
+            screen.say("proofs     are checked with --proofs FILE, if `treeproof map` wrote one")
         _say_drawn(sample, given, seed)
         return
     result = tp.Verification.from_json(evidence, max_bytes=max_bytes)
