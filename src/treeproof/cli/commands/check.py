@@ -16,9 +16,7 @@ from treeproof.errors import InvalidInput
 @model_options
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
-@click.option(
-    "--proofs", metavar="FILE", help="What `verify` or `map` wrote; without it, proofs are not checked."
-)
+@click.option("--proofs", metavar="FILE", help="What `verify` or `map` wrote; without it, proofs are not checked.")
 @click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
 def check(
     evidence: str, sample: int | None, proofs: str | None, seed: int | None, max_bytes: int, **model: Any
