@@ -58,14 +58,14 @@ class _Part:
         self.content, self.halves = number(SPLIT) + number(f) + struct.pack("<d", at), [below, above]
         return self.halves
 
-    def __bytes__(self) -> bytes:
-        """All of it, in preorder."""
-        found, waiting = [], [self]
+    def proof(self) -> bytes | None:
+        """What proves all of it, in preorder; None if something of that is missing."""
+        found, waiting = [number(1) + number(0)], [self]
         while waiting:
             part = waiting.pop()
             found.append(part.content)
             waiting += reversed(part.halves)
-        return b"".join(found)
+        return b"".join(found) if all(found) else None
 
 
 def write_proofs(smap: StabilityMap, path: Any, limit: int) -> None:
@@ -79,9 +79,11 @@ def write_proofs(smap: StabilityMap, path: Any, limit: int) -> None:
                 parts = prover.parts(boxes[some])
                 prover.prove(parts, status)
                 for leaf, part in zip(leaves[some].tolist(), parts, strict=True):
-                    content = number(1) + number(0) + bytes(part)
-                    is_long = len(content) > limit or prover.has_none(part)
-                    file.add(leaf, None if is_long else zlib.compress(content), TOO_LONG if is_long else None)
+                    proof = part.proof()
+                    if proof is None or len(proof) > limit:
+                        file.add(leaf, None, TOO_LONG)
+                    else:
+                        file.add(leaf, zlib.compress(proof), None)
         file.finish()
 
 
@@ -104,10 +106,6 @@ class _Prover:
             low[:, f] = np.append(self._grid.low[f], np.nextafter(cuts, np.inf))[boxes["low"][:, f]]
             high[:, f] = np.append(cuts, self._grid.high[f])[boxes["high"][:, f]]
         return [_Part(*ends) for ends in zip(low, high, strict=True)]
-
-    def has_none(self, part: _Part) -> bool:
-        """Whether something of a box was too long to be recorded."""
-        return not part.content or any(map(self.has_none, part.halves))
 
     def prove(self, parts: list[_Part], status: Status) -> None:
         """Fills in what proves boxes."""
