@@ -16,10 +16,11 @@ import treeproof as tp
 from tests.support.category_models import random_model, random_moves
 from tests.support.prover import _Prover
 from tests.support.small_maps import ATTACKERS, cell_corners, drawn, small_forest
-from treeproof.check.maps import OPEN, STABLE, Map, MapQuestion, check_boxes, check_map_header
+from treeproof.check.maps import OPEN, STABLE, Map, MapQuestion, check_boxes
 from treeproof.check.objects import check_map, map_content
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
+from treeproof.check.rows import check_header
 from treeproof.check.rules import Rejected
 from treeproof.errors import SoundnessError
 from treeproof.maps.stability_map import StabilityMap
@@ -51,7 +52,7 @@ def test_proofs_of_maps_of_a_forest_hold(attacker: tp.Attacker, tmp_path: Path) 
     assert check_map(model, attacker, smap) == 0
     smap.save(tmp_path / "map.tpm")
     question, proofs = MapQuestion(Map.open(tmp_path / "map.tpm")), ProofFile.open(file)
-    check_map_header(question, proofs)
+    check_header(question, proofs)
     assert sum(len(found.checked) for _, found in check_boxes(question, proofs)) == smap.n_boxes
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from treeproof.check import evidence
 from treeproof.check.columns import Column
-from treeproof.check.maps import Map, MapQuestion, check_boxes, check_map_header
+from treeproof.check.maps import Map, MapQuestion, check_boxes
 from treeproof.check.model_file import Model
 from treeproof.check.named_groups import Group
 from treeproof.check.proof_file import ProofFile
@@ -201,7 +201,7 @@ def check_map(
         question = MapQuestion(map_content(ensemble, attacker, smap))
         file = None if proofs is None else ProofFile.open(as_path(proofs))
         if file is not None:
-            check_map_header(question, file)
+            check_header(question.hashes(), file)
         decided = [node for node, _, status in question.map.boxes() if status != Status.OPEN]
         if sample is not None:
             decided = [decided[i] for i in drawn(len(decided), sample, seed).tolist()]

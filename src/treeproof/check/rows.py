@@ -134,8 +134,8 @@ def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> It
         yield row, found
 
 
-def check_header(question: Question, proofs: ProofFile) -> None:
-    """Rejects proofs about something else."""
+def check_header(question: Any, proofs: ProofFile) -> None:
+    """Rejects proofs about something else than a question, of rows or of a map."""
     if proofs.header.get("version") != 1:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
     for name, value in question.hashes().items():
