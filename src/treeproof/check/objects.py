@@ -201,7 +201,7 @@ def check_map(
         question = MapQuestion(map_content(ensemble, attacker, smap))
         file = None if proofs is None else ProofFile.open(as_path(proofs))
         if file is not None:
-            check_header(question.hashes(), file)
+            check_header(question, file)
         decided = [node for node, _, status in question.map.boxes() if status != Status.OPEN]
         if sample is not None:
             decided = [decided[i] for i in drawn(len(decided), sample, seed).tolist()]
