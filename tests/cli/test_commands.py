@@ -23,6 +23,7 @@ import treeproof as tp
 from tests.support.commands import run
 from tests.support.results import changed
 from treeproof.present.report import curves, planes
+from treeproof.results.proof_file import read_proofs
 
 COLUMNS = ["mean radius", "mean texture", "worst area", "worst concavity"]
 
@@ -44,6 +45,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(folder: Path, attacker: tp.Attacker, **more: Any) -> tp.Verification:
     frame = pd.read_csv(folder / "test.csv")
     return tp.verify(tp.load_model(folder / "model.json"), frame[COLUMNS], frame["y"], attacker, **more)
+
+
+def test_verify_writes_proofs(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(
+        capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5", "--jobs", "1",
+        "--proofs", tmp_path / "proofs.tpp", "--proof-limit", "10000",
+    )  # fmt: skip
+    truth = expected(folder, tp.Attacker.linf(0.5))
+    assert code == 0 and f"wrote      {tmp_path / 'proofs.tpp'}" in out
+    _, proofs, without = read_proofs(tmp_path / "proofs.tpp")
+    assert list(proofs) == np.flatnonzero(truth.stability == tp.Outcome.PROVED).tolist() and not without
 
 
 def test_verify_prints_and_writes_what_the_library_says(
@@ -589,6 +601,7 @@ WITH_A_QUICK_REPORT = """
 import sys
 from treeproof.cli.main import main
 from treeproof.present.report import curves, planes
+from treeproof.results.proof_file import read_proofs
 curves.MAX_ROWS, planes.RESOLUTIONS = 20, (8,)
 main(sys.argv[1:])
 """

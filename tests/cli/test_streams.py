@@ -140,6 +140,7 @@ def test_neighbourhoods_relative_to_ranges_of_other_data(folder: Path, capsys: p
     [
         (["rows.csv", "--out", "out", "--json", "r.json"], "--json needs all rows at once; leave it or --out out"),
         (["rows.csv", "--out", "out", "--report", "r.html"], "--report needs all rows at once"),
+        (["rows.csv", "--out", "out", "--proofs", "r.tpp"], "--proofs needs all rows at once"),
         (["rows.csv", "--chunk-rows", "5"], "--chunk-rows goes with --out"),
         (["rows.csv", "--witnesses"], "--witnesses goes with --out"),
         (["rows.csv", "--format", "csv"], "--format goes with --out"),

@@ -254,7 +254,7 @@ def _closes_by_spending(box: Box, rate: Fraction) -> bool:
     at most the largest share that costs no more.
     """
     claim = box.claim
-    if not claim.purses or box.is_empty:
+    if box.is_empty or not _is_for_all(claim):
         return box.is_empty
     purse = claim.purses[0]
     total, gains = Fraction(claim.constant), _Gains()
@@ -357,6 +357,11 @@ def check_tree(claim: Claim, steps: Steps) -> int:
     return closed
 
 
+def _is_for_all(claim: Claim) -> bool:
+    """Whether the first purse pays for every column."""
+    return bool(claim.purses) and claim.purses[0].columns >= set(range(len(claim.region)))
+
+
 def _about(claim: Claim, weights: Weights) -> Weights:
     """Weights that speak of columns with cells and of trees that there are, and not of money where none is counted."""
     columns, trees = range(len(claim.region)), range(len(claim.trees))
@@ -364,8 +369,8 @@ def _about(claim: Claim, weights: Weights) -> Weights:
         t in trees for t in weights.shares
     ):
         raise Rejected("weights are given to a column without cells, or to no tree")
-    if weights.scale <= 0 or weights.rate < 0 or (weights.rate and not claim.purses):
-        raise Rejected("weights have no scale, or money is worth nothing to anybody")
+    if weights.scale <= 0 or weights.rate < 0 or (weights.rate and not _is_for_all(claim)):
+        raise Rejected("weights have no scale, or money is counted that nobody spends")
     return weights
 
 

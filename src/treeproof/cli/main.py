@@ -113,6 +113,7 @@ OPTIONS = {
     "n_estimators": "--trees",
     "n_jobs": "--jobs",
     "p": "--norm",
+    "proof_limit": "--proof-limit",
     "sample": "--sample",
     "seed": "--seed",
     "timeout": "--timeout",

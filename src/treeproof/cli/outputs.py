@@ -20,7 +20,7 @@ MAX_STEM = 40
 FORMATS = frozenset(
     {
         *(".csv", ".tsv", ".parquet", ".npz", ".libsvm", ".arrow", ".feather", ".xls", ".xlsx"),
-        *(".json", ".onnx", ".pkl", ".tpm", ".ubj", ".htm", ".html", ".pdf", ".svg"),
+        *(".json", ".onnx", ".pkl", ".tpm", ".tpp", ".ubj", ".htm", ".html", ".pdf", ".svg"),
     }
 )
 """Endings that promise a format."""

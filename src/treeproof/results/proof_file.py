@@ -15,12 +15,12 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-import treeproof
+from treeproof import __version__
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, obstacle
 from treeproof.importers.native import as_text
@@ -36,6 +36,9 @@ MAGIC, END = b"TPP1\n", b"TPPEND\n\0"
 _HEAD, _TAIL = struct.Struct("<BQQ"), struct.Struct("<QQ8s")
 # What a record is, after its kind, the number of a row and the length of the content.
 HEADER, PROOF, WITHOUT = 0, 1, 2
+Proofs: TypeAlias = "dict[int, tuple[bytes | None, str | None]]"
+"""Per row what proves it, compressed, and the reason why something of that is missing."""
+
 NAMES = ("origin", "feature_names", "decided")
 """Fields of a model file that change no answer."""
 
@@ -48,7 +51,7 @@ def header_of(
     rows = np.where(np.isnan(X), np.nan, X).astype("<f8").tobytes()
     return {
         "version": VERSION,
-        "treeproof": treeproof.__version__,
+        "treeproof": __version__,
         "model": _hash_of(model),
         "attacker": _hash_of(content_of(attacker)),
         "relations": _hash_of([str(relation) for relation in relations]),
@@ -71,7 +74,23 @@ def _hash_of(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class ProofFile:
+class NoProofFile:
+    """In place of a proof file, where nobody wants one."""
+
+    def add_all(self, proofs: Proofs) -> None:
+        """Nothing is written."""
+
+    def finish(self) -> None:
+        """There is nothing to finish."""
+
+    def __enter__(self) -> NoProofFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """There is nothing to close."""
+
+
+class ProofFile(NoProofFile):
     """A proof file that is written row by row; inside `with`. It takes its place when it is finished."""
 
     def __init__(self, path: Any, header: dict[str, Any], *, resume: bool = False) -> None:
@@ -135,7 +154,7 @@ class ProofFile:
         except OSError as error:
             raise InvalidInput(f"cannot write {self._part}: {error.strerror}", argument="proofs") from None
 
-    def add_all(self, proofs: dict[int, tuple[bytes | None, str | None]]) -> None:
+    def add_all(self, proofs: Proofs) -> None:
         """Does so for several rows."""
         for row, (proof, reason) in proofs.items():
             self.add(row, proof, reason)

@@ -133,7 +133,11 @@ def check_limit(proofs: Any, limit: Any) -> int:
     if limit is None:
         return LIMIT if proofs is not None else 0
     if proofs is None:
-        raise InvalidInput("proof_limit is for proofs=, the file that proofs go to", argument="proof_limit")
+        raise InvalidInput(
+            f"proof_limit is {limit!r}, but no proofs are written",
+            argument="proof_limit",
+            way_out="name the file that they go to, proofs=…, or leave it out",
+        )
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-        raise InvalidInput(f"proof_limit must be a number of bytes, got {limit!r}", argument="proof_limit")
+        raise InvalidInput(f"proof_limit must be a number of bytes from 1 on, got {limit!r}", argument="proof_limit")
     return int(limit)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
-from treeproof.results.proof_file import ProofFile, header_of
+from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of
 from treeproof.results.row_table import RowTable
 from treeproof.results.verification import Verification
 from treeproof.run.checkpoints import Checkpoint
@@ -66,7 +65,7 @@ class _Answer(NamedTuple):
     rows: npt.NDArray[np.int64]
     table: RowTable
     seconds: float
-    proofs: dict[int, tuple[bytes | None, str | None]]
+    proofs: Proofs
 
 
 def verify(
@@ -127,7 +126,7 @@ def verify(
     if resume is not None:
         _check_same_question(resume, asked, given)
         table.take(np.arange(len(table)), resume.rows)
-    file = None if proofs is None else _proof_file(proofs, asked, given, table, resume is not None)
+    file = _proof_file(proofs, asked, given, table, resume is not None)
     spent = 0.0 if resume is None else resume.seconds
     in_vain = asked.moved_in_vain(bound)
 
@@ -140,17 +139,16 @@ def verify(
     left = np.flatnonzero(table.is_open)
     pace = _Pace(_chunk(len(left)))
     tasks = (_some(asked, predicted, rows, bound, limits, most) for rows in pace.groups(left))
-    with progress_bar(progress, len(left)) as advance, file or nullcontext():
+    with progress_bar(progress, len(left)) as advance, file:
 
         def take(_: int, answer: _Answer) -> None:
             table.take(answer.rows, answer.table)
-            if file is not None:
-                file.add_all(answer.proofs)
+            file.add_all(answer.proofs)
             pace.learn(len(answer.rows), answer.seconds)
             advance(len(answer.rows))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take, saving)
-        if file is not None and not interrupted:
+        if not interrupted:
             file.finish()
     try:
         return known(table, interrupted)
@@ -192,8 +190,10 @@ def _some(
     return Rows(asked.attacker, asked.threat, rows, X, predicted[rows], y, epsilons, limits, proof_limit)
 
 
-def _proof_file(proofs: Any, asked: Request, given: tuple[Any, ...], table: RowTable, resume: bool) -> ProofFile:
-    """The file that proofs go to; rows that are proved already but not in it are open again."""
+def _proof_file(proofs: Any, asked: Request, given: tuple[Any, ...], table: RowTable, resume: bool) -> NoProofFile:
+    """The file that proofs go to, if any; rows that are proved already but not in it are open again."""
+    if proofs is None:
+        return NoProofFile()
     header = header_of(asked.ensemble, asked.attacker, asked.threat.relations.given, given, asked.X)
     file = ProofFile(proofs, header, resume=resume)
     for row in np.flatnonzero(~asked.is_attacked).tolist():

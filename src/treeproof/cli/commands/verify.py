@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from treeproof.tables.table import Matched
     from treeproof.threat.relations import Relation
 
-ENDINGS = {"--json": (".json",), "--csv": (".csv",), "--report": (".html", ".htm")}
+ENDINGS = {"--json": (".json",), "--csv": (".csv",), "--report": (".html", ".htm"), "--proofs": (".tpp",)}
 """What the names of files that are written end in."""
 
 WITNESSES, CLASSES = 3, 20
@@ -65,6 +65,8 @@ WITNESSES, CLASSES = 3, 20
 @click.option("--json", "json_file", metavar="FILE", help="Write every verdict and counterexample, exactly.")
 @click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
 @raw_csv_option
+@click.option("--proofs", metavar="FILE", help="Write what proves rows, for others to check.")
+@click.option("--proof-limit", type=int, metavar="BYTES", help="Leave out longer proofs, and say so; 16 MiB.")
 @click.option("--out", metavar="FOLDER", help="Write verdicts in parts as they come: DATA may be larger than memory.")
 @chunk_rows_option
 @click.option("--format", "out_format", type=click.Choice(FORMATS), help="With --out: what is written; as DATA is.")
@@ -107,6 +109,8 @@ def verify(
     json_file: str | None,
     csv_file: str | None,
     raw_csv: bool,
+    proofs: str | None,
+    proof_limit: int | None,
     out: str | None,
     chunk_rows: int | None,
     out_format: str | None,
@@ -133,7 +137,7 @@ def verify(
         raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
     choice = AttackerChoice(**attack)
     relations = choice.relations(relations_file)
-    written = {"--json": json_file, "--csv": csv_file, "--report": report}
+    written = {"--json": json_file, "--csv": csv_file, "--report": report, "--proofs": proofs}
     outputs = Outputs(written, {"MODEL": model, "DATA": data, "--relations": relations_file, **choice.files}, ENDINGS)
     source = Source(data, label, drop, separator, decimal, max_bytes)
     limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
@@ -176,11 +180,15 @@ def verify(
         **limits,
         resume=_earlier(kept, max_bytes) if resume else None,
         checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
+        proofs=proofs,
+        proof_limit=proof_limit,
     )
     result = replace(result, epsilon_names=names)
     # Files come first: whoever reads the output may be gone.
     outputs.save(kept if json_file or result.interrupted else None, result.to_json)
     outputs.save(csv_file, lambda file: result.to_csv(file, raw=raw_csv))
+    if proofs is not None and not result.interrupted:
+        screen.say(f"wrote      {proofs}")
     if json_file is None and not result.interrupted and (checkpoints.written or resume):
         checkpoints.remove()
     show(result)
