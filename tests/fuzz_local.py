@@ -32,7 +32,7 @@ from tests.support.adapters import as_attacker
 from tests.support.fast_oracle import FastOracle, TooManyPairs
 from tests.support.proof_claims import NO_LIMIT, Claims
 from tests.support.random_blocks import Block, Point, block
-from treeproof.check.evidence import is_witness
+from treeproof.check.objects import is_witness
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.run.limits import Limits
 from treeproof.verification.local_search import Decisions, Local

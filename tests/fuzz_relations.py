@@ -27,7 +27,7 @@ import numpy as np
 import treeproof as tp
 from tests.support.relation_questions import Question, question
 from tests.support.valid_pairs import Pairs
-from treeproof.check.evidence import is_witness
+from treeproof.check.objects import is_witness
 from treeproof.check.relations import satisfies
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.threat.relations import as_relations, bind_relations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import subprocess
 import sys
 from fractions import Fraction
 from random import Random
@@ -668,14 +667,3 @@ def test_a_row_outside_of_the_domain_is_its_own_neighbour() -> None:
     column = read(tp.Attacker({"x": (-1, 1)}, domain={"x": (0, 5)}))[0]
     assert by_cell(column, 7.0, 0.0, None, [0.0, 4.0, 6.0]) == [None, None, None, 0, None]
     assert by_cell(column, 5.5, 0.0, None, [0.0, 4.0, 5.25]) == [None, None, 1, 0, None]
-
-
-def test_nothing_but_python_is_needed() -> None:
-    code = """
-import sys
-import treeproof.check.attackers
-ours = {name for name in sys.modules if name.split(".")[0] == "treeproof"}
-assert all(name == "treeproof" or name.startswith("treeproof.check") for name in ours), ours
-assert not {name.split(".")[0] for name in sys.modules} & {"numpy", "numba", "scipy", "pandas", "sklearn"}
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

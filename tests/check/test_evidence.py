@@ -16,7 +16,7 @@ import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.strategies import Case, cases, points, tiny_ensembles
-from treeproof.check.evidence import is_within_reach, is_witness, predict_row
+from treeproof.check.objects import is_within_reach, is_witness, predict_row
 from treeproof.importers import EnsembleBuilder
 from treeproof.model.columns import Category
 from treeproof.model.pieces import Pieces

@@ -1,8 +1,9 @@
-"""Maps are proved again without kernels, and a map that was tampered with is caught."""
+"""Maps are checked without kernels and without a search: their proofs hold, and no other does."""
 
 from __future__ import annotations
 
 import dataclasses
+import struct
 from pathlib import Path
 from random import Random
 
@@ -13,59 +14,74 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support.category_models import random_model, random_moves
+from tests.support.prover import _Prover
 from tests.support.small_maps import ATTACKERS, cell_corners, drawn, small_forest
-from treeproof.check.maps import check_map
+from treeproof.check.maps import OPEN, STABLE, Map, MapQuestion, check_boxes
+from treeproof.check.objects import check_map, map_content
+from treeproof.check.proof_bytes import Reader
+from treeproof.check.proof_file import ProofFile
+from treeproof.check.rows import check_header
+from treeproof.check.rules import Rejected
 from treeproof.errors import SoundnessError
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.results.verdicts import Status
 
 
-def test_check_imports_no_kernel_and_no_engine() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, treeproof.check; "
-        "print([m for m in sys.modules if m.startswith('treeproof._kernels.') or m == 'numba'])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+def proved(smap: StabilityMap, folder: Path) -> Path:
+    smap.prove(folder / "map.tpp")
+    return folder / "map.tpp"
 
 
-@settings(max_examples=30, deadline=None, database=None)
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, database=None)
 @given(st.data())
-def test_maps_of_tiny_models_are_proved_again(data: st.DataObject) -> None:
-    ensemble, plain, smap = drawn(data)
-    # Where an interval without 0 is narrow, each target is a search through all binades.
-    narrow = any(high - low < 0.05 and not low <= 0 <= high for low, high in plain.intervals)
-    huge = np.abs(ensemble.grid.cuts).max(initial=0.0) > 1e6
-    if smap.n_boxes <= 40 and not narrow and not (huge and smap.grid.away.any()):
-        assert check_map(ensemble, smap.attacker, smap) == smap.n_boxes - smap.counts[Status.OPEN]
+def test_proofs_of_maps_of_many_tiny_models_hold(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    ensemble, _, smap = drawn(data)
+    if smap.n_boxes <= 200:
+        file = proved(smap, tmp_path_factory.mktemp("maps"))
+        assert check_map(ensemble, smap.attacker, smap, proofs=file) == smap.n_boxes - smap.counts[Status.OPEN]
 
 
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
-def test_maps_of_a_forest_are_proved_again(attacker: tp.Attacker) -> None:
+def test_proofs_of_maps_of_a_forest_hold(attacker: tp.Attacker, tmp_path: Path) -> None:
     clf, _, _ = small_forest(4, 2, classes=3)
-    smap = StabilityMap.build(clf, attacker, voting="hard")
-    assert check_map(tp.from_model(clf, voting="hard"), attacker, smap, sample=25) == min(25, smap.n_boxes)
+    smap, model = StabilityMap.build(clf, attacker, voting="hard"), tp.from_model(clf, voting="hard")
+    file = proved(smap, tmp_path)
+    assert check_map(model, attacker, smap, proofs=file) == smap.n_boxes
+    assert check_map(model, attacker, smap, sample=5, proofs=file) == min(5, smap.n_boxes)
+    assert check_map(model, attacker, smap) == 0
+    smap.save(tmp_path / "map.tpm")
+    question, proofs = MapQuestion(Map.open(tmp_path / "map.tpm")), ProofFile.open(file)
+    check_header(question, proofs)
+    assert sum(len(found.checked) for _, found in check_boxes(question, proofs)) == smap.n_boxes
 
 
-def test_every_flipped_status_is_caught() -> None:
+def some_map(tmp_path: Path, attacker: tp.Attacker = ATTACKERS[0]) -> tuple[tp.Ensemble, StabilityMap, Path]:
     clf, _, _ = small_forest(3, 2)
-    smap = StabilityMap.build(clf, ATTACKERS[0], voting="hard")
-    model = tp.from_model(clf, voting="hard")
-    assert check_map(model, ATTACKERS[0], smap) == smap.n_boxes
-    leaves = np.flatnonzero(smap.nodes[:, 0] < 0)
-    for leaf in leaves[:40]:
+    smap = StabilityMap.build(clf, attacker, voting="hard")
+    return tp.from_model(clf, voting="hard"), smap, proved(smap, tmp_path)
+
+
+def rejected(model: tp.Ensemble, smap: StabilityMap, file: Path) -> set[int]:
+    """The boxes whose proofs do not hold, whatever the file says that it is about."""
+    question = MapQuestion(map_content(model, smap.attacker, smap))
+    return {node for node, found in check_boxes(question, ProofFile.open(file)) if not found.checked}
+
+
+def test_every_flipped_status_is_caught(tmp_path: Path) -> None:
+    model, smap, file = some_map(tmp_path)
+    assert not rejected(model, smap, file)
+    for leaf in np.flatnonzero(smap.nodes[:, 0] < 0)[:40].tolist():
         nodes = np.array(smap.nodes)
         nodes[leaf, 1] = -1 if nodes[leaf, 1] == -2 else -2
-        with pytest.raises(SoundnessError, match="which it is not"):
-            check_map(model, ATTACKERS[0], dataclasses.replace(smap, nodes=nodes))
+        other = dataclasses.replace(smap, nodes=nodes)
+        assert rejected(model, other, file) == {leaf}
+        with pytest.raises(SoundnessError, match="about something else: map"):
+            check_map(model, smap.attacker, other, proofs=file)
 
 
-def test_every_moved_cut_that_changes_a_status_is_caught() -> None:
-    clf, _, _ = small_forest(3, 2)
-    smap = StabilityMap.build(clf, ATTACKERS[0], voting="hard")
-    model = tp.from_model(clf, voting="hard")
+def test_every_moved_cut_that_changes_a_status_is_caught(tmp_path: Path) -> None:
+    model, smap, file = some_map(tmp_path)
     rows = np.array(cell_corners(smap, 10**6))
     truth = smap.status(rows)
     feature = smap._cuts["feature"]
@@ -81,26 +97,104 @@ def test_every_moved_cut_that_changes_a_status_is_caught() -> None:
             if (other.status(rows) == truth).all():
                 continue
             caught += 1
-            with pytest.raises(SoundnessError):
-                check_map(model, ATTACKERS[0], other)
+            try:
+                assert rejected(model, other, file)
+            except Rejected as error:
+                assert "outside of its box" in str(error)
     assert caught > 10
 
 
-def test_overlapping_or_missing_parts_are_caught() -> None:
-    clf, _, _ = small_forest(3, 2)
-    smap = StabilityMap.build(clf, ATTACKERS[0], voting="hard")
-    model = tp.from_model(clf, voting="hard")
+def test_overlapping_or_missing_parts_are_caught(tmp_path: Path) -> None:
+    model, smap, _ = some_map(tmp_path)
     for change in (lambda nodes: nodes[: len(nodes) - 2], lambda nodes: np.concatenate((nodes, nodes[-2:]))):
         with pytest.raises(SoundnessError, match="not a tree"):
-            check_map(model, ATTACKERS[0], dataclasses.replace(smap, nodes=change(np.array(smap.nodes))))
+            check_map(model, smap.attacker, dataclasses.replace(smap, nodes=change(np.array(smap.nodes))))
+
+
+def test_proofs_for_another_attacker_or_model_are_caught(tmp_path: Path) -> None:
+    model, smap, file = some_map(tmp_path)
+    with pytest.raises(SoundnessError, match="about something else: attacker"):
+        check_map(model, tp.Attacker((-0.05, 0.0), budget=2), smap, proofs=file)
+    clf, _, _ = small_forest(3, 2, seed=1)
+    with pytest.raises(SoundnessError, match="about something else: model"):
+        check_map(tp.from_model(clf, voting="hard"), smap.attacker, smap, proofs=file)
+    with pytest.raises(SoundnessError, match="intervals, costs and a budget"):
+        check_map(model, tp.Attacker.lp(2, 0.1), smap, proofs=file)
+
+
+def mutations(payload: bytes, random: Random) -> bytes:
+    """The steps of a proof with a byte changed, left out or put in, or a double moved by a little."""
+    changed, at = bytearray(payload), random.randrange(2, len(payload))
+    kind = random.randrange(4)
+    if kind == 0:
+        changed[at] = random.choice([changed[at] ^ (1 << random.randrange(8)), random.randrange(10)])
+    elif kind == 1:
+        del changed[at]
+    elif kind == 2:
+        changed.insert(at, random.randrange(10))
+    elif at + 8 <= len(payload):
+        (value,) = struct.unpack("<d", payload[at : at + 8])
+        changed[at : at + 8] = struct.pack("<d", float(np.nextafter(value, random.choice([-np.inf, np.inf]))))
+    return bytes(changed)
+
+
+def check_mutations(attacker: tp.Attacker, folder: Path, n: int) -> int:
+    """Holds proofs, mutated or of other boxes, against larger boxes and other statuses; returns how many hold."""
+    random = Random(repr(attacker))
+    model, smap, file = some_map(folder, attacker)
+    question, proofs, prover = (
+        MapQuestion(map_content(model, attacker, smap)),
+        ProofFile.open(file),
+        _Prover(model, attacker),
+    )
+    boxes = [one for one in question.map.boxes() if one[2] != OPEN]
+    accepted = 0
+    for _ in range(n):
+        node, box, status = random.choice(boxes)
+        payload = proofs.payload(node if random.random() < 0.8 else random.choice(boxes)[0])
+        for _ in range(random.randrange(3)):
+            payload = mutations(payload, random)
+        if random.random() < 0.7:
+            f = random.randrange(len(box))
+            ends = sorted(random.choice([*(cut for g, cut in question.map.cuts if g == f), *box[f]]) for _ in range(2))
+            box = (*box[:f], (min(ends[0], box[f][0]), max(ends[1], box[f][1])), *box[f + 1 :])
+        status = status if random.random() < 0.8 else 1 - status
+        reader = Reader(payload)
+        try:
+            reader.number(), reader.number(), question.check(box, status, reader)
+        except Rejected:
+            continue
+        accepted += 1
+        assert prover.is_stable(list(box)) if status == STABLE else prover.is_unstable(list(box)), (box, status)
+    return accepted
+
+
+@pytest.mark.parametrize("attacker", [ATTACKERS[0], ATTACKERS[5]], ids=repr)
+def test_no_mutated_proof_of_a_false_claim_holds(attacker: tp.Attacker, tmp_path: Path) -> None:
+    assert check_mutations(attacker, tmp_path, 300) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
+def test_no_proof_of_many_mutations_of_a_false_claim_holds(attacker: tp.Attacker, tmp_path: Path) -> None:
+    assert check_mutations(attacker, tmp_path, 1500) > 20
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_maps_of_categories_are_proved_again_also_from_a_file(seed: int, tmp_path: Path) -> None:
+def test_proofs_of_maps_of_categories_hold_also_from_a_file(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     for _ in range(4):
         model, attacker = random_model(random), tp.Attacker(random_moves(random), budget=random.choice((None, 1, 2)))
         smap = StabilityMap.build(model, attacker, n_jobs=1)
         smap.save(tmp_path / "map.tpm")
         again = StabilityMap.load(tmp_path / "map.tpm")
-        assert check_map(model, attacker, again, sample=10, seed=0) == min(10, smap.n_boxes)
+        decided = smap.n_boxes - smap.counts[Status.OPEN]
+        assert check_map(model, attacker, again, proofs=proved(smap, tmp_path)) == decided
+
+
+def test_proofs_that_are_too_long_are_left_out(tmp_path: Path) -> None:
+    model, smap, _ = some_map(tmp_path)
+    smap.prove(tmp_path / "short.tpp", proof_limit=9)
+    proofs = ProofFile.open(tmp_path / "short.tpp")
+    n_short = check_map(model, smap.attacker, smap, proofs=tmp_path / "short.tpp")
+    assert 0 < n_short < smap.n_boxes and len(proofs.without) == smap.n_boxes - n_short

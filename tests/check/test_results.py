@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import treeproof as tp
 from tests.support.adapters import as_attacker
 from tests.support.results import changed
 from tests.support.strategies import Case, cases
-from treeproof.check.results import check_verification, drawn
+from treeproof.check.objects import check_verification, drawn
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
 
@@ -30,15 +31,15 @@ def test_what_the_engine_decides_holds(case: Case) -> None:
     counts = check_verification(ensemble, result)
     assert counts["labels"] == 1
     claims = int(result.stability[0] == P) + int(result.resilience_by_epsilon[0][0] == P)
-    assert counts["proofs"] + counts["proofs not checked"] == claims
+    assert counts["proofs"] == 0 and counts["proofs not checked"] == claims
     assert counts["counterexamples"] == int(result.has_witness[0])
 
 
-def question() -> tuple[Any, tp.Verification]:
+def question(**words: Any) -> tuple[Any, tp.Verification]:
     X, y = load_breast_cancer(return_X_y=True)
     X = minmax_scale(X)
     clf = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X[::2], y[::2])
-    return clf, tp.verify(clf, X[1:80:2], y[1:80:2], tp.Attacker.linf(0.03), epsilon=0.01)
+    return clf, tp.verify(clf, X[1:80:2], y[1:80:2], tp.Attacker.linf(0.03), epsilon=0.01, **words)
 
 
 def with_entry(result: tp.Verification, name: str, row: int, value: Any) -> tp.Verification:
@@ -54,10 +55,11 @@ def test_a_result_that_hides_what_can_be_moved_does_not_hold() -> None:
     assert check_verification(clf, dataclasses.replace(result, movable=None), sample=2)["labels"] == 2
 
 
-def test_a_damaged_result_does_not_hold() -> None:
-    clf, result = question()
-    counts = check_verification(clf, result)
+def test_a_damaged_result_does_not_hold(tmp_path: Path) -> None:
+    clf, result = question(proofs=tmp_path / "proofs.tpp")
+    counts = check_verification(clf, result, proofs=tmp_path / "proofs.tpp")
     assert counts["labels"] == 40 and counts["counterexamples"] > 0 and counts["proofs"] > 20
+    assert counts["proofs not checked"] == 0
     broken = int(np.argmax(result.has_witness))
     unstable = int(np.argmax(result.stability == R))
     stable = int(np.argmax(result.stability == P))
@@ -67,38 +69,46 @@ def test_a_damaged_result_does_not_hold() -> None:
     claimed[fragile] = P
     for damaged, message in (
         (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "gets another label from the model"),
-        (with_entry(result, "stability", unstable, P), "not stable within ε = 0.0|no counterexample"),
+        (with_entry(result, "stability", unstable, P), "no counterexample"),
         (with_entry(result, "stability", stable, R), "no counterexample"),
         (with_entry(result, "has_witness", broken, False), "no counterexample"),
         (with_entry(result, "attacked", broken, result.neighbour[broken]), "no counterexample"),
         (with_entry(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample"),
-        (changed(result, resilience=claimed[None]), "not stable within ε = 0.01|no counterexample"),
+        (changed(result, resilience=claimed[None]), "no counterexample"),
     ):
         with pytest.raises(tp.SoundnessError, match=message):
             check_verification(clf, damaged)
 
 
-def test_a_false_proof_is_found_even_without_its_counterexample() -> None:
-    clf, result = question()
+def test_what_has_no_proof_is_counted_and_not_claimed(tmp_path: Path) -> None:
+    clf, result = question(proofs=tmp_path / "proofs.tpp")
+    n_proved = int((result.stability == P).sum() + (result.resilience_by_epsilon[0] == P).sum())
+    counts = check_verification(clf, result)
+    assert counts["proofs"] == 0 and counts["proofs not checked"] == n_proved
+    assert check_verification(clf, result, sample=5)["labels"] == 5
+    # Of what was made up, the file has no proof.
     row = int(np.argmax(result.stability == R))
-    false = with_entry(with_entry(result, "stability", row, P), "has_witness", row, False)
-    with pytest.raises(tp.SoundnessError, match=f"row {row} is not stable within ε = 0.0|row {row} has no"):
-        check_verification(clf, false)
+    resilience = result.resilience_by_epsilon[0].copy()
+    resilience[row] = U
+    false = with_entry(
+        with_entry(changed(result, resilience=resilience[None]), "stability", row, P), "has_witness", row, False
+    )
+    counts = check_verification(clf, false, proofs=tmp_path / "proofs.tpp")
+    assert counts["proofs"] == n_proved and counts["proofs not checked"] == 1
 
 
-def test_what_takes_too_long_is_counted_and_not_claimed() -> None:
+def test_proofs_of_something_else_are_refused(tmp_path: Path) -> None:
+    clf, result = question(proofs=tmp_path / "proofs.tpp")
+    other = tp.verify(clf, result.X, result.y, tp.Attacker.linf(0.02), epsilon=0.01)
+    with pytest.raises(tp.SoundnessError, match="the proofs are about something else: attacker"):
+        check_verification(clf, other, proofs=tmp_path / "proofs.tpp")
+
+
+def test_lp_attackers_have_counterexamples_and_proofs_checked(tmp_path: Path) -> None:
     clf, result = question()
-    counts = check_verification(clf, result, most_boxes=1)
-    assert counts["proofs not checked"] > 0
-    sampled = check_verification(clf, result, sample=5)
-    assert sampled["labels"] == 5
-
-
-def test_lp_attackers_have_their_counterexamples_checked() -> None:
-    clf, result = question()
-    lp = tp.verify(clf, result.X, result.y, tp.Attacker.lp(2, 0.05))
-    counts = check_verification(clf, lp)
-    assert counts["proofs"] == 0 and counts["proofs not checked"] == int((lp.stability == P).sum())
+    lp = tp.verify(clf, result.X, result.y, tp.Attacker.lp(2, 0.05), proofs=tmp_path / "proofs.tpp")
+    counts = check_verification(clf, lp, proofs=tmp_path / "proofs.tpp")
+    assert counts["proofs"] == int((lp.stability == P).sum()) and counts["proofs not checked"] == 0
     assert counts["counterexamples"] == int((lp.stability == R).sum()) > 0
 
 

@@ -298,10 +298,13 @@ def test_a_map_is_built_checked_and_resumed(folder: Path, tmp_path: Path, capsys
     build = ["map", folder / "model.json", "--delta", "0.5", "--budget", "1", "--out", tmp_path / "m.tpm"]
     code, out, _ = run(capsys, *build, "--data", folder / "test.csv", "--label", "y", "--max-boxes", "50")
     assert code == 0 and "--resume" in out and not tp.StabilityMap.load(tmp_path / "m.tpm").complete
-    code, out, _ = run(capsys, *build, "--resume")
+    code, out, _ = run(capsys, *build, "--resume", "--proofs", tmp_path / "m.tpp")
     assert code == 0 and tp.StabilityMap.load(tmp_path / "m.tpm").complete and "complete" in out
-    code, out, _ = run(capsys, "check", folder / "model.json", tmp_path / "m.tpm", "--sample", "20")
-    assert code == 0 and "20 of" in out
+    check = ["check", folder / "model.json", tmp_path / "m.tpm", "--sample", "20"]
+    code, out, _ = run(capsys, *check, "--proofs", tmp_path / "m.tpp")
+    assert code == 0 and "all boxes tile the space" in out and "20 of" in out
+    code, out, _ = run(capsys, *check)
+    assert code == 0 and "0 of" in out and "--proofs FILE" in out
 
 
 @pytest.mark.parametrize("mode", ["online", "map"])

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
-from treeproof.check.membership import Column, columns_of, is_affordable
+from treeproof.check.columns import Column
+from treeproof.check.objects import Reach, columns_of
 from treeproof.model.ensemble import Ensemble
 
 VALUES: dict[str, list[Any]] = {
@@ -95,16 +96,16 @@ def _candidates(column: Column, f: int, x: float) -> list[float]:
     found = {*VALUES["b"], *(float(np.nextafter(cut, 9)) for cut in (0.25, 0.5, 0.75))}
     origin = Fraction(0 if math.isnan(x) else repr(x))
     found |= {float(origin + Fraction(k, 100)) for k in range(-100, 101)}
-    if isinstance(column.move, tuple) and not math.isnan(x):
-        found |= {x + end for end in column.move}
+    if column.ends is None and not math.isnan(x):
+        found |= {x + end for end in column.reach}
     return [*(value for value in found if 0 <= value <= 1), math.nan]
 
 
 def labels_in_reach(model: Ensemble, attacker: tp.Attacker, x: list[float], near: list[float]) -> set[Any]:
     """The labels of all rows that the attacker can make of a neighbour of x."""
-    columns = columns_of(model, attacker)
+    reach = Reach(model, attacker)
     options = []
-    for f, column in enumerate(columns):
+    for f, column in enumerate(reach.columns):
         cheapest: dict[Any, tuple[Fraction, float]] = {}
         for value in {*_candidates(column, f, x[f]), *_candidates(column, f, near[f])}:
             price = column.price(x[f], near[f], value)
@@ -115,7 +116,7 @@ def labels_in_reach(model: Ensemble, attacker: tp.Attacker, x: list[float], near
     rows = [
         [value for _, value in chosen]
         for chosen in itertools.product(*options)
-        if is_affordable(model, attacker, columns, {f: price for f, (price, _) in enumerate(chosen)})
+        if reach.plain.can_pay({f: price for f, (price, _) in enumerate(chosen)})
     ]
     return set(model.predict(np.array(rows)).tolist())
 

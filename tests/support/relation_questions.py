@@ -19,10 +19,13 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 import treeproof as tp
 from tests.support.category_models import CODED, NUMBERS, random_model
 from tests.support.stated_relations import OneHot, Stated, Words, is_valid, row_of
-from treeproof.check.membership import columns_of
+from treeproof.check import relation_texts
+from treeproof.check.attackers import columns_of, sizes_of
+from treeproof.check.columns import Column, Size
 from treeproof.check.named_groups import Seen
+from treeproof.check.objects import columns_content, epsilon_content
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import Group
+from treeproof.threat.attacker_file import content_of
 
 N_ROWS = 3
 
@@ -64,20 +67,26 @@ class Question:
         return {self.names[f]: each.values for f, each in self.ensemble.categories if each.coded}
 
     @cached_property
-    def seen(self) -> Ensemble:
-        """The model with a column for the group that the attacker names."""
-        if self.named is None:
-            return self.ensemble
-        features = tuple(map(self.ensemble.feature_index, self.named.names))
-        assert self.named.group is not None
-        return Seen.by(
-            self.attacker.named, self.ensemble, [Group(features, self.named.group, self.named.exactly)]
-        ).ensemble
+    def columns(self) -> list[Column]:
+        """What the attacker can do to each column, and to the group that it names."""
+        groups = []
+        if self.named is not None:
+            assert self.named.group is not None
+            features = tuple(map(self.ensemble.feature_index, self.named.names))
+            groups = [relation_texts.OneHot(features, self.named.exactly, self.named.group)]
+        seen = Seen(self.attacker.named, columns_content(self.ensemble), groups)
+        return columns_of(seen.model, content_of(self.attacker))
+
+    @cached_property
+    def sizes(self) -> list[Size]:
+        """ε of each column."""
+        own = {name: size for name, size in self.epsilon.items() if name in self.names}
+        return sizes_of(columns_content(self.ensemble), epsilon_content(own or 0.0))
 
     @cached_property
     def stepped(self) -> frozenset[str]:
         """Columns that stand for the decimals they print as."""
-        columns = zip(self.names, columns_of(self.seen, self.attacker), strict=False)
+        columns = zip(self.names, self.columns, strict=False)
         return frozenset(name for name, column in columns if column.step is not None)
 
     @property

@@ -15,8 +15,8 @@ import numpy as np
 import treeproof as tp
 from tests.support.relation_questions import Question
 from tests.support.stated_relations import OneHot, is_valid, row_of
-from treeproof.check.membership import Column, columns_of
-from treeproof.threat.moves import CostMatrix, Values
+from treeproof.check.columns import Column
+from treeproof.threat.moves import Values
 
 MOST_POINTS = 14
 """Of a column that is not a list of values or a grid."""
@@ -44,7 +44,7 @@ class Pairs:
     def __init__(self, asked: Question, x: list[float], random: Random) -> None:
         self.asked, self.x, self._random = asked, x, random
         # What is too dear is left out where budgets are looked at.
-        self._columns = [replace(column, budget=None) for column in columns_of(asked.seen, asked.attacker)]
+        self._columns = [replace(column, budget=None) for column in asked.columns]
         self.slots = [*self._slots()]
         self.complete = all(slot.complete for slot in self.slots)
         self._validity: dict[int, bool] = {}
@@ -89,7 +89,7 @@ class Pairs:
         return [own, *(vector for one in found if own in one for vector in one if vector != own)]
 
     def _of_column(self, f: int, name: str) -> Slot:
-        column, x, size = self._columns[f], self.x[f], self.asked.epsilon.get(name, 0.0)
+        column, x, size = self._columns[f], self.x[f], self.asked.sizes[f]
         points, complete = self._points(column, f, x, size)
         near = [x, *(each for each in points if each != x and not math.isnan(each) and column.is_near(x, each, size))]
         if self._group is not None and name in self._group.names:
@@ -105,14 +105,15 @@ class Pairs:
         found = set(self._listed(column))
         gone = [math.nan] if column.blank is not None or math.isnan(x) else []
         low, high = column.domain
-        if column.category is not None:
-            known = column.category.known().tolist()
-            found |= {*known, *([float(len(known))] if column.category.coded else [])}
+        if column.is_category:
+            category = dict(self.asked.ensemble.categories)[f]
+            known = category.known().tolist()
+            found |= {*known, *([float(len(known))] if category.coded else [])}
             return [*(found - {x}), *gone], True
-        moves = isinstance(column.move, Values) or column.move != (0.0, 0.0) or bool(column.rules)
+        moves = column.reach != (0.0, 0.0) or bool(column.rules)
         low, high = max(low, self.asked.low), min(high, self.asked.high)
-        fills = math.isnan(x) and column.fill is not None and not isinstance(column.move, Values)
-        is_list = isinstance(column.move, Values) or isinstance(column.cost, CostMatrix)
+        fills = math.isnan(x) and column.fill is not None and column.ends is None
+        is_list = column.ends is not None or column.matrix is not None
         if column.step is not None:
             origin = Fraction(0) if math.isnan(x) else Fraction(repr(x))
             first, last = (math.floor((Fraction(end) - origin) / column.step) for end in (low, high))
@@ -122,7 +123,7 @@ class Pairs:
         if math.isnan(x):
             complete = not fills
         else:
-            points_only = all(rule.change is None or rule.change[0] == rule.change[1] for rule in column.rules)
+            points_only = all(rule.least == rule.most for rule in column.rules)
             complete = size == 0 and (is_list or not moves or (bool(column.rules) and points_only))
         if math.isnan(x) and not fills:
             return [*found, *gone], complete
@@ -135,11 +136,7 @@ class Pairs:
         return [*sorted(found - {x}), *gone], complete
 
     def _listed(self, column: Column) -> list[float]:
-        listed = list(column.move.values) if isinstance(column.move, Values) else []
-        if isinstance(column.cost, CostMatrix):
-            listed += [end for _, end, _ in column.cost.entries]
-        doubles = [column._double(value) for value in listed]
-        return [value for value in doubles if value is not None and column.domain[0] <= value <= column.domain[1]]
+        return [*(column.ends or ()), *(end for _, end in column.matrix or ())]
 
     def _continuous(self, column: Column, f: int, x: float, size: float, low: float, high: float) -> list[float]:
         """Thresholds and what is next to them, ends of intervals, and points of a lattice on which relations end."""
@@ -147,8 +144,7 @@ class Pairs:
         lattice = [float(k * half) for k in range(math.floor(low / float(half)), math.ceil(high / float(half)) + 1)]
         found = [*cuts, *(math.nextafter(cut, math.inf) for cut in cuts), *lattice]
         if not math.isnan(x):
-            ends = list(column.move) if isinstance(column.move, tuple) else []
-            found += [x + way for way in (size, -size, *ends) if math.isfinite(way)]
+            found += [x + way for way in (size, -size, *column.reach) if math.isfinite(way)]
         found = [value for value in dict.fromkeys(found) if low <= value <= high]
         return self._random.sample(found, min(len(found), MOST_POINTS))
 

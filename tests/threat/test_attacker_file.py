@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support.applicants import applicants
-from treeproof.check.membership import columns_of
+from treeproof.check.objects import columns_of
 from treeproof.model.builder import blank_ensemble
 
 COLUMNS = ["income", "months", "purpose", "age", "rating"]

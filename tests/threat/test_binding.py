@@ -11,7 +11,7 @@ import pytest
 
 import treeproof as tp
 from tests.support.applicants import NAMES, applicants
-from treeproof.check.membership import columns_of
+from treeproof.check.objects import columns_of
 from treeproof.model.builder import blank_ensemble
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.rule_chains import BoundRule

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
-from treeproof.check.membership import columns_of, is_affordable
+from treeproof.check.objects import Reach
 from treeproof.errors import InvalidInput
 from treeproof.model.builder import blank_ensemble
 from treeproof.model.groups import Group, Grouped, group_columns
@@ -140,14 +140,15 @@ def test_prices_are_those_of_the_definition(name: str) -> None:
     blank = np.array([[5.0, np.nan, 1, 0, 0, 0], [5.0, 0, np.nan, 1, np.nan, 0], [5.0, 1, 0.5, 1, np.nan, 0]])
     starts = np.vstack((rows()[:9], BROKEN, blank))
     groups = group_columns(own, [PURPOSE, HOUSING], starts)
-    threat, columns = bind_grouped(attacker, groups), columns_of(own, attacker)
+    threat, reach = bind_grouped(attacker, groups), Reach(own, attacker)
     possible = 0
     for start in starts:
         for end in rows():
-            prices = [column.price(a, a, b) for column, a, b in zip(columns, start.tolist(), end.tolist(), strict=True)]
+            ends = zip(reach.columns, start.tolist(), end.tolist(), strict=True)
+            prices = [column.price(a, a, b) for column, a, b in ends]
             paid = [price for price in prices if price is not None]
             expected = None
-            if len(paid) == len(prices) and is_affordable(own, attacker, columns, dict(enumerate(paid))):
+            if len(paid) == len(prices) and reach.plain.can_pay(dict(enumerate(paid))):
                 expected = sum(paid, Fraction(0))
             assert grouped_price(threat, *groups.rows(np.array([start, end]))) == expected
             possible += expected is not None and not np.array_equal(start, end)

@@ -11,7 +11,7 @@ import pytest
 
 import treeproof as tp
 from tests.support.applicants import NAMES, applicants
-from treeproof.check.membership import columns_of
+from treeproof.check.objects import columns_of
 from treeproof.threat.prices import price_table
 
 MODEL = applicants()

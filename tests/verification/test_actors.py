@@ -16,7 +16,7 @@ from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
 from tests.support.results import changed
-from treeproof.check.results import check_verification
+from treeproof.check.objects import check_verification
 
 P, R = tp.Outcome.PROVED, tp.Outcome.REFUTED
 ATTACKER = tp.Attacker.linf(0.05)
@@ -107,7 +107,7 @@ def test_check_holds_others_to_their_labels(question: Any) -> None:
     other = int(np.argmax((y == "good") & result.correct))
     claimed = result.rows.resilience.copy()
     claimed[0, other] = R
-    with pytest.raises(tp.SoundnessError, match=f"row {other} is not attacked, but does not count by its label"):
+    with pytest.raises(tp.SoundnessError, match=f"row {other}: it is not attacked, but does not count by its label"):
         check_verification(clf, changed(result, resilience=claimed))
     with pytest.raises(tp.SoundnessError, match="other columns than those that its attacker moves in vain"):
         check_verification(clf, changed(result, in_vain=type(result.in_vain)((0,), ())))

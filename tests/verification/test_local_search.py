@@ -15,7 +15,7 @@ from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.oracles import OracleAttacker
 from tests.support.strategies import Case, cases, points, tiny_ensembles
-from treeproof.check.evidence import is_witness
+from treeproof.check.objects import is_witness
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.compiled import whole_units
 from treeproof.model.ensemble import Ensemble

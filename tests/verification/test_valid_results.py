@@ -13,7 +13,7 @@ import pytest
 
 import treeproof as tp
 from tests.support.loans import ATTACKER, RELATIONS, attacks, is_valid, loans
-from treeproof.check.results import check_verification
+from treeproof.check.objects import check_verification
 from treeproof.errors import SoundnessError
 
 EPSILON = {"max_30d": 1.0, "max_12m": 1.0}
@@ -91,12 +91,12 @@ def test_checks_know_relations() -> None:
     counts = check_verification(given.forest, found)
     assert counts["labels"] == 60 and counts["counterexamples"] == int(found.has_witness.sum()) > 0
     lies = replace(found, breakers=((3,), (5,), ()))
-    with pytest.raises(SoundnessError, match="row 11 breaks other relations than the result says"):
+    with pytest.raises(SoundnessError, match="row 11: it breaks other relations than the result says"):
         check_verification(given.forest, lies)
     row = int(np.argmax(found.has_witness & ~found.broken_rows))
     rows = replace(found.rows, attacked=found.attacked.copy())
     rows.attacked[row, :3] = 1.0
-    with pytest.raises(SoundnessError, match=f"row {row} has no counterexample that holds"):
+    with pytest.raises(SoundnessError, match=f"row {row}: it has no counterexample that holds"):
         check_verification(given.forest, replace(found, rows=rows))
 
 

@@ -20,8 +20,7 @@ from sklearn.preprocessing import OneHotEncoder
 import treeproof as tp
 from tests.support.any_attacker import alike_rows, random_attacker, random_row, random_sets
 from tests.support.category_models import random_model
-from treeproof.check.evidence import is_witness
-from treeproof.check.results import check_verification
+from treeproof.check.objects import check_verification, is_witness
 from treeproof.errors import SoundnessError
 from treeproof.results.verdicts import Outcome
 
@@ -176,9 +175,10 @@ def test_rows_one_at_a_time_and_tables_in_chunks_answer_alike(tmp_path: Path) ->
     assert summary.resilience == found.resilience
 
 
-def test_counterexamples_name_the_values_of_neighbours_and_proofs_are_checked() -> None:
-    given, found = loans(), result()
-    counts = check_verification(given.pipeline, found)
+def test_counterexamples_name_the_values_of_neighbours_and_proofs_are_checked(tmp_path: Path) -> None:
+    given, file = loans(), tmp_path / "proofs.tpp"
+    found = tp.verify(given.pipeline, given.frame, given.labels, ATTACKER, epsilon=EPSILON, proofs=file)
+    counts = check_verification(given.pipeline, found, proofs=file)
     assert counts["proofs not checked"] == 0 and counts["proofs"] > 0
     moved = np.flatnonzero(found.has_witness & (found.neighbour[:, 1] != found.X[:, 1]))
     assert len(moved)

@@ -6,17 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from treeproof.check.evidence import is_within_reach, is_witness, predict_row
-    from treeproof.check.maps import check_map
-    from treeproof.check.results import check_verification
+    from treeproof.check.objects import check_map, check_verification, is_within_reach, is_witness, predict_row
 
 # Imported on first use, since some modules here need nothing but Python.
 _HOMES = {
-    "check_map": "maps",
-    "check_verification": "results",
-    "is_within_reach": "evidence",
-    "is_witness": "evidence",
-    "predict_row": "evidence",
+    "check_map": "objects",
+    "check_verification": "objects",
+    "is_within_reach": "objects",
+    "is_witness": "objects",
+    "predict_row": "objects",
 }
 
 __all__ = ["check_map", "check_verification", "is_within_reach", "is_witness", "predict_row"]

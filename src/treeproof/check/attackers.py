@@ -1,6 +1,6 @@
 """Attackers and neighbourhoods as their files say them, on the columns of a model file.
 
-Columns of one-hot groups that relations declare, and relations, are not known here yet.
+Columns of one-hot groups are added to a model by named_groups.py.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
         f = names.position(rule["column"])
         if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
             raise ValueError(f"column {rule['column']!r} has rules beside other moves")
-        columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f])))
+        columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f].domain)))
     limit = None if attacker["budget"] is None else Fraction(attacker["budget"])
     if attacker["power"] is not None:
         limit = _radius(attacker, columns)
@@ -116,6 +116,16 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
                 low, high = columns[f].reach
                 columns[f] = replace(columns[f], reach=(max(low, least), min(high, most)))
     return [replace(column, budget=limit) for column in columns]
+
+
+def names_in(attacker: Mapping[str, Any]) -> list[Any]:
+    """How an attacker calls the columns that it names."""
+    given = [(attacker.get(name) or {}).get("by_feature", ()) for name in PER_COLUMN]
+    named = [*(attacker.get("up") or ()), *(attacker.get("down") or ())]
+    named += [key for group in attacker.get("groups") or () for key in group["columns"]]
+    return (
+        [key for pairs in given for key, _ in pairs] + named + [rule["column"] for rule in attacker.get("rules") or ()]
+    )
 
 
 def _column(
@@ -167,18 +177,16 @@ def _column(
     )
 
 
-def _rules(names: Names, f: int, rule: Mapping[str, Any], column: Column) -> list[Rule]:
-    """A rule of numbers, or of each category that it is for, as decimals; in a column with a step, of whole steps."""
-    category, when, domain, step = names.categories.get(f), rule.get("when"), column.domain, column.step
+def _rules(names: Names, f: int, rule: Mapping[str, Any], domain: tuple[float, float]) -> list[Rule]:
+    """A rule of numbers, or of each category that it is for, as decimals."""
+    category, when = names.categories.get(f), rule.get("when")
     if (category is None) != ("change" in rule):
         raise ValueError(f"column {rule['column']!r} cannot have the rule {rule!r}")
     if category is None:
         low, high = ANY if when is None else _pair(when)
         first, last = printed(domain[0] if math.isinf(low) else low), printed(domain[1] if math.isinf(high) else high)
-        least, most = map(_decimal, rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2)
-        if step is not None:
-            least, most = math.ceil(least / step) * step, math.floor(most / step) * step
-        return [Rule(first, last, least, most, _cost(rule["cost"]))] if least <= most else []
+        least, most = rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2
+        return [Rule(first, last, _decimal(least), _decimal(most), _cost(rule["cost"]))]
     to, starts = category.double(rule["to"]), category.known if when is None else names.doubles(f, when["values"])
     if to is None:
         return []
@@ -223,7 +231,7 @@ def purses_of(
 
 def is_affordable(purses: Sequence[tuple[Fraction, frozenset[int]]], prices: Mapping[int, Fraction]) -> bool:
     """Whether prices of columns can be paid from all purses."""
-    return all(sum(prices.get(f, Fraction(0)) for f in columns) <= budget for budget, columns in purses)
+    return all(sum(price for f, price in prices.items() if f in columns) <= budget for budget, columns in purses)
 
 
 def _radius(attacker: Mapping[str, Any], columns: Sequence[Column]) -> Fraction:

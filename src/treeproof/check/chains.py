@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from treeproof.check.doubles import printed, quotient
+from treeproof.check.doubles import Grid, nearest, printed, quotient
 
 MOST_RANGES = 20_000
 """Of what chains lead to; there may be no end of them."""
@@ -43,9 +43,38 @@ def chains(
     """
     ends = [(printed(low), printed(high)) for low, high in (domain, *starts)]
     parts = math.lcm(*(end.denominator for some in (*ends, *(rule[:4] for rule in rules)) for end in some))
-    (least, most), *todo = [(int(low * parts), int(high * parts)) for low, high in ends]
+    inside, *todo = [(int(low * parts), int(high * parts)) for low, high in ends]
     ways = [(*(int(end * parts) for end in rule[:4]), rule.cost) for rule in rules]
-    queue, reached, left = [(0, low, high) for low, high in todo], _Ranges(), MOST_RANGES
+    for price, low, high in _spread(ways, inside, budget, todo):
+        yield price, quotient(low, parts), quotient(high, parts)
+
+
+def chains_on(
+    grid: Grid,
+    rules: Sequence[Rule],
+    domain: tuple[float, float],
+    budget: Fraction | None,
+    numbers: tuple[int, int],
+) -> Iterator[tuple[int, float, float]]:
+    """The same from points of a grid to others, by their numbers: rules go whole numbers of steps."""
+    ways = [
+        (
+            *grid.numbers(nearest(rule.low), nearest(rule.high)),
+            math.ceil(rule.least / grid.step),
+            math.floor(rule.most / grid.step),
+            rule.cost,
+        )
+        for rule in rules
+    ]
+    ways = [way for way in ways if way[2] <= way[3]]
+    yield from _spread(ways, grid.numbers(*domain), budget, [numbers])
+
+
+def _spread(
+    ways: Sequence[tuple[int, ...]], inside: tuple[int, int], budget: Fraction | None, starts: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, float, float]]:
+    """What rules make of ranges of whole numbers; the last range may be infinite."""
+    queue, reached, left = [(0, low, high) for low, high in starts if low <= high], _Ranges(), MOST_RANGES
     while queue:
         price, low, high = heapq.heappop(queue)
         if not reached.add(low, high):
@@ -54,10 +83,10 @@ def chains(
             yield price, -math.inf, math.inf
             return
         left -= 1
-        yield price, quotient(low, parts), quotient(high, parts)
+        yield price, low, high
         for begin, end, less, more, cost in ways:
             begin, end = max(low, begin), min(high, end)
-            after = max(begin + less, least), min(end + more, most)
+            after = max(begin + less, inside[0]), min(end + more, inside[1])
             spent = min(price + cost, MOST_SPENT) if budget is None else price + cost
             if begin <= end and after[0] <= after[1] and (budget is None or spent <= budget):
                 heapq.heappush(queue, (spent, *after))

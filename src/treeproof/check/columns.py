@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from treeproof.check.chains import MOST_SPENT, Rule, chains
+from treeproof.check.chains import MOST_SPENT, Rule, chains, chains_on
 from treeproof.check.doubles import (
     Grid,
     at_least,
@@ -130,11 +130,7 @@ class Column:
         if math.isnan(start):
             return _whole(self.fill) if self._may_be_filled_with(end) else None
         if self.rules:
-            if self.step is not None and not all(self._is_point(x, value) for value in (start, end)):
-                return None
-            found = chains(self.rules, self.domain, self.budget, [(start, start)])
-            price, low = next(((price, low) for price, low, high in found if low <= end <= high), (None, 0.0))
-            return None if math.isinf(low) else _whole(price)  # nobody looked farther
+            return self._price_of_chain(x, start, end)
         if self.matrix is not None:
             return _whole(self.matrix.get((start, end)))
         if self.reach == (0.0, 0.0):
@@ -151,12 +147,24 @@ class Column:
         return Fraction(self.cost) if inside else None
 
     def _may_be_filled_with(self, end: float) -> bool:
-        return end in self.ends if self.ends is not None else self._is_point(math.nan, end)
-
-    def _is_point(self, x: float, value: float) -> bool:
-        """Whether a row with the value x may have this value, by its steps."""
-        first, last = (0, 0) if self.step is None else Grid(x, self.step).numbers(value, value)
+        if self.ends is not None:
+            return end in self.ends
+        first, last = (0, 0) if self.step is None else Grid(math.nan, self.step).numbers(end, end)
         return first <= last
+
+    def _price_of_chain(self, x: float, start: float, end: float) -> Fraction | None:
+        """The price of the cheapest chain of rules; on a grid, a double may be several points at once."""
+        if self.step is None:
+            first, last = end, end
+            found = chains(self.rules, self.domain, self.budget, [(start, start)])
+        else:
+            grid = Grid(x, self.step)
+            first, last = grid.numbers(end, end)
+            found = chains_on(grid, self.rules, self.domain, self.budget, grid.numbers(start, start))
+        for price, low, high in found:
+            if first <= last and low <= last and first <= high:
+                return None if math.isinf(low) else Fraction(price)  # nobody looked farther
+        return None
 
     def _price_of_steps(self, grid: Grid, start: float, end: float) -> Fraction | None:
         """The price of going from one point to another. A double may be several points at once."""
@@ -213,9 +221,11 @@ class Column:
         if math.isnan(x):
             return self._rising([] if self.fill is None else [(0, missing), (self.fill, self._filled(cuts))])
         near = self.neighbours(x, size, part)
-        if near is None:
-            return []
-        blanked = [] if self.blank is None else [(self.blank, missing)]
+        return [] if near is None else self.cells_from(near, cuts)
+
+    def cells_from(self, near: Near, cuts: Sequence[float]) -> Prices:
+        """What it costs at least to bring the column from one of these numbers into each cell."""
+        blanked = [] if self.blank is None else [(self.blank, 2 << len(cuts))]
         return self._rising([(0, near.cells(cuts)), *blanked, *self._moved(near, cuts)])
 
     def _rising(self, found: Sequence[tuple[Fraction | int, int]]) -> Prices:
@@ -330,17 +340,18 @@ class Column:
 
     def _chained(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[int, int]]:
         """What chains of rules cost, and the cells where they end."""
+        if near.grid is not None:
+            begin, end = near.grid.numbers(*self.domain)
+            for price, first, last in chains_on(near.grid, self.rules, self.domain, self.budget, near.numbers):
+                yield price, near.grid.cells(cuts, int(max(first, begin)), int(min(last, end)))
+            return
         low, high = self.domain
         singly = near.singly()
         # All numbers between many neighbours are taken for neighbours, which makes no cell dearer.
         starts = [(near.low, near.high)] if singly is None else [(value, value) for value in singly]
         left = cells_between(cuts, low, high)
         for price, first, last in chains(self.rules, self.domain, self.budget, starts):
-            first, last = max(first, low), min(last, high)
-            if near.grid is None:
-                cells = cells_between(cuts, first, last)
-            else:
-                cells = near.grid.cells(cuts, *near.grid.numbers(first, last))
+            cells = cells_between(cuts, max(first, low), min(last, high))
             yield price, cells
             left &= ~cells
             if not left:

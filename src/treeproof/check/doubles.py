@@ -20,7 +20,7 @@ def nearest(number: Fraction) -> float:
     return quotient(number.numerator, number.denominator)
 
 
-def quotient(a: int, b: int) -> float:
+def quotient(a: float, b: int) -> float:
     """The double nearest to a / b, b above 0, which is how Python divides whole numbers."""
     try:
         return a / b
@@ -102,7 +102,7 @@ class Grid:
     """
 
     def __init__(self, x: float, step: Fraction) -> None:
-        origin = Fraction(0) if math.isnan(x) else printed(x)
+        self.step, origin = step, Fraction(0) if math.isnan(x) else printed(x)
         self._parts = math.lcm(origin.denominator, step.denominator)
         self._origin, self._step = int(origin * self._parts), int(step * self._parts)
 

@@ -1,64 +1,234 @@
-"""Proves every box of a stability map again."""
+"""Checks stability maps: that their boxes fill the space, and what proves each of them; see docs/map_format.md."""
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import json
 import math
-from collections.abc import Iterator
-from typing import Any
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
 
-import numpy as np
+from treeproof.check.attackers import columns_of, is_affordable, purses_of
+from treeproof.check.claims import Grid, Place, Region
+from treeproof.check.columns import Column, Near
+from treeproof.check.doubles import cells_between
+from treeproof.check.model_file import Model, hash_of
+from treeproof.check.proof_bytes import Reader
+from treeproof.check.proof_file import ProofFile
+from treeproof.check.rows import CLAIM, SPLIT, Checked
+from treeproof.check.rules import Rejected, check_tree
 
-from treeproof.check.prover import Range, _Prover
-from treeproof.check.results import drawn
-from treeproof.errors import SoundnessError
-from treeproof.importers import as_ensemble
-from treeproof.results.verdicts import Status
-from treeproof.threat.attacker import Attacker
-
-
-def check_map(model: Any, attacker: Attacker, smap: Any, sample: int | None = None, seed: int | None = None) -> int:
-    """Proves every box of a stability map again (or a random `sample` of them), and that the boxes tile the space.
-
-    A sample is drawn as by `check_verification`. Uses only doubles and plain walks of the trees. Raises SoundnessError
-    with the first box that does not hold; returns how many boxes were proved. Nothing is claimed about OPEN boxes, so
-    nothing is checked.
-    """
-    ensemble = as_ensemble(model)
-    prover = _Prover(ensemble, attacker)
-    decided = [(box, status) for box, status in _tiles(smap) if status != Status.OPEN]
-    if sample is not None:
-        decided = [decided[i] for i in drawn(len(decided), sample, seed).tolist()]
-    for box, status in decided:
-        holds = prover.is_stable(box) if status == 0 else prover.is_unstable(box)
-        if not holds:
-            raise SoundnessError(f"the map calls this box {('stable', 'unstable')[status]}, which it is not: {box!r}")
-    return len(decided)
+MAGIC, HEAD = b"\x89TPMAP\r\n", struct.Struct("<8sIIQQQQdQ32s32s32s")
+STABLE, UNSTABLE, OPEN = range(3)
+MOVED = 8
+"""A part of a proof: one move changes the label of each row of a box."""
+Range: TypeAlias = "tuple[float, float]"
+"""The doubles from the first to the second, both included."""
+Box: TypeAlias = "tuple[Range, ...]"
 
 
-def _tiles(smap: Any) -> Iterator[tuple[list[Range], int]]:
-    """Every box of the map with its status; refuses a tree whose boxes overlap, are empty or do not fill the space."""
-    grid = smap.grid
-    counts = np.diff(grid.bounds.offsets)
-    feature = np.repeat(np.arange(len(counts)), counts).tolist()
-    value, nodes = grid.bounds.cuts.tolist(), np.asarray(smap.nodes).tolist()
-    space = [(float(low), float(high)) for low, high in zip(grid.low, grid.high, strict=True)]
-    seen = np.zeros(len(nodes), dtype=bool)
-    waiting: list[tuple[int, list[Range]]] = [(0, space)]
-    while waiting:
-        node, box = waiting.pop()
-        if not 0 <= node < len(nodes) or seen[node]:
-            raise SoundnessError(f"the map is not a tree: node {node} is missing or has two parents")
-        seen[node] = True
-        cut, child = nodes[node]
-        if cut < 0:
-            yield box, -1 - child
+@dataclass(frozen=True)
+class Map:
+    """What a map file holds."""
+
+    model: Mapping[str, Any]
+    attacker: Mapping[str, Any]
+    space: Box
+    cuts: Sequence[tuple[int, float]]
+    """Columns and doubles."""
+    nodes: Sequence[tuple[int, int]]
+    hash: str
+    """What tells the trees of maps apart."""
+
+    @classmethod
+    def of(cls, model: Mapping[str, Any], attacker: Mapping[str, Any], starts: bytes, ends: bytes, nodes: bytes) -> Map:
+        """A map with the cuts, the space and the nodes that these bytes are."""
+        n, numbers = len(starts) // 8 - 1, [number for (number,) in struct.iter_unpack("<d", ends)]
+        first = [start for (start,) in struct.iter_unpack("<q", starts)]
+        columns = [f for f in range(n) for _ in range(first[f], first[f + 1])]
+        if n != model["n_features"] or first[0] != 0 or len(numbers) != 2 * n + len(columns):
+            raise Rejected("the sizes of the map do not fit")
+        return cls(
+            model,
+            attacker,
+            tuple(zip(numbers[:n], numbers[n : 2 * n], strict=True)),
+            list(zip(columns, numbers[2 * n :], strict=True)),
+            list(struct.iter_unpack("<ii", nodes)),
+            hashlib.sha256(starts + ends + nodes).hexdigest(),
+        )
+
+    @classmethod
+    def open(cls, path: Path) -> Map:
+        """The map of a file."""
+        data = path.read_bytes()
+        if data[:8] != MAGIC or len(data) < HEAD.size:
+            raise Rejected(f"{path.name} is no stability map")
+        _, version, d, n_cuts, n_nodes, model, attacker, *_, checksum = HEAD.unpack(data[: HEAD.size])
+        if version != 1 or hashlib.sha256(data[HEAD.size :]).digest() != checksum:
+            raise Rejected(f"{path.name} is damaged, or of another version")
+        sizes = [model, attacker, 8 * (d + 1), 8 * (2 * d + n_cuts)]
+        parts = [HEAD.size, *itertools.accumulate(sizes, initial=HEAD.size)][1:]
+        front = parts[-1] + -parts[-1] % 64
+        if front + 8 * n_nodes != len(data):
+            raise Rejected(f"{path.name} is cut off")
+        content = [data[begin:end] for begin, end in itertools.pairwise(parts)]
+        return cls.of(json.loads(content[0]), json.loads(content[1]), content[2], content[3], data[front:])
+
+    def boxes(self) -> Iterator[tuple[int, Box, int]]:
+        """Every box with its number and status; Rejected if they overlap, are empty or do not fill the space."""
+        seen: set[int] = set()
+        waiting = [(0, self.space)]
+        while waiting:
+            node, box = waiting.pop()
+            if not 0 <= node < len(self.nodes) or node in seen:
+                raise Rejected(f"the map is not a tree: node {node} is missing or has two parents")
+            seen.add(node)
+            cut, child = self.nodes[node]
+            if cut < 0:
+                yield node, box, -1 - child
+            elif cut < len(self.cuts):
+                left, right = halves(box, *self.cuts[cut])
+                waiting += [(child, left), (child + 1, right)]
+            else:
+                raise Rejected(f"the map has no cut {cut}")
+        if len(seen) < len(self.nodes):
+            raise Rejected("the map is not a tree: some node cannot be reached")
+
+
+def halves(box: Box, f: int, cut: float) -> tuple[Box, Box]:
+    """A box up to a cut of a column and above it; Rejected if one of them is empty."""
+    if not (0 <= f < len(box) and box[f][0] <= cut < box[f][1]):
+        raise Rejected(f"column {f} is cut at {cut}, outside of its box")
+    below, above = (box[f][0], cut), (math.nextafter(cut, math.inf), box[f][1])
+    return (*box[:f], below, *box[f + 1 :]), (*box[:f], above, *box[f + 1 :])
+
+
+class MapQuestion:
+    """What a map says."""
+
+    def __init__(self, given: Map) -> None:
+        self.map, self.model = given, Model.of(dict(given.model))
+        self._columns = columns_of(given.model, given.attacker)
+        self._purses = purses_of(given.model, given.attacker, self._columns)
+        self._grid = Grid(self.model, {})
+        plain = {"intervals", "costs", "budget", "domain", "format", "version", "power", "radius", "scale"}
+        if (
+            given.attacker["power"] is not None
+            or given.attacker.keys() - plain
+            or not all(map(_is_plain, self._columns))
+        ):
+            raise Rejected("the attacker of a map has intervals, costs and a budget, and nothing else")
+        for column, (low, high) in zip(self._columns, given.space, strict=True):
+            if not column.domain[0] <= low <= high <= column.domain[1]:
+                raise Rejected("the space of the map is empty, or beyond the attacker's domain")
+
+    def hashes(self) -> dict[str, str]:
+        """What a file of proofs says it is about."""
+        return {"model": self.model.hash, "attacker": hash_of(self.map.attacker), "map": self.map.hash}
+
+    def check(self, box: Box, status: int, reader: Reader) -> int:
+        """Checks what proves a box; returns how many boxes of it were closed."""
+        waiting, closed = [box], 0
+        while waiting:
+            box = waiting.pop()
+            op = reader.number()
+            if op == SPLIT:
+                waiting += reversed(halves(box, reader.number(), reader.double()))
+            elif op == CLAIM and status == STABLE:
+                label, n_extra = reader.number(), reader.number()
+                if n_extra:
+                    raise Rejected("boxes of maps have no cells of their own")
+                prices = [
+                    column.cells_from(Near(*ends), cuts)
+                    for column, ends, cuts in zip(self._columns, box, self._grid.cuts, strict=True)
+                ]
+                closed += self._check_label(Region(prices, self._purses), label, reader)
+            elif op == MOVED and status == UNSTABLE:
+                before, after = reader.number(), reader.number()
+                if before == after:
+                    raise Rejected("a move keeps the label")
+                moved = self._moved(box, reader)
+                closed += self._check_label(self._unmoved(box), before, reader)
+                closed += self._check_label(self._unmoved(moved), after, reader)
+            else:
+                raise Rejected(f"a box of the status {status} has no part {op}")
+        return closed
+
+    def _check_label(self, region: Region, label: int, reader: Reader) -> int:
+        """Checks that all rows of a region that can be paid for have a label."""
+        classes = frozenset(range(self.model.n_classes))
+        if label not in classes:
+            raise Rejected(f"there is no class {label}")
+        place, others = Place(self._grid, region), classes - {label}
+        return sum(check_tree(place.claim(label, other, others), reader) for other in sorted(others))
+
+    def _unmoved(self, box: Box) -> Region:
+        """The rows of a box, without any attack."""
+        cells = [cells_between(cuts, *ends) for ends, cuts in zip(box, self._grid.cuts, strict=True)]
+        return Region([[(Fraction(0), mask)] for mask in cells], [])
+
+    def _moved(self, box: Box, reader: Reader) -> Box:
+        """Where a move leads that each row of a box has: some columns come into ranges."""
+        moved, prices, f = list(box), {}, -1
+        for _ in range(reader.number()):
+            f += 1 + reader.number()
+            to = reader.double(), reader.double()
+            if f >= len(box) or not _leads(self._columns[f], box[f], to):
+                raise Rejected(f"no move of column {f} leads from each row of a box to {to}")
+            moved[f], prices[f] = to, Fraction(self._columns[f].cost)
+        if not is_affordable(self._purses, prices):
+            raise Rejected("a move costs more than the budget")
+        return tuple(moved)
+
+
+def _is_plain(column: Column) -> bool:
+    """Whether all moves of a column have one price, and lead by a distance or to any value of a category."""
+    others = column.matrix, column.step, column.blank, column.fill
+    return not column.rules and all(one is None for one in others) and column.is_category == (column.ends is not None)
+
+
+def _leads(column: Column, start: Range, to: Range) -> bool:
+    """Whether from each double of a range a move leads to some double of another."""
+    (low, high), (first, last), (least, most) = start, to, column.reach
+    if column.reach == (0.0, 0.0) or not column.domain[0] <= first <= last <= column.domain[1]:
+        return False
+    if column.ends is not None:
+        return any(first <= end <= last for end in column.ends)
+    if not math.isinf(most) and Fraction(first) > Fraction(low) + Fraction(most):
+        return False
+    if not math.isinf(least) and Fraction(last) < Fraction(high) + Fraction(least):
+        return False
+    # So what each row reaches meets the range; it holds one of its ends, or is as wide as doubles are apart there.
+    if first == last or math.isinf(most - least):
+        return True
+    return Fraction(most) - Fraction(least) >= max(math.ulp(first), math.ulp(last))
+
+
+def check_boxes(
+    question: MapQuestion, proofs: ProofFile | None, chosen: Collection[int] | None = None
+) -> Iterator[tuple[int, Checked]]:
+    """Checks what a map calls stable or unstable: all boxes, or those with `chosen` numbers; and that they tile it."""
+    for node, box, status in list(question.map.boxes()):
+        if status == OPEN or (chosen is not None and node not in chosen):
             continue
-        f = feature[cut]
-        low, high = box[f]
-        if not low <= value[cut] < high:
-            raise SoundnessError(f"the map cuts feature {f} at {value[cut]}, outside its box from {low} to {high}")
-        left, right = box.copy(), box.copy()
-        left[f], right[f] = (low, value[cut]), (math.nextafter(value[cut], math.inf), high)
-        waiting += [(child, left), (child + 1, right)]
-    if not seen.all():
-        raise SoundnessError(f"the map is not a tree: node {int(np.argmin(seen))} cannot be reached")
+        found = Checked()
+        if proofs is None or node not in proofs.rows:
+            known = {} if proofs is None else proofs.without
+            found.unchecked[node] = known.get(node, "there is no proof of it")
+        else:
+            try:
+                reader = Reader(proofs.payload(node))
+                if (reader.number(), reader.number()) != (1, 0):
+                    raise Rejected("a box has one claim")
+                found.boxes = question.check(box, status, reader)
+                if not reader.is_done:
+                    raise Rejected("something follows the proof")
+                found.checked.append(node)
+            except Rejected as error:
+                found.rejected[node] = str(error)
+        yield node, found

@@ -5,65 +5,67 @@ What members are and what the group is are the same thing, so a change of member
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-import numpy as np
+from treeproof.check.attackers import Names
+from treeproof.check.relation_texts import OneHot
+from treeproof.check.rules import Rejected
 
-from treeproof.model.columns import Category
-from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import NONE, Group
-from treeproof.numbers.doubles import FloatArray
+NONE = "(none)"
+"""The value of a group in a row where all of its members are 0."""
 
 
-@dataclass(frozen=True)
 class Seen:
-    """A model as somebody sees it who names groups."""
+    """The content of a model file as somebody sees it who names groups: with a further column for each of them."""
 
-    ensemble: Ensemble
-    """With a further column for each of these groups."""
-    named: tuple[Group, ...]
-
-    @classmethod
-    def by(cls, keys: Iterable[int | str], ensemble: Ensemble, groups: Sequence[Group]) -> Seen:
-        """The model with the groups that are among these names."""
-        spelled = {ensemble.own_spelling(key) for key in keys if isinstance(key, str)}
-        named = tuple(group for group in groups if ensemble.own_spelling(group.name) in spelled)
-        if not named:
-            return cls(ensemble, ())
-        n, names = ensemble.n_features, ensemble.feature_names or tuple(map(str, range(ensemble.n_features)))
-        categories = []
-        for number, group in enumerate(named):
-            members: Sequence[object] = ensemble.feature_names or range(n)
-            values = (*(members[f] for f in group.features), *(() if group.exactly else (NONE,)))
-            categories.append((n + number, Category(values)))
-        seen = dataclasses.replace(
-            ensemble,
-            n_features=n + len(named),
-            feature_names=(*names, *(ensemble.own_spelling(group.name) for group in named)),
-            value_low=np.append(ensemble.value_low, np.zeros(len(named))),
-            value_high=np.append(ensemble.value_high, np.full(len(named), np.inf)),
-            categories=(*ensemble.categories, *categories),
-        )
-        return cls(seen, named)
-
-    @cached_property
-    def members(self) -> set[int]:
+    def __init__(self, keys: Collection[Any], model: Mapping[str, Any], groups: Sequence[OneHot]) -> None:
+        n, blank = int(model["n_features"]), "_" if model.get("blanks_underscored") else " "
+        spelled = {key.replace(" ", blank) for key in keys if isinstance(key, str)}
+        self.model = model
+        self.named = [group for group in groups if group.name is not None and group.name.replace(" ", blank) in spelled]
+        self.members = {f for group in self.named for f in group.columns}
         """The columns of the model for which these groups speak."""
-        return {f for group in self.named for f in group.features}
+        if not self.named:
+            return
+        taken = {*(model["feature_names"] or ())}
+        position = Names(model).position
+        own = {position(key) for key in keys if not isinstance(key, str) or key.replace(" ", blank) in taken}
+        called = [str(group.name).replace(" ", blank) for group in self.named]
+        if len({*called, *taken}) < len(called) + len(taken) or own & self.members:
+            raise Rejected("a group is named as something else is, or together with its members")
+        members = model["feature_names"] or range(n)
+        values = [[members[f] for f in group.columns] + [NONE] * (not group.exactly) for group in self.named]
+        self.model = {
+            **model,
+            "n_features": n + len(self.named),
+            "feature_names": [*map(str, members), *called],
+            "value_low": [*model["value_low"], *(0.0 for _ in values)],
+            "value_high": [*model["value_high"], *(len(each) - 1.0 for each in values)],
+            "categories": [
+                *model.get("categories", ()),
+                *(
+                    {"feature": n + number, "values": each, "coded": True, "by_text": False, "unseen": False}
+                    for number, each in enumerate(values)
+                ),
+            ],
+        }
 
-    def rows(self, rows: Sequence[FloatArray]) -> list[FloatArray]:
+    def rows(self, rows: Sequence[Sequence[float]]) -> list[list[float]]:
         """Rows with the value of each group; those that are none are told apart by higher codes."""
-        codes: list[list[float]] = [[] for _ in rows]
+        found = [list(row) for row in rows]
         for group in self.named:
-            n = len(group.features)
-            known = [tuple(float(i == j) for j in range(n)) for i in range(n)]
-            known += [] if group.exactly else [(0.0,) * n]
-            for row, own in zip(rows, codes, strict=True):
-                members = tuple(row[list(group.features)].tolist())
+            known = vectors(group)
+            for row in found:
+                members = tuple(row[f] for f in group.columns)
                 if members not in known:
                     known.append(members)
-                own.append(float(known.index(members)))
-        return [np.append(row, own) for row, own in zip(rows, codes, strict=True)]
+                row.append(float(known.index(members)))
+        return found
+
+
+def vectors(group: OneHot) -> list[tuple[float, ...]]:
+    """What the members of a group are in valid rows, in the order of its codes."""
+    n = len(group.columns)
+    found = [tuple(float(i == j) for j in range(n)) for i in range(n)]
+    return found if group.exactly else [*found, (0.0,) * n]

@@ -14,18 +14,17 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
-from treeproof.check.attackers import PER_COLUMN, Names, columns_of, purses_of, sizes_of
+from treeproof.check.attackers import columns_of, names_in, purses_of, sizes_of
 from treeproof.check.claims import Grid
 from treeproof.check.columns import Column, Size
 from treeproof.check.doubles import cells_between
 from treeproof.check.model_file import Model, Node
-from treeproof.check.relation_texts import OneHot, Relations, Span, Where
+from treeproof.check.named_groups import Seen, vectors
+from treeproof.check.relation_texts import Relations, Span, Where
 from treeproof.check.rules import Rejected
 
 Vector: TypeAlias = "tuple[float, ...]"
 """What the members of a group are."""
-NONE = "(none)"
-"""The value of a group whose members are all 0."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,8 @@ class Views:
         texts, n = result.get("relations") or (), int(model["n_features"])
         self._model, self._attacker = Model.of(dict(model)), attacker
         self._groups = Relations(model, texts).groups
-        self._seen, self._named = _seen(model, self._groups, _keys(attacker))
+        seen = Seen(names_in(attacker), model, self._groups)
+        self._seen, self._named = seen.model, {group.columns: number for number, group in enumerate(seen.named)}
         columns = columns_of(self._seen, attacker)
         self._own, self._further = columns[:n], columns[n:]
         self.relations = Relations(model, texts, {f for f, column in enumerate(self._own) if column.step is not None})
@@ -102,26 +102,26 @@ class Views:
     def of(self, x: Sequence[float]) -> tuple[View, list[float]]:
         """The view for a row, and the row in it."""
         own = [tuple(x[f] for f in group.columns) for group in self._groups]
-        broken = [() if vector in _vectors(group) else vector for group, vector in zip(self._groups, own, strict=True)]
+        broken = [() if vector in vectors(group) else vector for group, vector in zip(self._groups, own, strict=True)]
         view = self._view(self._groups_with(broken)) if any(broken) else self._usual
         row = [x[columns[0]] for columns in self._columns]
         for group, vector, odd in zip(self._groups, own, broken, strict=True):
-            known = _vectors(group)
+            known = vectors(group)
             row[self._columns.index(group.columns)] = float(len(known) if odd else known.index(vector))
         return view, row
 
     def _groups_with(self, broken: Sequence[Vector]) -> dict[tuple[int, ...], list[Vector]]:
         """Per group, by its columns, what these are for each code."""
         return {
-            group.columns: _vectors(group) + [vector] * bool(vector)
+            group.columns: vectors(group) + [vector] * bool(vector)
             for group, vector in zip(self._groups, broken, strict=True)
         }
 
-    def _view(self, vectors: Mapping[tuple[int, ...], list[Vector]]) -> View:
+    def _view(self, groups: Mapping[tuple[int, ...], list[Vector]]) -> View:
         members: dict[int, tuple[int, tuple[float, ...]]] = {}
         columns = []
         for place, own in enumerate(self._columns):
-            codes = vectors.get(own)
+            codes = groups.get(own)
             for at, f in enumerate(own):
                 members[f] = place, () if codes is None else tuple(vector[at] for vector in codes)
             if codes is None:
@@ -129,13 +129,13 @@ class Views:
             elif own in self._named:
                 columns.append(self._further[self._named[own]])
             else:
-                n = next(len(_vectors(group)) for group in self._groups if group.columns == own)
+                n = next(len(vectors(group)) for group in self._groups if group.columns == own)
                 columns.append(_of_members([self._own[f] for f in own], codes, n))
         trees = [
             [_node(node, *members[node.feature]) if node.feature >= 0 else node for node in tree]
             for tree in self._model.trees
         ]
-        model = replace(self._model, n_features=len(columns), trees=trees) if vectors else self._model
+        model = replace(self._model, n_features=len(columns), trees=trees) if groups else self._model
         return View(model, columns, self._purses(columns), self._sizes, self.relations, members)
 
     def _purses(self, columns: Sequence[Column]) -> list[tuple[Fraction, frozenset[int]]]:
@@ -153,21 +153,15 @@ class Views:
 
     def _sizes_of(self, model: Mapping[str, Any], epsilon: Any) -> list[Size]:
         """ε of each column: neighbours share the values of groups that it does not name."""
-        seen, named = _seen(model, self._groups, _keys({"epsilon": epsilon}))
-        sizes, n = sizes_of(seen, epsilon), int(model["n_features"])
+        seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, self._groups)
+        named = {group.columns: number for number, group in enumerate(seen.named)}
+        sizes, n = sizes_of(seen.model, epsilon), int(model["n_features"])
         grouped = {group.columns for group in self._groups}
         if any(size >= 1 for own in grouped for f in own if not isinstance(size := sizes[f], tuple)):
             raise Rejected("neighbours share the values of groups, and ε says something else")
         return [
             sizes[n + named[own]] if own in named else 0.0 if own in grouped else sizes[own[0]] for own in self._columns
         ]
-
-
-def _vectors(group: OneHot) -> list[Vector]:
-    """What the members of a group are in valid rows."""
-    n = len(group.columns)
-    found: list[Vector] = [tuple(float(i == j) for j in range(n)) for i in range(n)]
-    return found if group.exactly else [*found, (0.0,) * n]
 
 
 def _node(node: Node, place: int, values: tuple[float, ...]) -> Node:
@@ -189,48 +183,3 @@ def _of_members(members: Sequence[Column], codes: Sequence[Vector], n: int) -> C
             if start != end and None not in prices:
                 matrix[float(start), float(end)] = sum(price for price in prices if price is not None)
     return Column((0.0, len(codes) - 1.0), matrix=matrix, is_category=True)
-
-
-def _keys(given: Mapping[str, Any]) -> set[Any]:
-    """The names of columns that an attacker or ε calls by name."""
-    found: set[Any] = {*(given.get("up") or ()), *(given.get("down") or ())}
-    for part in (*(given.get(name) for name in PER_COLUMN), given.get("epsilon")):
-        if isinstance(part, dict):
-            found |= {key for key, _ in part.get("by_feature", ())}
-    found |= {rule["column"] for rule in given.get("rules") or ()}
-    return found | {key for group in given.get("groups") or () for key in group["columns"]}
-
-
-def _seen(
-    model: Mapping[str, Any], groups: Sequence[OneHot], keys: set[Any]
-) -> tuple[Mapping[str, Any], dict[tuple[int, ...], int]]:
-    """The model with a further column of categories for each group that is named; and the number of each."""
-    n, blank = int(model["n_features"]), "_" if model.get("blanks_underscored") else " "
-    spelled = {key.replace(" ", blank) for key in keys if isinstance(key, str)}
-    named = [group for group in groups if group.name is not None and group.name.replace(" ", blank) in spelled]
-    if not named:
-        return model, {}
-    taken = {*(model["feature_names"] or ())}
-    position = Names(model).position
-    members = {position(key) for key in keys if not isinstance(key, str) or key.replace(" ", blank) in taken}
-    called = [str(group.name).replace(" ", blank) for group in named]
-    if len({*called, *taken}) < len(called) + len(taken) or any(members & {*group.columns} for group in named):
-        raise Rejected("a group is named as something else is, or together with its members")
-    names = model["feature_names"] or list(map(str, range(n)))
-    own: Sequence[Any] = model["feature_names"] or range(n)
-    values = [[own[f] for f in group.columns] + [NONE] * (not group.exactly) for group in named]
-    seen = {
-        **model,
-        "n_features": n + len(named),
-        "feature_names": [*names, *called],
-        "value_low": [*model["value_low"], *(0.0 for _ in named)],
-        "value_high": [*model["value_high"], *(len(each) - 1.0 for each in values)],
-        "categories": [
-            *model.get("categories", ()),
-            *(
-                {"feature": n + number, "values": each, "coded": True, "by_text": False, "unseen": False}
-                for number, each in enumerate(values)
-            ),
-        ],
-    }
-    return seen, {group.columns: number for number, group in enumerate(named)}

@@ -228,9 +228,10 @@ class Relations:
         """Whether no relation is false for all rows; of a single one, whether it is valid."""
         return all(self._truths(said, where) != {False} for said in self._said)
 
-    def is_valid(self, row: Sequence[float]) -> bool:
-        """Whether no relation is false for a row."""
-        return self.may_hold({f: (f, (None if math.isnan(x) else (x, x),)) for f, x in enumerate(row)})
+    def broken(self, row: Sequence[float]) -> list[int]:
+        """The numbers of the relations that are false for a row."""
+        where = {f: (f, (None if math.isnan(x) else (x, x),)) for f, x in enumerate(row)}
+        return [number for number, said in enumerate(self._said) if self._truths(said, where) == {False}]
 
     def _one_hot(self, columns: Sequence[Any], exactly: bool, name: str | None) -> OneHot:
         return OneHot(tuple(map(self._names.position, columns)), exactly, name)

@@ -33,6 +33,7 @@ class Checked:
     rejected: dict[int, str] = field(default_factory=dict)
     unchecked: dict[int, str] = field(default_factory=dict)
     boxes: int = 0
+    counterexamples: int = 0
 
     def add(self, other: Checked) -> None:
         """What is known about other rows, too."""
@@ -40,6 +41,7 @@ class Checked:
         self.rejected |= other.rejected
         self.unchecked |= other.unchecked
         self.boxes += other.boxes
+        self.counterexamples += other.counterexamples
 
 
 BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
@@ -66,6 +68,8 @@ class Question:
         self.model, self.result = Model.of(model), result
         if not model["feature_names"]:
             model = {**model, "feature_names": result["feature_names"]}
+        self.content = model
+        """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]
         if {result["n_features"], *map(len, result["X"])} != {self.model.n_features}:
             raise Rejected("the result is about rows of another model")
@@ -77,21 +81,24 @@ class Question:
         self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
         self._classes = {_key(label): number for number, label in enumerate(classes)}
 
-    def row(self, number: int) -> list[float]:
-        """A row as the model sees it."""
-        return [math.nan if value is None else float(value) for value in self.result["X"][number]]
+    def row(self, number: int, name: str = "X") -> list[float]:
+        """A row as the model sees it, or what its counterexample is."""
+        return [math.nan if value is None else float(value) for value in self.result[name][number]]
 
     def label(self, number: int) -> int:
         """The number of the class that the result says the model predicts."""
         return self._classes[_key(self.result["predicted"][number])]
 
+    def is_attacked(self, number: int) -> bool:
+        """Whether the row is one of those that somebody attacks."""
+        actors = self.result.get("actors")
+        return actors is None or _key(self.result["y"][number]) in {_key(actor) for actor in actors}
+
     def proved(self, number: int) -> list[int]:
         """What the result calls proved about a row: 0 for the row itself, k for its k-th neighbourhood."""
-        result = self.result
-        actors = result.get("actors")
-        if actors is not None and _key(result["y"][number]) not in {_key(actor) for actor in actors}:
+        if not self.is_attacked(number):
             return []
-        outcomes = [result["stability"], *result["resilience"]]
+        outcomes = [self.result["stability"], *self.result["resilience"]]
         return [which for which, outcome in enumerate(outcomes) if outcome[number] == PROVED]
 
     @property
@@ -136,8 +143,8 @@ def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> It
         yield row, found
 
 
-def check_header(question: Question, proofs: ProofFile) -> None:
-    """Rejects proofs about something else."""
+def check_header(question: Any, proofs: ProofFile) -> None:
+    """Rejects proofs about something else than a question, of rows or of a map."""
     if proofs.header.get("version") != 1:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
     for name, value in question.hashes().items():
@@ -166,7 +173,7 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
             known.add(which)
         if not reader.is_done:
             raise Rejected("something follows the proof")
-    if 0 not in known and not view.relations.is_valid(x):
+    if 0 not in known and view.relations.broken(x):
         # It is no neighbour of itself, and the attacker finds it as it is.
         known.clear()
     return [which for which in claimed if not _follows(view, which, known)], boxes

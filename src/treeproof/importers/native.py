@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,7 @@ from treeproof.files import as_path, parse_json, write_whole
 from treeproof.importers._json_fields import fields_of, number_of, numbers_of
 from treeproof.importers.registry import Voting, as_ensemble
 from treeproof.model.builder import MAX_FEATURES, EnsembleBuilder, check_text
-from treeproof.model.columns import categories_from_json, categories_to_json
+from treeproof.model.columns import categories_from_json, categories_to_json, plain_category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, Member, ScoreRule
@@ -64,15 +65,16 @@ def save_model(model: Any, path: str | os.PathLike[str], *, voting: Voting | Non
 
 def as_text(ensemble: Ensemble) -> str:
     """The text of such a file for an ensemble."""
-    return json.dumps(_content(ensemble), allow_nan=False)
-
-
-def _content(ensemble: Ensemble) -> dict[str, Any]:
     kind = ensemble.classes.dtype.kind
     if kind not in _CLASS_DTYPES:
         raise InvalidInput(f"class labels of mixed types cannot be saved: {ensemble.classes.tolist()}")
     if kind == "u" and ensemble.classes.max() >= 2**63:
         raise InvalidInput(f"class label {ensemble.classes.max()} is too large to be saved")
+    return json.dumps(content_of(ensemble), allow_nan=False)
+
+
+def content_of(ensemble: Ensemble, plain: Callable[[Any, int], Any] = plain_category) -> dict[str, Any]:
+    """What such a file holds, also for labels that JSON lacks; `plain` is what JSON has for a category."""
     rule = ensemble.rule
     bounds = [*ensemble.roots.tolist(), ensemble.n_nodes]
     optional: dict[str, Any] = {"blanks_underscored": True} if ensemble.blanks_underscored else {}
@@ -85,9 +87,9 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
         "n_features": ensemble.n_features,
         "feature_names": None if ensemble.feature_names is None else list(ensemble.feature_names),
         **optional,
-        **_columns_content(ensemble),
+        **_columns_content(ensemble, plain),
         "classes": ensemble.classes.tolist(),
-        "class_dtype": _CLASS_DTYPES[kind],
+        "class_dtype": _CLASS_DTYPES.get(ensemble.classes.dtype.kind),
         "handles_missing": ensemble.handles_missing,
         "value_low": ensemble.value_low.tolist(),
         "value_high": ensemble.value_high.tolist(),
@@ -105,13 +107,13 @@ def _content(ensemble: Ensemble) -> dict[str, Any]:
     }
 
 
-def _columns_content(ensemble: Ensemble) -> dict[str, Any]:
+def _columns_content(ensemble: Ensemble, plain: Callable[[Any, int], Any]) -> dict[str, Any]:
     """What is said of columns that are not plain numbers."""
     content: dict[str, Any] = {}
     if ensemble.no_missing:
         content["no_missing"] = list(ensemble.no_missing)
     if ensemble.categories:
-        content["categories"] = categories_to_json(ensemble.categories)
+        content["categories"] = categories_to_json(ensemble.categories, plain)
     if ensemble.takes_frames:
         content["takes_frames"] = True
     return content

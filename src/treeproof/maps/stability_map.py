@@ -341,6 +341,16 @@ class StabilityMap:
         )
         write_map(path, content)
 
+    def prove(self, path: str | os.PathLike[str], *, proof_limit: int | None = None) -> None:
+        """Write what proves every box that is not open, for `check.check_map`: a file of proofs (.tpp).
+
+        Boxes whose proof takes more than `proof_limit` bytes have none.
+        """
+        from treeproof.maps.proofs import write_proofs
+        from treeproof.verification.proofs import check_limit
+
+        write_proofs(self, path, check_limit(path, proof_limit))
+
     @classmethod
     def load(
         cls,

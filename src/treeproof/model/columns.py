@@ -8,7 +8,7 @@ NaN for a missing one. Where a model compares the numbers of a category column i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -124,24 +124,27 @@ Categories: TypeAlias = Sequence[tuple[int, Category]]
 _FIELDS = ("feature", "values", "coded", "unseen", "dtype", "by_text", "missing")
 
 
-def categories_to_json(categories: Categories) -> list[dict[str, Any]]:
-    """Categories as files hold them; InvalidInput if JSON lacks the type of a value."""
+def plain_category(value: Any, feature: int) -> Any:
+    """The value of a category, or InvalidInput if JSON lacks its type."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (str, bool, int, float)):
+        raise InvalidInput(f"feature {feature} has the category {value!r}, a {type(value).__name__}, which JSON lacks")
+    return plain
+
+
+def categories_to_json(
+    categories: Categories, plain: Callable[[Any, int], Any] = plain_category
+) -> list[dict[str, Any]]:
+    """Categories as files hold them; `plain` is what JSON has for a value."""
     return [
         {
             "feature": f,
-            "values": [_plain(value, f) for value in each.values],
+            "values": [plain(value, f) for value in each.values],
             **{name: getattr(each, name) for name in _FIELDS[2:-1]},
             "missing": list(each.missing),
         }
         for f, each in categories
     ]
-
-
-def _plain(value: Any, feature: int) -> Any:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, (str, bool, int, float)):
-        raise InvalidInput(f"feature {feature} has the category {value!r}, a {type(value).__name__}, which JSON lacks")
-    return plain
 
 
 def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Category], ...]:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof import __version__
 from treeproof.errors import InvalidInput
@@ -57,6 +58,15 @@ def header_of(
         "epsilons": _hash_of([epsilon_to_json(epsilon) for epsilon in epsilons]),
         "rows": hashlib.sha256(rows).hexdigest(),
     }
+
+
+def header_of_map(ensemble: Ensemble, attacker: Attacker, grid: Any, nodes: npt.NDArray[Any]) -> dict[str, Any]:
+    """What proofs of the boxes of a map are about."""
+    starts = np.ascontiguousarray(grid.bounds.offsets, dtype="<i8").tobytes()
+    ends = np.concatenate((grid.low, grid.high, grid.bounds.cuts)).astype("<f8").tobytes()
+    tree = hashlib.sha256(starts + ends + np.ascontiguousarray(nodes, dtype="<i4").tobytes())
+    own = header_of(ensemble, attacker, (), (), np.empty((0, ensemble.n_features)))
+    return {name: own[name] for name in ("version", "treeproof", "model", "attacker")} | {"map": tree.hexdigest()}
 
 
 def _hash_of(content: Any) -> str:

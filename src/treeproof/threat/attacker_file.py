@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from treeproof.errors import InvalidInput
@@ -50,13 +51,20 @@ def read(source: str | os.PathLike[str]) -> tuple[Any, str]:
         raise InvalidInput(f"{where} is not JSON: {error}") from None
 
 
-def content_of(attacker: Attacker) -> dict[str, Any]:
-    """The attacker as JSON holds it."""
+def plain_value(value: Any) -> Any:
+    """The value, or InvalidInput if JSON lacks its type."""
+    if not isinstance(value, (str, bool, int, float)):
+        raise InvalidInput(f"{value!r} is a {type(value).__name__}, which JSON lacks")
+    return value
+
+
+def content_of(attacker: Attacker, plain: Callable[[Any], Any] = plain_value) -> dict[str, Any]:
+    """The attacker as JSON holds it; `plain` is what JSON has for values of columns."""
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "intervals": attacker.intervals.to_json(_move_to_json),
-        "costs": attacker.costs.to_json(_cost_to_json),
+        "intervals": attacker.intervals.to_json(partial(_move_to_json, plain=plain)),
+        "costs": attacker.costs.to_json(partial(_cost_to_json, plain=plain)),
         "budget": attacker.budget,
         "domain": None if attacker.domain is None else attacker.domain.to_json(_pair_to_json),
         "power": attacker.power,
@@ -79,9 +87,9 @@ def content_of(attacker: Attacker) -> dict[str, Any]:
             {"name": group.name, "columns": list(group.columns), "budget": group.budget} for group in attacker.groups
         ]
     if attacker.rewrites:
-        content["rules"] = [_rule_to_json(rule) for rule in attacker.rewrites]
+        content["rules"] = [_rule_to_json(rule, plain) for rule in attacker.rewrites]
     if attacker.goal:
-        content["goal"] = [_plain(label) for label in attacker.goal]
+        content["goal"] = [plain(label) for label in attacker.goal]
     return content
 
 
@@ -214,9 +222,9 @@ def _interval_from_json(value: Any, where: str) -> tuple[float, float]:
     return as_interval((-math.inf if low is None else low, math.inf if high is None else high), where)
 
 
-def _move_to_json(move: Move) -> Any:
+def _move_to_json(move: Move, plain: Callable[[Any], Any]) -> Any:
     if isinstance(move, Values):
-        return {"values": [_plain(value) for value in move.values]}
+        return {"values": [plain(value) for value in move.values]}
     if isinstance(move, Steps):
         return {"steps": _pair_to_json((move.low, move.high)), "step": plain_decimal(move.step)}
     return _pair_to_json(move)
@@ -231,10 +239,10 @@ def _move_from_json(value: Any, where: str) -> Move:
     return _interval_from_json(value, where)
 
 
-def _cost_to_json(cost: int | CostMatrix) -> Any:
+def _cost_to_json(cost: int | CostMatrix, plain: Callable[[Any], Any]) -> Any:
     if isinstance(cost, int):
         return cost
-    return {"matrix": [[_plain(start), _plain(end), price] for start, end, price in cost.entries]}
+    return {"matrix": [[plain(start), plain(end), price] for start, end, price in cost.entries]}
 
 
 def _cost_from_json(value: Any, where: str) -> int | CostMatrix:
@@ -250,14 +258,14 @@ def _cost_from_json(value: Any, where: str) -> int | CostMatrix:
     return as_cost(value, where)
 
 
-def _rule_to_json(rule: Rule) -> dict[str, Any]:
+def _rule_to_json(rule: Rule, plain: Callable[[Any], Any]) -> dict[str, Any]:
     content: dict[str, Any] = {"column": rule.column}
     if rule.when is not None:
-        content["when"] = _move_to_json(rule.when)
+        content["when"] = _move_to_json(rule.when, plain)
     if rule.change is not None:
         content["change"] = [plain_decimal(end) for end in rule.change]
     else:
-        content["to"] = _plain(rule.to)
+        content["to"] = plain(rule.to)
     return content | {"cost": rule.cost}
 
 
@@ -286,9 +294,3 @@ def _groups_from_json(content: Any, where: str) -> Any:
             raise InvalidInput(f"{where}: each group has a name of its own, got {name!r}")
         groups[name], budgets[name] = _listed(each["columns"], f"columns of {name!r}", where), each["budget"]
     return as_groups(groups, budgets)
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, (str, bool, int, float)):
-        raise InvalidInput(f"{value!r} is a {type(value).__name__}, which JSON lacks")
-    return value

@@ -172,6 +172,14 @@ class Local:
             status[mixed], neighbour[mixed], attacked[mixed] = pairs.outcome, pairs.neighbour, pairs.attacked
         return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(proofs))
 
+    def one_label(self, X: FloatArray, low: FloatArray, high: FloatArray) -> Decisions:
+        """Per row of X: has all that the attacker makes of rows from `low` to `high`, and have they, its label?"""
+        status, cells = self._search(low, high, X, self.ensemble.predict_index(X))
+        neighbour, attacked = X.copy(), X.copy()
+        other = np.flatnonzero(status == Outcome.REFUTED)
+        neighbour[other], attacked[other] = self._doubles(X[other], low[other], high[other], cells[other])
+        return Decisions(status.astype(np.int8), neighbour, attacked, self.boxes, tuple(self._claims))
+
     def _claims_of(self, labels: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]) -> list[Proof]:
         """Per row the claim that was recorded by the last search, of rows that were `asked` about.
 

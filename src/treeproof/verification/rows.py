@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.check.evidence import Reach
+from treeproof.check.objects import Reach
 from treeproof.errors import SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray

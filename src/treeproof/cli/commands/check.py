@@ -23,7 +23,7 @@ MOST_ROWS = 20
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
 @click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
-@click.option("--proofs", metavar="FILE", help="Check these proofs of a result (.tpp) instead of proving it again.")
+@click.option("--proofs", metavar="FILE", help="What `verify` or `map` wrote; without it, proofs are not checked.")
 @click.option("--note", is_flag=True, help="With --proofs: write into the result how many of them were checked.")
 @jobs_option
 def check(
@@ -41,11 +41,11 @@ def check(
     \b
     treeproof check model.json result.json
     treeproof check model.json result.json --proofs proofs.tpp
-    treeproof check model.json model.tpm --sample 1000
+    treeproof check model.json model.tpm --proofs boxes.tpp
     """
     import treeproof as tp
     from treeproof import check as plain
-    from treeproof.check.results import drawn
+    from treeproof.check.objects import drawn
 
     if seed is not None and sample is None:
         raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
@@ -54,19 +54,21 @@ def check(
     given, seed = seed, secrets.randbits(64) if seed is None else seed
     ensemble = load(max_bytes=max_bytes, **model)
     if evidence.endswith(".tpm"):
-        if proofs is not None:
-            raise InvalidInput(f"--proofs are those of a result, but {evidence} is a map; leave them out")
         smap = tp.StabilityMap.load(evidence, ensemble)
-        proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed)
-        screen.say(f"holds      {proved} of {smap.n_boxes} boxes proved again, and all boxes tile the space")
+        proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed, proofs)
+        screen.say(f"holds      all boxes tile the space, and the proofs of {proved} of {smap.n_boxes} were checked")
+        if proofs is None:
+            screen.say("proofs     are checked with --proofs FILE, if `treeproof map` wrote one")
         _say_drawn(sample, given, seed)
         return
     result = _result(evidence, ensemble, max_bytes)
-    counts = plain.check_verification(ensemble, result, sample, seed, **({} if proofs is None else {"most_boxes": 0}))
-    counts = {what: n for what, n in counts.items() if proofs is None or not what.startswith("proofs")}
+    counts = plain.check_verification(ensemble, result, sample, seed)
+    without = counts.pop("proofs not checked")
     rows = len(result) if sample is None else min(sample, len(result))
     screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
     _say_drawn(sample, given, seed)
+    if proofs is None and without:
+        screen.say(f"unchecked  {without} proofs; --proofs FILE checks them, if `treeproof verify` wrote it")
     if proofs is not None:
         which = None if sample is None else drawn(len(result), sample, seed).tolist()
         found = tp.check_proofs(ensemble, result, proofs, rows=which, n_jobs=jobs)

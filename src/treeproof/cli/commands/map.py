@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @model_options
 @attacker_options
 @click.option("--out", required=True, metavar="FILE", help="Where the map goes (.tpm).")
+@click.option("--proofs", metavar="FILE", help="Where what proves its boxes goes (.tpp), for `treeproof check`.")
 @click.option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
 @click.option("--label", default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
 @click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are not features.")
@@ -48,6 +49,7 @@ def map_command(
     allow_pickle: bool,
     confirm: bool,
     out: str,
+    proofs: str | None,
     data: str | None,
     label: str,
     drop: str,
@@ -71,7 +73,8 @@ def map_command(
 
     choice = AttackerChoice(**attack)
     choice.refuse_relations("map")
-    outputs = Outputs({"--out": out}, {"MODEL": model, "--data": data, **choice.files}, {"--out": (".tpm",)})
+    inputs = {"MODEL": model, "--data": data, **choice.files}
+    outputs = Outputs({"--out": out, "--proofs": proofs}, inputs, {"--out": (".tpm",), "--proofs": (".tpp",)})
     ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
     say_cut(ensemble)
     source = Source(data or "", label, drop, separator, decimal, max_bytes)
@@ -95,6 +98,7 @@ def map_command(
         checkpoint=lambda now: checkpoints.save(now.save),
     )
     outputs.save(out, smap.save)
+    outputs.save(proofs, smap.prove)
     screen.say(f"map        {smap}")
     counts = smap.counts
     share = None if rows is None else smap.shares(rows)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support.applicants import applicants
-from treeproof.check.evidence import is_within_reach, is_witness
-from treeproof.check.membership import Column, columns_of
+from treeproof.check.columns import Column
+from treeproof.check.objects import columns_of, is_within_reach, is_witness
 from treeproof.model.builder import blank_ensemble
 from treeproof.results.verdicts import Witness
 

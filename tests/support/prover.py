@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from treeproof.check.evidence import cuts_of, goes_left, predict_row
+from treeproof.check.objects import predict_row
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -20,6 +20,17 @@ from treeproof.threat.attacker import Attacker
 
 Range: TypeAlias = tuple[float, float]
 """The doubles from the first to the second number, both included."""
+
+
+def cuts_of(ensemble: Ensemble, node: int) -> list[float]:
+    """The doubles after which the side of a test changes, in rising order."""
+    more = ensemble.more[ensemble.more_start[node] : ensemble.more_start[node + 1]]
+    return [float(ensemble.threshold[node]), *more.tolist()]
+
+
+def goes_left(cuts: list[float], value: float) -> bool:
+    """Whether a test with these cuts sends a number to the left: up to the first it does, then by turns."""
+    return bisect_left(cuts, value) % 2 == 0
 
 
 class _TooManyBoxes(Exception):

@@ -14,8 +14,8 @@ import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
 from tests.support.category_models import is_stable, random_model, random_moves, random_row
+from tests.support.prover import _Prover
 from tests.support.strategies import Case, cases
-from treeproof.check.prover import _Prover
 from treeproof.importers import LEAF, EnsembleBuilder
 from treeproof.model.pieces import Pieces
 
