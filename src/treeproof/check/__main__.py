@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from treeproof import __version__
+from treeproof.check.attacks import question_of
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Checked, Question, check_header, check_rows
 from treeproof.check.rules import Rejected
@@ -25,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     given = parser.parse_args(arguments)
     try:
-        question, proofs = Question.of(content_of(given.model), content_of(given.result)), ProofFile.open(given.proofs)
+        question, proofs = question_of(content_of(given.model), content_of(given.result)), ProofFile.open(given.proofs)
         check_header(question, proofs)
         rows = question.proved_rows if given.rows is None else _chosen(given.rows, question)
     except (Rejected, OSError) as error:

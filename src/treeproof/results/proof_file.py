@@ -60,6 +60,14 @@ def header_of(
     }
 
 
+def header_of_attacks(
+    ensemble: Ensemble, attacker: Attacker, relations: tuple[Relation, ...], X: FloatArray
+) -> dict[str, Any]:
+    """What proofs are about that no attack is cheaper."""
+    header = header_of(ensemble, attacker, relations, (), X)
+    return {name: value for name, value in header.items() if name != "epsilons"} | {"claim": "no attack is cheaper"}
+
+
 def header_of_map(ensemble: Ensemble, attacker: Attacker, grid: Any, nodes: npt.NDArray[Any]) -> dict[str, Any]:
     """What proofs of the boxes of a map are about."""
     starts = np.ascontiguousarray(grid.bounds.offsets, dtype="<i8").tobytes()
