@@ -12,7 +12,7 @@ import pytest
 import treeproof.check
 
 FOLDER = Path(treeproof.check.__file__).parent
-WITH_OBJECTS = {"objects", "proofs", "relations"}
+WITH_OBJECTS = {"objects", "proofs"}
 """What takes models and attackers in memory, and so the rest of treeproof."""
 PLAIN = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in WITH_OBJECTS)
 
