@@ -159,7 +159,9 @@ def test_the_program_checks_files_of_attacks(tmp_path: Path, capsys: pytest.Capt
     found = tp.cheapest_attack(model, rows, tp.Attacker.lp(2, 1.0), proofs=files[2])
     found.to_json(files[1])
     assert main(files) == 0
-    assert f"checked    {len(rows)} of {len(rows)} proved rows" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"checked    {len(rows)} of {len(rows)} rows" in said
+    assert f" {len(rows)} counterexamples" in said
     assert tp.check_proofs(*files, progress=False).checked == tuple(range(len(rows)))
 
 

@@ -53,16 +53,17 @@ class Attacks(Question):
             self._views[price] = Views(self.content, self.model, self._who_pays(price, 1), self.result)
         return self._views[price].of(self.row(number))
 
-    def check_said(self, number: int) -> None:
-        """Rejects a row whose label is another, or whose attack does not work or costs more than is said."""
+    def check_said(self, number: int) -> int:
+        """Whether there is an attack, which works and costs no more than is said, or the row is rejected."""
         super().check_said(number)
         price = self.result["price"][number]
         if price is None:
-            return
+            return 0
         x, attacked = self.row(number), self.row(number, "attacked")
         reach = Reach(self.content, self._who_pays(price, 0), self.result.get("relations") or ())
         if not (changes_label(self, x, attacked) and reach.holds(reach.around(ITSELF), x, x, attacked)):
             raise Rejected("its attack does not work, or costs more than the result says")
+        return 1
 
     def _who_pays(self, price: Any, less: int) -> dict[str, Any]:
         """The attacker who can pay a price, or only less than that."""

@@ -20,7 +20,7 @@ from treeproof.check.doubles import cells_between
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import CLAIM, SPLIT, Checked
+from treeproof.check.rows import BROKEN, CLAIM, SPLIT, Checked
 from treeproof.check.rules import Rejected, check_tree
 
 MAGIC, HEAD = b"\x89TPMAP\r\n", struct.Struct("<8sIIQQQQdQ32s32s32s")
@@ -127,6 +127,14 @@ class MapQuestion:
             if not column.domain[0] <= low <= high <= column.domain[1]:
                 raise Rejected("the space of the map is empty, or beyond the attacker's domain")
 
+    @classmethod
+    def of(cls, path: Path) -> MapQuestion:
+        """What the map of a file says; Rejected if it is no such file."""
+        try:
+            return cls(Map.open(path))
+        except BROKEN as error:
+            raise Rejected(f"the map cannot be read: {error!r}") from None
+
     def hashes(self) -> dict[str, str]:
         """What a file of proofs says it is about."""
         return {"model": self.model.hash, "attacker": hash_of(self.map.attacker), "map": self.map.hash}
@@ -231,4 +239,6 @@ def check_boxes(
                 found.checked.append(node)
             except Rejected as error:
                 found.rejected[node] = str(error)
+            except BROKEN as error:
+                found.rejected[node] = f"the proof cannot be read: {error!r}"
         yield node, found

@@ -89,13 +89,17 @@ class Question:
         """What is asked about a row, and the row in it."""
         return self.views.of(self.row(number))
 
-    def check_said(self, number: int) -> None:
-        """Rejects what the result says of a row but for what only a proof can show."""
+    def check_said(self, number: int) -> int:
+        """How many attacks work that the result says of a row; Rejected if something else does not hold.
+
+        What only a proof can show, and counterexamples of results, are not looked at.
+        """
         if self.model.label(self.row(number)) != self.label(number):
             raise Rejected("the model gives it another label than the result says")
         is_correct = _key(self.result["y"][number]) == _key(self.result["predicted"][number])
         if max(self.proved(number), default=0) > 0 and not is_correct:
             raise Rejected("it is called resilient, but its label is wrong")
+        return 0
 
     def label(self, number: int) -> int:
         """The number of the class that the result says the model predicts."""
@@ -142,6 +146,7 @@ def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> It
     for row in rows:
         found = Checked()
         try:
+            found.counterexamples = question.check_said(row)
             open_claims, found.boxes = _check_row(question, proofs, row)
         except Rejected as error:
             found.rejected[row] = str(error)
@@ -166,7 +171,6 @@ def check_header(question: Any, proofs: ProofFile) -> None:
 
 def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[int], int]:
     """What is proved about a row by the result and by nothing here, and how many boxes were closed."""
-    question.check_said(row)
     view, own = question.view(row)
     known, boxes = set(), 0
     if row in proofs.rows:
