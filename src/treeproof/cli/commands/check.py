@@ -48,7 +48,7 @@ def check(
     import treeproof as tp
     from treeproof import check as plain
     from treeproof.check.objects import drawn
-    from treeproof.check.proofs import attacks_in
+    from treeproof.check.proofs import Asked, attacks_in
 
     if seed is not None and sample is None:
         raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
@@ -70,6 +70,8 @@ def check(
         _say_proofs(tp.check_proofs(ensemble, evidence, proofs, n_jobs=jobs))
         return
     result = _result(evidence, ensemble, max_bytes)
+    if proofs is not None:
+        Asked.of(ensemble, result, proofs)  # before anything is checked that takes long
     counts = plain.check_verification(ensemble, result, sample, seed)
     del counts["proofs"]
     without = counts.pop("proofs not checked")
