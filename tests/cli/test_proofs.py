@@ -10,6 +10,7 @@ import pytest
 import treeproof as tp
 from tests.support.commands import run
 from tests.support.proof_files import ProofFiles, proof_files, rewritten
+from tests.support.pseudo_boolean import is_refuted
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +136,26 @@ def test_check_takes_cheapest_attacks(files: ProofFiles, tmp_path: Path, capsys:
     code, _, err = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
     assert code == 2
     assert "the model or the result cannot be read" in err
+
+
+def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row, *_ = tp.check_proofs(*files, progress=False).checked
+    code, out, _ = run(capsys, "proof", "export", *files, row, "--out", tmp_path / "one")
+    assert code == 0
+    problems, proofs = sorted(tmp_path.glob("one.*.opb")), sorted(tmp_path.glob("one.*.pbp"))
+    assert out.count("wrote ") == len(problems) == len(proofs) >= 1
+    assert f"check      veripb {problems[0]} {proofs[0]}\n" in out
+    for problem, proof in zip(problems, proofs, strict=True):
+        assert is_refuted(problem.read_text(), proof.read_text())
+    code, _, err = run(capsys, "proof", "export", *files, row, "--out", tmp_path / "no" / "such" / "one")
+    assert code == 2 and "cannot write" in err
+    for changed, options, said in (
+        (files, [999], "there is no proof of row 999: it is not proved, or there is no such row"),
+        (files, [row, "--neighbourhood", 9], "has no proof of neighbourhood 9, but of "),
+        (files, ["one"], "'one' is not a valid integer"),
+        ((files.result, *files[1:]), [row], "is not a valid treeproof model"),
+        ((*files[:2], files.model), [row], "is no file of proofs"),
+    ):
+        code, _, err = run(capsys, "proof", "export", *changed, *options, "--out", tmp_path / "other")
+        assert code == 2 and said in err and len(err.splitlines()) == 1
+    assert not list(tmp_path.glob("other*"))
