@@ -180,12 +180,15 @@ def attacks_in(path: Any, max_bytes: int = MAX_BYTES) -> dict[str, Any] | None:
 
 def open_proofs(path: Any) -> ProofFile:
     """A file of proofs, or InvalidInput."""
+    file = as_path(path).absolute()
     try:
-        return ProofFile.open(as_path(path).absolute())
+        return ProofFile.open(file)
     except Rejected as error:
-        raise InvalidInput(f"{path} cannot be checked: {error}") from None
+        raise InvalidInput(str(error)) from None
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
+        begun = file.with_name(f"{file.name}.part")
+        more = f"; {begun.name} was begun and not finished: resume goes on with it" if begun.exists() else ""
+        raise InvalidInput(f"cannot read {path}: {error.strerror}{more}") from None
 
 
 def _check(asked: Asked, rows: list[int]) -> Checked:
