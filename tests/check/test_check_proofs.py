@@ -353,6 +353,12 @@ def test_an_interrupted_program_says_what_it_checked(
     assert err == "treeproof.check: interrupted\n"
 
 
+@pytest.mark.parametrize("rows", [[12], [-1], "3", [1.0], [None], [True], 3.5])
+def test_rows_that_are_none_are_refused(files: ProofFiles, rows: Any) -> None:
+    with pytest.raises(InvalidInput, match="rows must be numbers of rows, from 0 to 11"):
+        tp.check_proofs(*files, rows=rows, progress=False)
+
+
 def test_the_program_is_one_file_that_needs_nothing_but_python(files: ProofFiles, tmp_path: Path) -> None:
     target = tmp_path / "apart" / "treeproof-check.pyz"
     build_checker(target)

@@ -72,7 +72,7 @@ def test_proofs_that_do_not_hold_are_an_error(
     monkeypatch.setattr(ProofFile, "payload", lambda self, row: b"\1")
     code, out, err = run(capsys, "check", files.model, files.result, "--proofs", files.proofs, "--jobs", 1)
     assert code == 2
-    assert "rejected   row " in out
+    assert "rejected   rows " in out
     assert " proofs do not hold; the first is that of row " in err
 
 
@@ -161,3 +161,13 @@ def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, caps
         code, _, err = run(capsys, "proof", "export", *changed, *options, "--out", tmp_path / "other")
         assert code == 2 and said in err and len(err.splitlines()) == 1
     assert not list(tmp_path.glob("other*"))
+
+
+def test_rows_with_the_same_reason_are_one_line(
+    files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = rewritten(files, tmp_path / "short.tpp", lambda row, data: "too large").proofs
+    code, out, _ = run(capsys, "check", files.model, files.result, "--proofs", short, "--jobs", 1)
+    assert code == 1
+    (line,) = (line for line in out.splitlines() if line.startswith("unchecked"))
+    assert line.startswith("unchecked  rows ") and line.endswith(" more: too large")
