@@ -137,8 +137,8 @@ class Reach:
     def __init__(self, ensemble: Ensemble, attacker: Attacker, relations: Relations | None = None) -> None:
         self._ensemble = ensemble
         texts = () if relations is None else tuple(map(str, relations.given))
-        self._plain = _REACHES.get(ensemble, (attacker, texts), lambda: _reach(ensemble, attacker, texts))
-        self.columns = self._plain.columns
+        self.plain = _REACHES.get(ensemble, (attacker, texts), lambda: _reach(ensemble, attacker, texts))
+        self.columns = self.plain.columns
         self._around: dict[Any, evidence.Around] = {}
 
     def holds(self, epsilon: Any, witness: Witness) -> bool:
@@ -148,9 +148,9 @@ class Reach:
             return False
         spec = as_epsilon(0.0 if epsilon is None else epsilon)
         if spec not in self._around:
-            self._around[spec] = self._plain.around(epsilon_content(spec))
+            self._around[spec] = self.plain.around(epsilon_content(spec))
         x, near, attacked = (row.tolist() for row in rows)
-        return self._plain.holds(self._around[spec], x, near, attacked)
+        return self.plain.holds(self._around[spec], x, near, attacked)
 
 
 def columns_of(ensemble: Ensemble, attacker: Attacker) -> list[Column]:
