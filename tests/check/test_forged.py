@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.naive_proofs import number
-from treeproof.check.rows import CLAIM, VALID, Question, check_rows
+from treeproof.check.rows import CLAIM, VALID, Question, check_header, check_rows
 from treeproof.check.rules import CLOSED, Rejected
 
 
@@ -16,7 +16,7 @@ class _Proofs:
     """A proof of the first row that is not in a file."""
 
     def __init__(self, payload: bytes) -> None:
-        self.rows, self.without, self._payload = {0: (0, 0)}, {}, payload
+        self.rows, self.without, self.header, self._payload = {0: (0, 0)}, {}, {"version": 1}, payload
 
     def payload(self, row: int) -> bytes:
         """The steps of the proof."""
@@ -170,3 +170,11 @@ def test_sums_may_be_rounded_or_too_large(score: Any) -> None:
     base = {"base": [float(score), float(score)]}
     model = _model(_stump(0, NO, [0.5, 1.0]), ["no", "yes"], **base)
     assert not _holds(model, _result([0.0], "no", _attacker(**MOVES)))
+
+
+@pytest.mark.parametrize("fields", [{"X": [["0"]]}, {"X": [[math.inf]]}, {"epsilons": [math.nan], "resilience": [[0]]}])
+def test_files_that_nothing_can_be_about_are_refused(fields: dict[str, Any]) -> None:
+    """Nothing is raised but that."""
+    result = _result([0.0], "no", _attacker()) | fields
+    with pytest.raises(Rejected):
+        check_header(Question.of(_model(_stump(0, NO, YES), ["no", "yes"]), result), _Proofs(b""))  # type: ignore[arg-type]

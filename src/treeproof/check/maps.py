@@ -20,7 +20,7 @@ from treeproof.check.doubles import cells_between
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import CLAIM, SPLIT, Checked
+from treeproof.check.rows import BROKEN, CLAIM, SPLIT, Checked
 from treeproof.check.rules import Rejected, check_tree
 
 MAGIC, HEAD = b"\x89TPMAP\r\n", struct.Struct("<8sIIQQQQdQ32s32s32s")
@@ -231,4 +231,6 @@ def check_boxes(
                 found.checked.append(node)
             except Rejected as error:
                 found.rejected[node] = str(error)
+            except BROKEN as error:
+                found.rejected[node] = f"the proof cannot be read: {error!r}"
         yield node, found

@@ -44,7 +44,10 @@ class Checked:
         self.counterexamples += other.counterexamples
 
 
-BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+BROKEN = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError),
+    struct.error,
+)
 """What reading may end in, if something is not what it should be."""
 
 
@@ -150,7 +153,11 @@ def check_header(question: Any, proofs: ProofFile) -> None:
     """Rejects proofs about something else than a question, of rows or of a map."""
     if proofs.header.get("version") != 1:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
-    for name, value in question.hashes().items():
+    try:
+        hashes = question.hashes()
+    except BROKEN as error:
+        raise Rejected(f"what the proofs are about cannot be read: {error!r}") from None
+    for name, value in hashes.items():
         if proofs.header.get(name) != value:
             raise Rejected(f"the proofs are about another question: not the same {name}")
 
