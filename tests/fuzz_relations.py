@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
+from tests.support.judged_relations import satisfies
 from tests.support.relation_questions import Question, question
 from tests.support.valid_pairs import Pairs
 from treeproof.check.objects import is_witness
-from treeproof.check.relations import satisfies
 from treeproof.results.verdicts import Outcome, Witness
 from treeproof.threat.relations import as_relations, bind_relations
 

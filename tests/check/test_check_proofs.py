@@ -23,10 +23,12 @@ import pytest
 
 import treeproof as tp
 from tests.support.proof_files import ProofFiles, proof_files, rewritten
+from tests.support.small_maps import small_forest
 from tools.build_checker import CORE, FILES, SOURCE
 from tools.build_checker import main as build_checker
 from treeproof.check import __main__ as program
 from treeproof.check import proofs as proof_checks
+from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Checked
 from treeproof.errors import InvalidInput
 
@@ -270,17 +272,38 @@ def test_the_program_refuses_what_is_no_json_object(
 def test_the_program_says_what_it_checked(files: ProofFiles, capsys: pytest.CaptureFixture[str]) -> None:
     proved = tp.check_proofs(*files, progress=False).checked
     assert run(files) == 0
-    assert capsys.readouterr().out.startswith(f"checked    {len(proved)} of {len(proved)} proved rows, ")
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == f"checked    12 of 12 rows, by treeproof {tp.__version__}"
+    n = int(tp.Verification.from_json(files.result).has_witness.sum())
+    assert second.split()[:2] == [str(n), "counterexamples,"]
+    assert third.split()[-1] == ProofFile.open(files.proofs).header["model"]
     assert run(files, "--rows", f"{proved[0]},{proved[-1]}") == 0
-    assert capsys.readouterr().out.startswith("checked    2 of 2 proved rows, ")
+    assert capsys.readouterr().out.startswith("checked    2 of 2 rows, ")
     assert run(files, "--quiet") == 0
     assert capsys.readouterr().out == ""
 
 
+def test_the_program_checks_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A map holds its model, so two files are enough; the hash says which model that is."""
+    clf, _, _ = small_forest(3, 2)
+    smap = tp.StabilityMap.build(clf, tp.Attacker.linf(0.1), voting="hard", progress=False)
+    smap.save(tmp_path / "map.tpm")
+    smap.prove(tmp_path / "boxes.tpp")
+    files = [str(tmp_path / "map.tpm"), str(tmp_path / "boxes.tpp")]
+    assert program.main(files) == 0
+    assert capsys.readouterr().out.startswith(f"checked    {smap.n_boxes} of {smap.n_boxes} boxes, ")
+    (tmp_path / "map.tpm").write_bytes(b"nonsense")
+    assert program.main(files) == 2
+    assert "map.tpm is no stability map" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        program.main(files[:1])
+    assert "three files, MODEL RESULT PROOFS, or two, MAP PROOFS" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("rows", ["x", "1.5", "-1", "999", "", "0,,1"])
-def test_rows_must_be_proved_rows(files: ProofFiles, capsys: pytest.CaptureFixture[str], rows: str) -> None:
+def test_rows_must_be_there(files: ProofFiles, capsys: pytest.CaptureFixture[str], rows: str) -> None:
     assert run(files, f"--rows={rows}") == 2
-    assert "must name rows that the result calls proved" in capsys.readouterr().err
+    assert "must name what there is" in capsys.readouterr().err
 
 
 def test_the_program_lists_what_it_did_not_check(
@@ -311,7 +334,8 @@ def test_the_program_rejects_false_results(
     assert run(files.changed("result", tmp_path, y=swapped)) == 1
     assert "called resilient, but its label is wrong" in capsys.readouterr().out
     # What is called proved although it is not has no proof.
-    assert run(files.changed("result", tmp_path, stability=[0] * n, resilience=[[0] * n])) == 1
+    nothing = dict.fromkeys(("refuted", "neighbour", "attacked"), [None] * n)
+    assert run(files.changed("result", tmp_path, stability=[0] * n, resilience=[[0] * n], **nothing)) == 1
     assert "unchecked" in capsys.readouterr().out
 
 
@@ -322,7 +346,7 @@ def test_an_interrupted_program_says_what_it_checked(
         yield 0, Checked([0])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "check_rows", some)
+    monkeypatch.setattr(program, "check_result", some)
     assert run(files) == 1
     out, err = capsys.readouterr()
     assert out.startswith("checked    1 of ")

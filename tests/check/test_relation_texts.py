@@ -14,8 +14,8 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
+from tests.support.judged_relations import satisfies
 from treeproof.check.relation_texts import Relations
-from treeproof.check.relations import satisfies
 from treeproof.check.rules import Rejected
 from treeproof.threat.relations import as_relations
 

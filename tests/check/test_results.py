@@ -68,7 +68,7 @@ def test_a_damaged_result_does_not_hold(tmp_path: Path) -> None:
     claimed = result.resilience_by_epsilon[0].copy()
     claimed[fragile] = P
     for damaged, message in (
-        (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "gets another label from the model"),
+        (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "the model gives it another label"),
         (with_entry(result, "stability", unstable, P), "no counterexample"),
         (with_entry(result, "stability", stable, R), "no counterexample"),
         (with_entry(result, "has_witness", broken, False), "no counterexample"),
@@ -100,7 +100,7 @@ def test_what_has_no_proof_is_counted_and_not_claimed(tmp_path: Path) -> None:
 def test_proofs_of_something_else_are_refused(tmp_path: Path) -> None:
     clf, result = question(proofs=tmp_path / "proofs.tpp")
     other = tp.verify(clf, result.X, result.y, tp.Attacker.linf(0.02), epsilon=0.01)
-    with pytest.raises(tp.SoundnessError, match="the proofs are about something else: attacker"):
+    with pytest.raises(tp.SoundnessError, match="not the same attacker"):
         check_verification(clf, other, proofs=tmp_path / "proofs.tpp")
 
 

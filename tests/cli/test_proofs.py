@@ -93,7 +93,7 @@ def test_check_refuses_proofs_of_something_else_in_one_line(
     tp.StabilityMap.build(tp.load_model(files.model), tp.Attacker.linf(0.01), progress=False).save(tmp_path / "m.tpm")
     code, _, err = run(capsys, "check", files.model, tmp_path / "m.tpm", "--proofs", files.proofs)
     assert code == 2
-    assert "--proofs are those of a result" in err
+    assert "not the same attacker" in err
 
 
 def test_proof_list_and_show(files: ProofFiles, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
-from treeproof.check.relations import satisfies
+from tests.support.judged_relations import satisfies
 from treeproof.model.builder import blank_ensemble
 from treeproof.model.groups import group_columns
 from treeproof.threat.relations import bind_relations

@@ -16,7 +16,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import treeproof as tp
-from treeproof.check.relations import satisfies, truth_of
+from tests.support.judged_relations import satisfies, truth_of
 from treeproof.importers import EnsembleBuilder
 from treeproof.model.columns import Category
 from treeproof.threat.relations import (

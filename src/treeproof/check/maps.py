@@ -127,6 +127,14 @@ class MapQuestion:
             if not column.domain[0] <= low <= high <= column.domain[1]:
                 raise Rejected("the space of the map is empty, or beyond the attacker's domain")
 
+    @classmethod
+    def of(cls, path: Path) -> MapQuestion:
+        """What the map of a file says; Rejected if it is no such file."""
+        try:
+            return cls(Map.open(path))
+        except BROKEN as error:
+            raise Rejected(f"the map cannot be read: {error!r}") from None
+
     def hashes(self) -> dict[str, str]:
         """What a file of proofs says it is about."""
         return {"model": self.model.hash, "attacker": hash_of(self.map.attacker), "map": self.map.hash}

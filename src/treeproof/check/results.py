@@ -46,7 +46,7 @@ class Evidence:
         question, result = self._question, self._result
         x, is_correct = question.row(row), result["predicted"][row] == result["y"][row]
         if question.model.label(x) != question.label(row):
-            raise Rejected("it gets another label from the model than the result says")
+            raise Rejected("the model gives it another label than the result says")
         if list(self._reach.relations.broken(x)) != [number for number, rows in enumerate(self._broken) if row in rows]:
             raise Rejected("it breaks other relations than the result says")
         stability, resilience = result["stability"][row], [outcomes[row] for outcomes in result["resilience"]]

@@ -63,6 +63,7 @@ def check(
         return
     result = _result(evidence, ensemble, max_bytes)
     counts = plain.check_verification(ensemble, result, sample, seed)
+    del counts["proofs"]
     without = counts.pop("proofs not checked")
     rows = len(result) if sample is None else min(sample, len(result))
     screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
