@@ -179,7 +179,13 @@ def _of_members(members: Sequence[Column], codes: Sequence[Vector], n: int) -> C
     matrix: dict[tuple[float, float], Any] = {}
     for start, one in enumerate(codes):
         for end, other in enumerate(codes[:n]):
-            prices = [column.price(a, a, b) for column, a, b in zip(members, one, other, strict=True)]
+            prices = [_least(column, a, b) for column, a, b in zip(members, one, other, strict=True)]
             if start != end and None not in prices:
                 matrix[float(start), float(end)] = sum(price for price in prices if price is not None)
     return Column((0.0, len(codes) - 1.0), matrix=matrix, is_category=True)
+
+
+def _least(column: Column, start: float, end: float) -> Fraction | None:
+    """What it costs at least to bring a member from one value to another; it may be less than the price."""
+    alone = [math.nextafter(end, -math.inf), end]
+    return next((price for price, mask in column.cells(start, 0.0, None, alone) if mask & 2), None)

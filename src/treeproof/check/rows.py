@@ -44,7 +44,10 @@ class Checked:
         self.counterexamples += other.counterexamples
 
 
-BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+BROKEN = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError),
+    struct.error,
+)
 """What reading may end in, if something is not what it should be."""
 
 
@@ -66,8 +69,10 @@ class Question:
             if (given.get("format"), given.get("version")) != FORMATS[what]:
                 raise Rejected("the {} is no {} of version {}".format(what, *FORMATS[what]))
         self.model, self.result = Model.of(model), result
-        if not model["feature_names"]:
-            model = {**model, "feature_names": result["feature_names"]}
+        names = result["feature_names"]
+        if model["feature_names"] and names and list(names) != list(model["feature_names"]):
+            raise Rejected("the result has other names of columns than the model")
+        model = {**model, "feature_names": model["feature_names"] or names}
         self.content = model
         """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]
@@ -77,9 +82,10 @@ class Question:
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
         self.views = Views(model, self.attacker, result)
-        classes = model["classes"]
-        self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
-        self._classes = {_key(label): number for number, label in enumerate(classes)}
+        self._classes = {_key(label): number for number, label in enumerate(model["classes"])}
+        if len(self._classes) < self.model.n_classes:
+            raise Rejected("two classes of the model have the same label")
+        self.goal = frozenset(self._classes[_key(label)] for label in self.attacker.get("goal") or ())
 
     def row(self, number: int, name: str = "X") -> list[float]:
         """A row as the model sees it, or what its counterexample is."""
@@ -147,7 +153,11 @@ def check_header(question: Any, proofs: ProofFile) -> None:
     """Rejects proofs about something else than a question, of rows or of a map."""
     if proofs.header.get("version") != 1:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
-    for name, value in question.hashes().items():
+    try:
+        hashes = question.hashes()
+    except BROKEN as error:
+        raise Rejected(f"what the proofs are about cannot be read: {error!r}") from None
+    for name, value in hashes.items():
         if proofs.header.get(name) != value:
             raise Rejected(f"the proofs are about another question: not the same {name}")
 
