@@ -30,6 +30,8 @@ class Names:
     def __init__(self, model: Mapping[str, Any]) -> None:
         self.n = int(model["n_features"])
         self._names = model["feature_names"] or ()
+        if len(set(self._names)) < len(self._names):
+            raise ValueError("two columns have the same name")
         self._blank = "_" if model.get("blanks_underscored") else " "
         self.categories = {each["feature"]: Category(each) for each in model.get("categories", ())}
 
@@ -48,11 +50,11 @@ class Names:
         match given:
             case None:
                 return [default] * self.n
-            case {"all": value}:
+            case {"all": value, **others} if not others:
                 return [value] * self.n
-            case {"each": list(values)} if len(values) == self.n:
+            case {"each": list(values), **others} if not others and len(values) == self.n:
                 return values
-            case {"by_feature": list(pairs)}:
+            case {"by_feature": list(pairs), **others} if not others:
                 found = {self.position(key): value for key, value in pairs}
                 if len(found) == len(pairs):
                     return [found.get(f, default) for f in range(self.n)]
@@ -108,7 +110,7 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
         if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
             raise ValueError(f"column {rule['column']!r} has rules beside other moves")
         columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f].domain)))
-    limit = None if attacker["budget"] is None else Fraction(attacker["budget"])
+    limit = None if attacker["budget"] is None else Fraction(_cost(attacker["budget"]))
     if attacker["power"] is not None:
         limit = _radius(attacker, columns)
         for name, (least, most) in (("up", (0.0, math.inf)), ("down", (-math.inf, 0.0))):
@@ -224,7 +226,7 @@ def purses_of(
         most = Fraction(dearest if attacker["budget"] is None else min(attacker["budget"], dearest))
     names = Names(model)
     return [(most, frozenset(range(len(columns))))] + [
-        (Fraction(group["budget"]), frozenset(map(names.position, group["columns"])))
+        (Fraction(_cost(group["budget"])), frozenset(map(names.position, group["columns"])))
         for group in attacker.get("groups") or ()
     ]
 
@@ -237,6 +239,8 @@ def is_affordable(purses: Sequence[tuple[Fraction, frozenset[int]]], prices: Map
 def _radius(attacker: Mapping[str, Any], columns: Sequence[Column]) -> Fraction:
     """What distances of an Lp attacker add up to at most; where columns have steps, its radius is a decimal."""
     radius = float(attacker["radius"])
+    if not radius >= 0:
+        raise ValueError(f"nothing is {radius!r} away")
     in_decimals = any(column.step is not None for column in columns)
     power: int = attacker["power"]
     return (printed(radius) if in_decimals else Fraction(radius)) ** power
@@ -245,7 +249,10 @@ def _radius(attacker: Mapping[str, Any], columns: Sequence[Column]) -> Fraction:
 def _pair(given: Any) -> tuple[float, float]:
     """An interval, where null is no end."""
     low, high = given
-    return -math.inf if low is None else float(low), math.inf if high is None else float(high)
+    ends = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+    if not ends[0] <= ends[1]:
+        raise ValueError(f"nothing lies between {low!r} and {high!r}")
+    return ends
 
 
 def _decimal(given: Any) -> Fraction:

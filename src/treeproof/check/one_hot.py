@@ -45,16 +45,21 @@ class View:
         """The cells of the model's own tests."""
         return Grid(self.model, {})
 
-    def where(self, grid: Grid, cells: Sequence[int], spans: Sequence[tuple[float, float]]) -> Where:
-        """What the user's columns may be in rows of these cells, whose values lie in these spans."""
+    def where(
+        self, grid: Grid, cells: Sequence[int], spans: Sequence[tuple[float, float]], x: Sequence[float]
+    ) -> Where:
+        """What the columns of relations may be in rows of these cells, whose values lie in these spans around a row."""
         found: dict[int, tuple[int, Sequence[Span]]] = {}
-        for f, (place, values) in self.members.items():
+        for f in self.relations.columns:
+            place, values = self.members[f]
             runs = _runs(grid.cuts[place], cells[place], *spans[place])
             if values:
                 codes = [code for low, high in runs if not math.isnan(low) for code in _codes(low, high, len(values))]
                 found[f] = place, [None if math.isnan(values[code]) else (values[code],) * 2 for code in codes]
             else:
-                found[f] = place, [None if math.isnan(low) else (low, high) for low, high in runs]
+                points = self.columns[place].points(x[place])
+                on_grid = runs if points is None else [points.between(*run) for run in runs]
+                found[f] = place, [None if math.isnan(low) else (low, high) for low, high in on_grid if not low > high]
         return found
 
 
@@ -181,7 +186,13 @@ def _of_members(members: Sequence[Column], codes: Sequence[Vector], n: int) -> C
     matrix: dict[tuple[float, float], Any] = {}
     for start, one in enumerate(codes):
         for end, other in enumerate(codes[:n]):
-            prices = [column.price(a, a, b) for column, a, b in zip(members, one, other, strict=True)]
+            prices = [_least(column, a, b) for column, a, b in zip(members, one, other, strict=True)]
             if start != end and None not in prices:
                 matrix[float(start), float(end)] = sum(price for price in prices if price is not None)
     return Column((0.0, len(codes) - 1.0), matrix=matrix, is_category=True)
+
+
+def _least(column: Column, start: float, end: float) -> Fraction | None:
+    """What it costs at least to bring a member from one value to another; it may be less than the price."""
+    alone = [math.nextafter(end, -math.inf), end]
+    return next((price for price, mask in column.cells(start, 0.0, None, alone) if mask & 2), None)

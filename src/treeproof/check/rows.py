@@ -8,10 +8,12 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
-from treeproof.check.columns import Column, Size
+from treeproof.check.clashes import Pairs, check_clash
+from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
@@ -43,7 +45,10 @@ class Checked:
         self.counterexamples += other.counterexamples
 
 
-BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError)
+BROKEN = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError),
+    struct.error,
+)
 """What reading may end in, if something is not what it should be."""
 
 
@@ -66,8 +71,10 @@ class Question:
             if (given.get("format"), given.get("version")) != self.formats[what]:
                 raise Rejected("the {} is no {} of version {}".format(what, *self.formats[what]))
         self.model, self.result = Model.of(model), result
-        if not model["feature_names"]:
-            model = {**model, "feature_names": result["feature_names"]}
+        names = result["feature_names"]
+        if model["feature_names"] and names and list(names) != list(model["feature_names"]):
+            raise Rejected("the result has other names of columns than the model")
+        model = {**model, "feature_names": model["feature_names"] or names}
         self.content = model
         """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]
@@ -77,9 +84,10 @@ class Question:
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
         self.views = Views(model, self.model, self.attacker, result)
-        classes = model["classes"]
-        self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
-        self._classes = {_key(label): number for number, label in enumerate(classes)}
+        self._classes = {_key(label): number for number, label in enumerate(model["classes"])}
+        if len(self._classes) < self.model.n_classes:
+            raise Rejected("two classes of the model have the same label")
+        self.goal = frozenset(self._classes[_key(label)] for label in self.attacker.get("goal") or ())
 
     def row(self, number: int, name: str = "X") -> list[float]:
         """A row as the model sees it, or what its counterexample is."""
@@ -164,7 +172,11 @@ def check_header(question: Any, proofs: ProofFile) -> None:
     """Rejects proofs about something else than a question, of rows or of a map."""
     if proofs.header.get("version") != 1:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
-    for name, value in question.hashes().items():
+    try:
+        hashes = question.hashes()
+    except BROKEN as error:
+        raise Rejected(f"what the proofs are about cannot be read: {error!r}") from None
+    for name, value in hashes.items():
         if proofs.header.get(name) != value:
             raise Rejected(f"the proofs are about another question: not the same {name}")
 
@@ -276,36 +288,57 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
 
-    spans = [
-        column.span(x, size, ends) for column, x, size, ends in zip(columns, asked.x, asked.sizes, part, strict=True)
-    ]
-
-    def is_ruled_out(cells: Sequence[int]) -> bool:
-        return bool(view.relations) and not view.relations.may_hold(view.where(grid, cells, spans))
-
-    place = Place(grid, region, [_chain(grid, region.cells, is_ruled_out, *chain) for chain in chains], is_ruled_out)
+    valid = Valid(asked, grid, columns, part)
+    place = Place(grid, region, [_chain(valid, region.cells, *chain) for chain in chains], valid.rules_out)
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
 
 
+@dataclass(frozen=True)
+class Valid:
+    """Which rows are valid in a part of a neighbourhood, and around it."""
+
+    asked: Asked
+    grid: Grid
+    columns: Sequence[Column]
+    part: Part
+
+    @cached_property
+    def _spans(self) -> tuple[tuple[float, float], ...]:
+        """Per column ends between which it is after an attack."""
+        of = zip(self.columns, self.asked.x, self.asked.sizes, self.part, strict=True)
+        return tuple(column.span(x, size, part) for column, x, size, part in of)
+
+    def rules_out(self, cells: Sequence[int]) -> bool:
+        """Whether all rows of some cells break one relation."""
+        view, x = self.asked.view, self.asked.x
+        return bool(view.relations) and not view.relations.may_hold(view.where(self.grid, cells, self._spans, x))
+
+    def pairs(self, cells: Sequence[int]) -> Pairs:
+        """The rows of these cells, and the neighbours that attacks make them of; the row itself need not be valid."""
+        asked = self.asked
+        of = zip(self.columns, asked.x, asked.sizes, self.part, strict=True)
+        near = [None if math.isnan(x) else column.neighbours(x, size, part) for column, x, size, part in of]
+        masks = [0 if each is None else each.cells(cuts) for each, cuts in zip(near, self.grid.cuts, strict=True)]
+        spans = tuple(ANY if each is None else (each.low, each.high) for each in near)
+        own = tuple((0, fact) for fact in asked.view.relations.facts)
+        others = tuple(None if asked.is_itself else (1, fact) for _, fact in own)
+        return Pairs(asked.view, self.grid, asked.x, (cells, masks), (self._spans, spans), own + others, self.columns)
+
+
 def _chain(
-    grid: Grid,
-    cells: Sequence[int],
-    is_ruled_out: Callable[[Sequence[int]], bool],
-    forbids: bool,
-    tests: Sequence[tuple[int, int, bool]],
+    valid: Valid, cells: Sequence[int], reason: bytes | None, tests: Sequence[tuple[int, int, bool]]
 ) -> list[Leaf]:
-    """A tree of tests one after another. If it forbids rows that pass none, these must break a relation."""
+    """A tree of tests one after another. If rows that pass none are forbidden, the reason must hold for them."""
     if any(f >= len(cells) for f, _, _ in tests):
         raise Rejected("a condition is about no column")
-    missing = [2 << len(cuts) for cuts in grid.cuts]
+    missing = [2 << len(cuts) for cuts in valid.grid.cuts]
     tests = [(f, passes | missing[f] if gone else passes & ~missing[f], gone) for f, passes, gone in tests]
     leaves, left = chain_leaves(tests, cells)
     if left is None:
         return leaves
-    if not forbids:
+    if reason is None:
         return [*leaves, Leaf(0, NO_SCORES, left)]
-    if not is_ruled_out([left.get(f, own) for f, own in enumerate(cells)]):
-        raise Rejected("a condition does not follow from one relation")
+    check_clash(valid.pairs([left.get(f, own) for f, own in enumerate(cells)]), Reader(reason))
     return leaves
 
 

@@ -1,0 +1,180 @@
+"""Proofs of what is false, made up by hand: none is accepted, whatever the files say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.support.naive_proofs import number
+from treeproof.check.rows import CLAIM, VALID, Question, check_header, check_rows
+from treeproof.check.rules import CLOSED, Rejected
+
+
+class _Proofs:
+    """A proof of the first row that is not in a file."""
+
+    def __init__(self, payload: bytes) -> None:
+        self.rows, self.without, self.header, self._payload = {0: (0, 0)}, {}, {"version": 1}, payload
+
+    def payload(self, row: int) -> bytes:
+        """The steps of the proof."""
+        return self._payload
+
+
+def _stump(f: int, left: list[float], right: list[float], cut: float = 0.5) -> dict[str, Any]:
+    """A tree with one test."""
+    return {
+        "feature": [f, -1, -1],
+        "threshold": [cut, 0.0, 0.0],
+        "left": [1, -1, -1],
+        "right": [2, -1, -1],
+        "nan_left": [False] * 3,
+        "scores": [left, right],
+    }
+
+
+def _model(tree: dict[str, Any], classes: list[Any], n: int = 1, **fields: Any) -> dict[str, Any]:
+    rule = {"decision": "argmax", "precision": "float64", "divisor": 1.0, "steepness": 1.0, "cut": 0.0}
+    return {
+        "format": "treeproof-ensemble",
+        "version": 2,
+        "n_features": n,
+        "feature_names": ["a", "b", "c"][:n],
+        "classes": classes,
+        "trees": [tree],
+        "base": [0.0] * len(classes),
+        "rule": {**rule, "base_last": False},
+        "value_low": [-1e300] * n,
+        "value_high": [1e300] * n,
+        "handles_missing": True,
+        **fields,
+    }
+
+
+def _attacker(**fields: Any) -> dict[str, Any]:
+    given = {
+        "intervals": {"all": [0, 0]},
+        "costs": {"all": 1},
+        **dict.fromkeys(["budget", "domain", "power", "radius"]),
+    }
+    return {"format": "treeproof-attacker", "version": 2, **given, **fields}
+
+
+def _result(x: list[Any], label: Any, attacker: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {
+        "format": "treeproof-verification",
+        "version": 4,
+        "n_features": len(x),
+        "feature_names": None,
+        "X": [x],
+        "y": [label],
+        "predicted": [label],
+        "stability": [0],
+        "resilience": [],
+        "epsilons": [],
+        "attacker": attacker,
+        **fields,
+    }
+
+
+def _holds(model: dict[str, Any], result: dict[str, Any], label: int = 0, part: int = CLAIM, trees: int = 1) -> bool:
+    """Whether a proof is accepted that says nothing but that no other class can win."""
+    steps = [1, 0, part, label, 0, *([0] if part == VALID else []), *[CLOSED] * trees]
+    try:
+        question = Question.of(model, result)
+    except Rejected:
+        return False
+    ((_, found),) = check_rows(question, _Proofs(b"".join(map(number, steps))), [0])  # type: ignore[arg-type]
+    return found.checked == [0]
+
+
+NO, YES = [1.0, 0.0], [0.0, 1.0]
+MOVES = {"intervals": {"all": [-9, 9]}}
+
+
+def test_what_is_true_is_accepted() -> None:
+    assert _holds(_model(_stump(0, NO, YES), ["no", "yes"]), _result([0.0], "no", _attacker()))
+    assert not _holds(_model(_stump(0, NO, YES), ["no", "yes"]), _result([0.0], "no", _attacker(**MOVES)))
+
+
+@pytest.mark.parametrize("steps", [10, 30_000])
+def test_members_of_a_group_may_be_rewritten_in_many_steps(steps: int) -> None:
+    """Nobody follows so many steps, so they may cost no more than nothing."""
+    rules = [{"column": "a", "change": -1 / steps, "cost": 1}, {"column": "b", "change": 1 / steps, "cost": 1}]
+    model, group = _model(_stump(1, NO, YES), ["no", "yes"], 2), {"relations": ["one_of(a, b)"], "broken": [[]]}
+    attacker = _attacker(rules=rules, domain={"all": [0, 1]})
+    assert not _holds(model, _result([1.0, 0.0], "no", attacker, **group), part=VALID)
+    assert _holds(model, _result([1.0, 0.0], "no", {**attacker, "rules": rules[:1]}, **group), part=VALID)
+
+
+@pytest.mark.parametrize("classes", [[1, True, "a"], [0, False, "a"], ["b", "b", "a"], [1, 1.0, "a"]])
+def test_labels_that_are_equal_are_not_the_same(classes: list[Any]) -> None:
+    model = _model(_stump(0, [-1.0, 0.0, 1.0], [-1.0, 1.0, 0.0]), classes)
+    assert not _holds(model, _result([0.0], "a", _attacker(**MOVES, goal=[classes[1]])), 2)
+
+
+def test_names_of_columns_mean_one_column() -> None:
+    named = _attacker(intervals={"by_feature": [["b", [-9, 9]]]})
+    model = _model(_stump(0, NO, YES), ["no", "yes"], 2)
+    assert _holds(model, _result([0.0, 0.0], "no", named))
+    assert not _holds(model, _result([0.0, 0.0], "no", named, feature_names=["b", "a"]))
+    twice = _model(_stump(1, NO, YES), ["no", "yes"], 2, feature_names=["b", "b"])
+    assert not _holds(twice, _result([0.0, 0.0], "no", named))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"intervals": {"all": [0, 0], "by_feature": [["a", [-9, 9]]]}},
+        {"intervals": {"by_feature": [["a", [0, 0]], ["a", [-9, 9]]]}},
+        {"intervals": {"by_feature": [["a", [0, 0]], [0, [-9, 9]]]}},
+        {**MOVES, "budget": -1},
+        {**MOVES, "groups": [{"name": "g", "columns": ["b"], "budget": -1}]},
+        {**MOVES, "costs": {"by_feature": [["b", -5]]}, "budget": 0},
+        {**MOVES, "power": 1, "radius": -1.0},
+        {**MOVES, "power": 1, "radius": math.nan},
+        {"intervals": {"all": [math.nan, math.nan]}},
+        {**MOVES, "domain": {"all": [math.nan, math.nan]}},
+        {**MOVES, "step": {"all": -1}},
+        {**MOVES, "more": 1},
+    ],
+)
+def test_attackers_that_are_none_are_refused(fields: dict[str, Any]) -> None:
+    model = _model(_stump(0, NO, YES), ["no", "yes"], 2)
+    assert not _holds(model, _result([0.0, 0.0], "no", _attacker(**fields)))
+
+
+@pytest.mark.parametrize("score", [math.inf, math.nan, -math.inf, 10**400, None])
+def test_scores_that_are_none_are_refused(score: Any) -> None:
+    assert not _holds(_model(_stump(0, NO, [score, 1.0]), ["no", "yes"]), _result([0.0], "no", _attacker()))
+
+
+@pytest.mark.parametrize("cut", [math.inf, math.nan, -math.inf, 10**400, None])
+def test_tests_that_are_none_are_refused(cut: Any) -> None:
+    assert not _holds(_model(_stump(0, NO, YES, cut), ["no", "yes"]), _result([0.0], "no", _attacker()))
+
+
+def test_zero_has_one_cell_whatever_its_sign() -> None:
+    for cut, x in [(0.0, -0.0), (-0.0, 0.0), (5e-324, 0.0), (-5e-324, -5e-324)]:
+        model = _model(_stump(0, NO, YES, cut), ["no", "yes"])
+        above = math.nextafter(cut, math.inf) - x
+        assert _holds(model, _result([x], "no", _attacker(intervals={"all": [0, cut - x]})))
+        assert not _holds(model, _result([x], "no", _attacker(intervals={"all": [0, above]})))
+
+
+@pytest.mark.parametrize("score", [2**53 + 1, 2**1000, 1e308, 5e-324])
+def test_sums_may_be_rounded_or_too_large(score: Any) -> None:
+    """A lead of one unit of a huge sum is no lead."""
+    base = {"base": [float(score), float(score)]}
+    model = _model(_stump(0, NO, [0.5, 1.0]), ["no", "yes"], **base)
+    assert not _holds(model, _result([0.0], "no", _attacker(**MOVES)))
+
+
+@pytest.mark.parametrize("fields", [{"X": [["0"]]}, {"X": [[math.inf]]}, {"epsilons": [math.nan], "resilience": [[0]]}])
+def test_files_that_nothing_can_be_about_are_refused(fields: dict[str, Any]) -> None:
+    """Nothing is raised but that."""
+    result = _result([0.0], "no", _attacker()) | fields
+    with pytest.raises(Rejected):
+        check_header(Question.of(_model(_stump(0, NO, YES), ["no", "yes"]), result), _Proofs(b""))  # type: ignore[arg-type]
