@@ -339,6 +339,17 @@ def test_the_program_rejects_false_results(
     assert "unchecked" in capsys.readouterr().out
 
 
+def test_a_program_that_is_interrupted_before_it_checks_anything_does_not_say_that_all_is_well(
+    files: ProofFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "_of_result", stop)
+    assert program.main([*map(str, files)]) == 1
+    assert capsys.readouterr() == ("", "treeproof.check: interrupted\n")
+
+
 def test_an_interrupted_program_says_what_it_checked(
     files: ProofFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
