@@ -14,7 +14,18 @@ CORE = ("rules", "claims")
 """What says which steps of proofs hold."""
 FILES = (
     *CORE,
-    *("__main__", "attackers", "chains", "columns", "doubles", "evidence", "maps", "model_file", "named_groups"),
+    *(
+        "__main__",
+        "attackers",
+        "attacks",
+        "chains",
+        "columns",
+        "doubles",
+        "evidence",
+        "maps",
+        "model_file",
+        "named_groups",
+    ),
     *("one_hot", "proof_bytes", "proof_file", "relation_texts", "results", "rows"),
 )
 """All that checking proofs takes, of the folder `check`."""

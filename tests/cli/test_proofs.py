@@ -10,6 +10,7 @@ import pytest
 import treeproof as tp
 from tests.support.commands import run
 from tests.support.proof_files import ProofFiles, proof_files, rewritten
+from tests.support.pseudo_boolean import is_refuted
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +87,8 @@ def test_check_refuses_proofs_of_something_else_in_one_line(
         (files.model, "is no file of proofs"),
         (tmp_path / "none.tpp", "cannot read"),
     ):
-        code, _, err = run(capsys, "check", files.model, files.result, "--proofs", proofs)
-        assert code == 2
+        code, out, err = run(capsys, "check", files.model, files.result, "--proofs", proofs)
+        assert (code, out) == (2, "")
         assert said in err
         assert len(err.splitlines()) == 1
     tp.StabilityMap.build(tp.load_model(files.model), tp.Attacker.linf(0.01), progress=False).save(tmp_path / "m.tpm")
@@ -113,3 +114,48 @@ def test_proof_list_and_show(files: ProofFiles, capsys: pytest.CaptureFixture[st
     code, _, err = run(capsys, "proof", "show", files.model, 0, *options)
     assert code == 2
     assert "is no file of proofs" in err
+
+
+def test_check_takes_cheapest_attacks(files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tp.Verification.from_json(files.result).X
+    proofs, attacks = tmp_path / "cheapest.tpp", tmp_path / "attacks.json"
+    tp.cheapest_attack(tp.load_model(files.model), rows, tp.Attacker.l0(1), proofs=proofs).to_json(attacks)
+    code, out, _ = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
+    assert (code, out) == (0, f"proofs     12 of 12 proved rows (100%) checked by treeproof {tp.__version__}\n")
+    assert run(capsys, "proof", "show", proofs, 0, "--model", files.model, "--result", attacks)[0] == 0
+    content = json.loads(attacks.read_text())
+    attacks.write_text(json.dumps({**content, "price": [price + 1 for price in content["price"]]}))
+    code, _, err = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
+    assert code == 2
+    assert "12 proofs do not hold" in err
+    for options in ([], ["--proofs", proofs, "--sample", 2], ["--proofs", proofs, "--note"]):
+        code, _, err = run(capsys, "check", files.model, attacks, *options)
+        assert code == 2
+        assert "they take --proofs FILE, and no --sample or --note" in err
+    attacks.write_text(json.dumps({name: value for name, value in content.items() if name != "price"}))
+    code, _, err = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
+    assert code == 2
+    assert "the model or the result cannot be read" in err
+
+
+def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row, *_ = tp.check_proofs(*files, progress=False).checked
+    code, out, _ = run(capsys, "proof", "export", *files, row, "--out", tmp_path / "one")
+    assert code == 0
+    problems, proofs = sorted(tmp_path.glob("one.*.opb")), sorted(tmp_path.glob("one.*.pbp"))
+    assert out.count("wrote ") == len(problems) == len(proofs) >= 1
+    assert f"check      veripb {problems[0]} {proofs[0]}\n" in out
+    for problem, proof in zip(problems, proofs, strict=True):
+        assert is_refuted(problem.read_text(), proof.read_text())
+    code, _, err = run(capsys, "proof", "export", *files, row, "--out", tmp_path / "no" / "such" / "one")
+    assert code == 2 and "cannot write" in err
+    for changed, options, said in (
+        (files, [999], "there is no proof of row 999: it is not proved, or there is no such row"),
+        (files, [row, "--neighbourhood", 9], "has no proof of neighbourhood 9, but of "),
+        (files, ["one"], "'one' is not a valid integer"),
+        ((files.result, *files[1:]), [row], "is not a valid treeproof model"),
+        ((*files[:2], files.model), [row], "is no file of proofs"),
+    ):
+        code, _, err = run(capsys, "proof", "export", *changed, *options, "--out", tmp_path / "other")
+        assert code == 2 and said in err and len(err.splitlines()) == 1
+    assert not list(tmp_path.glob("other*"))

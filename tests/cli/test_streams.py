@@ -77,6 +77,15 @@ def test_verify_prints_and_writes_what_it_does_without_parts(
     assert len(list(Path("out").glob("part-*"))) == (4 if data == "rows.csv" else 6)
 
 
+def test_each_part_has_proofs_that_the_program_checks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, _ = run(capsys, *VERIFY, "rows/*.parquet", "--out", "out", "--part-proofs")
+    assert code == 0
+    for part in sorted(Path("out").glob("part-*")):
+        result = Path("out/proofs", f"{part.stem}.json")
+        code, out, _ = run(capsys, "check", "model.json", result, "--proofs", result.with_suffix(".tpp"), "--jobs", 1)
+        assert code == 0 and "proved rows (100%)" in out
+
+
 def test_verify_goes_on_after_time_is_up_and_fails_a_gate_until_then(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,7 +149,9 @@ def test_neighbourhoods_relative_to_ranges_of_other_data(folder: Path, capsys: p
     [
         (["rows.csv", "--out", "out", "--json", "r.json"], "--json needs all rows at once; leave it or --out out"),
         (["rows.csv", "--out", "out", "--report", "r.html"], "--report needs all rows at once"),
-        (["rows.csv", "--out", "out", "--proofs", "r.tpp"], "--proofs needs all rows at once"),
+        (["rows.csv", "--out", "out", "--proofs", "r.tpp"], "with --out, --part-proofs writes one for each part"),
+        (["rows.csv", "--part-proofs"], "--part-proofs goes with --out"),
+        (["rows.csv", "--out", "out", "--proof-limit", "5"], "--proof-limit goes with --proofs, or with --part-proofs"),
         (["rows.csv", "--chunk-rows", "5"], "--chunk-rows goes with --out"),
         (["rows.csv", "--witnesses"], "--witnesses goes with --out"),
         (["rows.csv", "--format", "csv"], "--format goes with --out"),

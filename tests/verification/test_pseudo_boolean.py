@@ -21,6 +21,7 @@ from treeproof.check.claims import Grid, Place, Region
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Question
 from treeproof.check.rules import Claim
+from treeproof.verification import pseudo_boolean
 from treeproof.verification.pseudo_boolean import Problem, export_row
 
 ATTACKERS = {
@@ -173,5 +174,37 @@ def test_what_has_no_proof_is_refused(tmp_path: Path) -> None:
     without = next(row for row in range(40) if row not in proofs.rows)
     with pytest.raises(tp.InvalidInput, match=f"no proof of row {without}"):
         export_row(question, proofs, without, 0, str(tmp_path / "out"))
-    with pytest.raises(tp.InvalidInput, match="one claim"):
+    with pytest.raises(tp.InvalidInput, match="no proof of neighbourhood 7, but of 0"):
         export_row(question, proofs, next(iter(proofs.rows)), 7, str(tmp_path / "out"))
+
+
+def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goal = tp.Attacker.linf(0.1, goal=[1])
+    question, proofs = asked(tmp_path, models()["forest"], goal)
+    content = next(row for row in proofs.rows if question.label(row) in question.goal)
+    with pytest.raises(tp.InvalidInput, match=f"row {content} has a label that the attacker wants|proved in parts"):
+        export_row(question, proofs, content, prefix=tmp_path / "out")
+    question, proofs = asked(tmp_path, models()["forest"], ATTACKERS["costs"])
+    question.result["relations"] = ["column(0) <= 1"]
+    with pytest.raises(tp.InvalidInput, match="under relations"):
+        export_row(question, proofs, next(iter(proofs.rows)), prefix=tmp_path / "out")
+    del question.result["relations"]
+    # Of three classes, the last one is too large.
+    exported = [pseudo_boolean.export_claim(*claim) for claim in claims_of(question, proofs)]
+
+    def some(*_: Any) -> pseudo_boolean.Export:
+        if not exported:
+            raise tp.InvalidInput("the proof has more boxes")
+        return exported.pop()
+
+    exported = exported[:1]
+    monkeypatch.setattr(pseudo_boolean, "export_claim", some)
+    with pytest.raises(tp.InvalidInput, match="more boxes"):
+        export_row(question, proofs, next(iter(proofs.rows)), prefix=tmp_path / "out")
+    assert not list(tmp_path.glob("out*"))
+
+
+def claims_of(question: Question, proofs: ProofFile) -> list[Any]:
+    return pseudo_boolean._claims_of(question, proofs, next(iter(proofs.rows)), None)

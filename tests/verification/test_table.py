@@ -175,6 +175,32 @@ def test_a_dask_cluster_reads_the_row_groups_itself(folder: Path, monkeypatch: p
     assert_same(read(), whole())
 
 
+@pytest.mark.parametrize("model", [FOREST, tp.from_model(FOREST).without_source()])
+def test_each_part_has_proofs_that_check(model: Any, folder: Path) -> None:
+    actors = ["good"]
+    summary = ask(CSV, model=model, chunk_rows=60, epsilons=None, epsilon=0.05, actors=actors, proofs=True)
+    assert_same(read(), tp.verify(FOREST, FRAME[NAMES], FRAME.y, ATTACKER, epsilon=0.05, actors=actors))
+    names = [part.stem for part in sorted(Path("out").glob("part-*"))]
+    assert sorted(os.listdir("out/proofs")) == [f"{name}{own}" for name in names for own in (".json", ".tpp")]
+    checked = 0
+    for name in names:
+        found = tp.check_proofs(FOREST, f"out/proofs/{name}.json", f"out/proofs/{name}.tpp", n_jobs=1, progress=False)
+        assert not found.rejected and not found.unchecked
+        checked += len(found.checked)
+    assert 20 < checked < summary.rows
+    with pytest.raises(tp.InvalidInput, match="another question: not the same rows"):
+        tp.check_proofs(FOREST, f"out/proofs/{names[0]}.json", f"out/proofs/{names[1]}.tpp")
+
+
+def test_proofs_of_parts_are_part_of_the_question(folder: Path) -> None:
+    ask(CSV, max_seconds=0, proofs=True)
+    for change in ({}, {"proofs": True, "proof_limit": 100}):
+        with pytest.raises(tp.InvalidInput, match="for a different choice of proofs or proof_limit"):
+            ask(CSV, resume=True, **change)
+    ask(CSV, resume=True, proofs=True)
+    assert len(list(Path("out/proofs").glob("*.tpp"))) == len(list(Path("out").glob("part-*")))
+
+
 # --- what ends the work ----------------------------------------------------------------------------------------------
 
 
@@ -200,9 +226,9 @@ def test_work_that_ends_at_any_write_goes_on_to_the_same_result(
     rows: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "run_tasks", in_this_thread)
-    asked: dict[str, Any] = {"chunk_rows": 30, "epsilons": None, "epsilon": 0.1}
+    asked: dict[str, Any] = {"chunk_rows": 60, "epsilons": None, "epsilon": 0.1, "proofs": rows == CSV}
     expected, counts = (ask(rows, out="whole", **asked), read("whole"))[::-1]
-    # The manifest, and then parts with a manifest each.
+    # The manifest, and then parts with a manifest each; before parts, perhaps their results and proofs.
     for moment in range(1, 13):
         with monkeypatch.context() as patched:
             patched.setattr(files.os, "replace", Death(moment))
@@ -213,6 +239,9 @@ def test_work_that_ends_at_any_write_goes_on_to_the_same_result(
         summary = ask(rows, out=f"out {moment}", resume=True, **asked)
         assert summary.counts == counts.counts and summary.complete
         pd.testing.assert_frame_equal(read(f"out {moment}"), expected)
+        assert len(list(Path(f"out {moment}").glob("proofs/*.tpp"))) == (rows == CSV) * len(
+            list(Path("whole").glob("p*-*"))
+        )
         kept = [part.stat().st_mtime_ns == time for part, time in zip(done, times, strict=True)]
         assert all(kept[:-1]), "at most the part that the manifest did not count is made again"
 
@@ -333,6 +362,8 @@ def test_results_are_not_written_over(folder: Path) -> None:
         ({"drop": ["c1"]}, "0.parquet: the model was trained with 'c1', which can be neither the label nor dropped"),
         ({"chunk_rows": 0}, "chunk_rows must be a whole number of at least 1, got 0"),
         ({"chunk_rows": None}, "chunk_rows must be a whole number of at least 1, got None"),
+        ({"proofs": "proofs.tpp"}, "proofs must be True or False, got 'proofs.tpp': each part has a file of its own"),
+        ({"proof_limit": 5}, "proof_limit is 5, but no proofs are written"),
         ({"format": "xls"}, "format must be one of 'parquet', 'csv', got 'xls'"),
         ({"attacker": tp.Attacker({"z": (0, 1)})}, "the model has no feature 'z'"),
         ({"epsilons": [{"z": 1}]}, "the model has no feature 'z'"),

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from treeproof import __version__
+from treeproof.check.attacks import Attacks, question_of
 from treeproof.check.maps import OPEN, MapQuestion, check_boxes
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.results import check_result
-from treeproof.check.rows import Checked, Question, check_header
+from treeproof.check.rows import Checked, check_header, check_rows
 from treeproof.check.rules import Rejected
 
 
@@ -22,7 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="treeproof.check", description="Checks a result or a map, and its proofs.")
     parser.add_argument(
         "files", type=Path, nargs="+", metavar="FILE",
-        help="a model (treeproof.save_model), its result (treeproof verify --json) and its proofs (.tpp);"
+        help="a model (treeproof.save_model), its result (treeproof verify --json) or its cheapest attacks, and their"
+        " proofs (.tpp);"
         " or a map (.tpm) and its proofs",
     )  # fmt: skip
     parser.add_argument("--rows", metavar="N,…", help="only these rows, counted from 0; of a map, these boxes")
@@ -60,10 +62,11 @@ Found: TypeAlias = "tuple[str, list[int], Iterator[tuple[int, Checked]]]"
 
 def _of_result(files: list[Path], chosen: str | None) -> Found:
     model, result, proofs = files
-    question, file = Question.of(content_of(model), content_of(result)), ProofFile.open(proofs)
+    question, file = question_of(content_of(model), content_of(result)), ProofFile.open(proofs)
     check_header(question, file)
     rows = _chosen(chosen, list(range(len(question.result["X"]))))
-    return question.model.hash, rows, check_result(question, file, rows)
+    check_all = check_rows if isinstance(question, Attacks) else check_result
+    return question.model.hash, rows, check_all(question, file, rows)
 
 
 def _of_map(files: list[Path], chosen: str | None) -> Found:

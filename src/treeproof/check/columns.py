@@ -209,6 +209,11 @@ class Column:
         moves = [(rule.cost, 1) for rule in self.rules] or ([] if near is None else self._moved(near, cuts))
         return not any(mask and (self.budget is None or price <= self.budget) for price, mask in moves)
 
+    def points(self, x: float) -> Grid | None:
+        """The grid that all values of the column are on, where it has the value x; None: there is none."""
+        is_free = self.step is None or self.is_category or self.ends is not None or self.matrix is not None
+        return None if self.step is None or is_free else Grid(x, self.step)
+
     # --- cells -------------------------------------------------------------------------------------------------------
 
     def cells(self, x: float, size: Size, part: tuple[float, float] | None, cuts: Sequence[float]) -> Prices:

@@ -120,6 +120,18 @@ class Grid:
         """The first and the last k whose points lie from low to high; the first is above the last if none do."""
         return self.last(math.nextafter(low, -math.inf)) + 1, self.last(high)
 
+    def between(self, low: float, high: float) -> tuple[float, float]:
+        """The first and the last point from low to high, where these are finite; none: the first is above the last."""
+        return (
+            self.point(self.last(math.nextafter(low, -math.inf)) + 1) if math.isfinite(low) else low,
+            self.point(self.last(high)) if math.isfinite(high) else high,
+        )
+
+    def prints(self, low: float, high: float) -> bool:
+        """Whether the points from low to high print as the numbers that they stand for: 14 digits always do."""
+        unit = next((10**places for places in range(16) if 10**places % self._parts == 0), None)
+        return unit is not None and max(abs(low), abs(high)) < quotient(10**14, unit)
+
     def cells(self, cuts: Sequence[float], first: int, last: int) -> int:
         """The mask of cells that hold a point from number `first` to `last`."""
         mask = 0

@@ -58,6 +58,11 @@ def _as_it_is(value: Any, _: int = 0) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def attacker_content(attacker: Attacker) -> dict[str, Any]:
+    """What the file of an attacker says."""
+    return content_of_attacker(attacker, _as_it_is)
+
+
 def columns_content(ensemble: Ensemble) -> dict[str, Any]:
     """What the file of a model says of its columns."""
     return {
@@ -128,7 +133,7 @@ def _doubles(ensemble: Ensemble, row: npt.NDArray[Any]) -> FloatArray:
 
 
 def _reach(ensemble: Ensemble, attacker: Attacker, relations: Sequence[str]) -> evidence.Reach:
-    return evidence.Reach(columns_content(ensemble), content_of_attacker(attacker, _as_it_is), relations)
+    return evidence.Reach(columns_content(ensemble), attacker_content(attacker), relations)
 
 
 class Reach:
@@ -137,8 +142,8 @@ class Reach:
     def __init__(self, ensemble: Ensemble, attacker: Attacker, relations: Relations | None = None) -> None:
         self._ensemble = ensemble
         texts = () if relations is None else tuple(map(str, relations.given))
-        self._plain = _REACHES.get(ensemble, (attacker, texts), lambda: _reach(ensemble, attacker, texts))
-        self.columns = self._plain.columns
+        self.plain = _REACHES.get(ensemble, (attacker, texts), lambda: _reach(ensemble, attacker, texts))
+        self.columns = self.plain.columns
         self._around: dict[Any, evidence.Around] = {}
 
     def holds(self, epsilon: Any, witness: Witness) -> bool:
@@ -148,9 +153,9 @@ class Reach:
             return False
         spec = as_epsilon(0.0 if epsilon is None else epsilon)
         if spec not in self._around:
-            self._around[spec] = self._plain.around(epsilon_content(spec))
+            self._around[spec] = self.plain.around(epsilon_content(spec))
         x, near, attacked = (row.tolist() for row in rows)
-        return self._plain.holds(self._around[spec], x, near, attacked)
+        return self.plain.holds(self._around[spec], x, near, attacked)
 
 
 def columns_of(ensemble: Ensemble, attacker: Attacker) -> list[Column]:
@@ -165,7 +170,7 @@ def map_content(ensemble: Ensemble, attacker: Attacker, smap: Any) -> Map:
     """A stability map as the checker reads it."""
     grid, nodes = smap.grid, np.ascontiguousarray(smap.nodes, dtype="<i4")
     ends = np.concatenate((grid.low, grid.high, grid.bounds.cuts)).astype("<f8")
-    content = model_of(ensemble).content, content_of_attacker(attacker, _as_it_is)
+    content = model_of(ensemble).content, attacker_content(attacker)
     return Map.of(*content, grid.bounds.offsets.astype("<i8").tobytes(), ends.tobytes(), nodes.tobytes())
 
 

@@ -45,16 +45,21 @@ class View:
         """The cells of the model's own tests."""
         return Grid(self.model, {})
 
-    def where(self, grid: Grid, cells: Sequence[int], spans: Sequence[tuple[float, float]]) -> Where:
-        """What the user's columns may be in rows of these cells, whose values lie in these spans."""
+    def where(
+        self, grid: Grid, cells: Sequence[int], spans: Sequence[tuple[float, float]], x: Sequence[float]
+    ) -> Where:
+        """What the columns of relations may be in rows of these cells, whose values lie in these spans around a row."""
         found: dict[int, tuple[int, Sequence[Span]]] = {}
-        for f, (place, values) in self.members.items():
+        for f in self.relations.columns:
+            place, values = self.members[f]
             runs = _runs(grid.cuts[place], cells[place], *spans[place])
             if values:
                 codes = [code for low, high in runs if not math.isnan(low) for code in _codes(low, high, len(values))]
                 found[f] = place, [None if math.isnan(values[code]) else (values[code],) * 2 for code in codes]
             else:
-                found[f] = place, [None if math.isnan(low) else (low, high) for low, high in runs]
+                points = self.columns[place].points(x[place])
+                on_grid = runs if points is None else [points.between(*run) for run in runs]
+                found[f] = place, [None if math.isnan(low) else (low, high) for low, high in on_grid if not low > high]
         return found
 
 
@@ -82,9 +87,11 @@ def _runs(cuts: Sequence[float], cells: int, low: float, high: float) -> list[tu
 class Views:
     """The views of a question; most rows share one."""
 
-    def __init__(self, model: Mapping[str, Any], attacker: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    def __init__(
+        self, model: Mapping[str, Any], parsed: Model, attacker: Mapping[str, Any], result: Mapping[str, Any]
+    ) -> None:
         texts, n = result.get("relations") or (), int(model["n_features"])
-        self._model, self._attacker = Model.of(dict(model)), attacker
+        self._model, self._attacker = parsed, attacker
         self._groups = Relations(model, texts).groups
         seen = Seen(names_in(attacker), model, self._groups)
         self._seen, self._named = seen.model, {group.columns: number for number, group in enumerate(seen.named)}

@@ -76,19 +76,27 @@ class Reader:
         """What money is worth."""
         return Fraction(self.double())
 
-    def chain(self) -> tuple[bool, list[tuple[int, int, bool]]]:
-        """Tests one after another, and whether rows that pass none are forbidden.
+    def piece(self) -> bytes:
+        """The next bytes, as many as the number before them says."""
+        length = self.number()
+        start, self._at = self._at, self._at + length
+        if self._at > len(self._data):
+            raise Rejected("the proof ends within a part of it")
+        return self._data[start : self._at]
+
+    def chain(self) -> tuple[bytes | None, list[tuple[int, int, bool]]]:
+        """Why rows that pass none of some tests are forbidden (None: they are not), and the tests.
 
         Each is a column, the cells that pass, and whether a missing value does.
         """
-        forbids, tests = self.number() == 1, []
+        forbids, tests = self.number(), []
         for _ in range(self.number()):
             f, sides, passes = self.number(), self.number(), 0
             for segment in _between(self._rising(self.number())):
                 passes |= segment if sides & 1 else 0
                 sides ^= 1
             tests.append((f, passes, sides & 2 == 2))
-        return forbids, tests
+        return (self.piece() if forbids == 2 else b"\0" if forbids else None), tests
 
     def weights(self) -> Weights:
         """Weights: per column its cuts, levels of the segments between them, and what trees reach there."""

@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import Any
 
 from treeproof import __version__
+from treeproof.check.attacks import ATTACKS, question_of
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Checked, Question, check_header, check_rows
 from treeproof.check.rules import Rejected
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path
+from treeproof.files import MAX_BYTES, as_path, parse_json, read_text
 from treeproof.importers.native import as_text
 from treeproof.importers.registry import as_ensemble, load_model
 from treeproof.results.column_words import joined
@@ -80,7 +81,7 @@ def _first(rows: list[int]) -> str:
 
 def check_proofs(
     model: Any,
-    result: Verification | str | os.PathLike[str],
+    result: Any,
     proofs: str | os.PathLike[str],
     *,
     rows: Iterable[int] | None = None,
@@ -89,7 +90,8 @@ def check_proofs(
 ) -> ProofCheck:
     """Checks what `verify(…, proofs=…)` wrote: whether each row that the result calls proved has a proof that holds.
 
-    `model` is the model, or the path of its file; `result` is the result, or the path of its file. Nothing is searched
+    `model` is the model, or the path of its file; `result` is the result, or the path of its file; so with the
+    `CheapestAttacks` and proofs of `cheapest_attack`. Nothing is searched
     and no engine is used; the checks are those of `python -m treeproof.check`. `rows` are those to check, all that are
     proved if it is not given. `n_jobs` processes work at a time. After Ctrl-C, what was checked by then is returned.
     Proofs about another model, attacker, ε or other rows are refused with InvalidInput, and so is a file that is no
@@ -142,11 +144,9 @@ class Asked:
     @classmethod
     def of(cls, model: Any, result: Any, proofs: Any) -> Asked:
         """The same for objects or paths; InvalidInput if the proofs are about something else."""
-        if not isinstance(result, Verification):
-            result = Verification.from_json(result)
+        said = _content_of(result)
         ensemble = load_model(model) if isinstance(model, (str, os.PathLike)) else as_ensemble(model)
-        content = json.loads(as_text(ensemble.named(result.feature_names)))
-        asked = cls(content, json.loads(result.to_json()), open_proofs(proofs))
+        asked = cls(json.loads(as_text(ensemble)), said, open_proofs(proofs))
         try:
             check_header(asked.question, asked.proofs)
         except Rejected as error:
@@ -156,7 +156,26 @@ class Asked:
     @cached_property
     def question(self) -> Question:
         """What the result says was asked."""
-        return Question.of(self.model, self.result)
+        return question_of(self.model, self.result)
+
+
+def _content_of(result: Any) -> dict[str, Any]:
+    """What the file of a result or of cheapest attacks says, for these or for its path."""
+    if not hasattr(result, "to_json"):
+        attacks = attacks_in(result)
+        if attacks is not None:
+            return attacks
+        result = Verification.from_json(result)
+    return dict(json.loads(result.to_json()))
+
+
+def attacks_in(path: Any, max_bytes: int = MAX_BYTES) -> dict[str, Any] | None:
+    """What a file says that is one of cheapest attacks; None if it is something else, or cannot be read."""
+    try:
+        content: dict[str, Any] = parse_json(read_text(as_path(path), max_bytes))
+        return content if content["format"] == ATTACKS else None
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def open_proofs(path: Any) -> ProofFile:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
@@ -40,6 +41,7 @@ _WORDS = ("and", "or", "not", "in", "is", "True", "False")
 _CALLS = ("implies", "any_of", "all_of", "not_", "one_of", "at_most_one")
 _ORDERS = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}
+_DENIED = {"<=": ">", ">": "<=", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 class _Text:
@@ -212,11 +214,11 @@ class Relations:
     """What rows of a model keep. Columns with a step stand for the decimals that they print as."""
 
     def __init__(self, model: Mapping[str, Any], texts: Iterable[str], steps: Collection[int] = ()) -> None:
-        self._names, self._steps = Names(model), steps
+        self.names, self._steps = Names(model), steps
         try:
             self._said = [_Text(text).parse() for text in texts]
             self.groups = [
-                self._one_hot(*said[1:]) for one in self._said for said in _conjuncts(one) if said[0] == "group"
+                self._one_hot(*said[1:]) for one in self._said for said in facts_in(one) if said[0] == "group"
             ]
         except (ValueError, RecursionError) as error:
             raise Rejected(f"relations do not fit the model: {error}") from None
@@ -225,16 +227,34 @@ class Relations:
         return bool(self._said)
 
     def may_hold(self, where: Where) -> bool:
-        """Whether no relation is false for all rows; of a single one, whether it is valid."""
-        return all(self._truths(said, where) != {False} for said in self._said)
+        """Whether there are rows, and no relation is false for all of them; of a single one, whether it is valid."""
+        return all(spans for _, spans in where.values()) and not any(self.is_false(said, where) for said in self._said)
+
+    @cached_property
+    def facts(self) -> list[Said]:
+        """What is not false for any valid row: comparisons, conditions on a column, and choices ("or") of such."""
+        return [fact for said in self._said for fact in facts_in(_not_false(said, True))]
+
+    @cached_property
+    def columns(self) -> list[int]:
+        """The positions of all columns that relations name, rising."""
+        return sorted({self.names.position(column) for said in self._said for column in _columns_in(said)})
+
+    def is_false(self, said: Said, where: Where) -> bool:
+        """Whether something is false for all rows."""
+        return self._truths(said, where) == {False}
+
+    def terms(self, compared: Said) -> list[tuple[int, Fraction]]:
+        """The positions of the columns of a comparison, and their factors."""
+        return [(self.names.position(column), factor) for column, factor in compared[1].items()]
 
     def broken(self, row: Sequence[float]) -> list[int]:
         """The numbers of the relations that are false for a row."""
         where = {f: (f, (None if math.isnan(x) else (x, x),)) for f, x in enumerate(row)}
-        return [number for number, said in enumerate(self._said) if self._truths(said, where) == {False}]
+        return [number for number, said in enumerate(self._said) if self.is_false(said, where)]
 
     def _one_hot(self, columns: Sequence[Any], exactly: bool, name: str | None) -> OneHot:
-        return OneHot(tuple(map(self._names.position, columns)), exactly, name)
+        return OneHot(tuple(map(self.names.position, columns)), exactly, name)
 
     def _truths(self, said: Said, where: Where) -> Truths:
         """All that a relation may be."""
@@ -246,18 +266,18 @@ class Relations:
             case ("missing", column):
                 return frozenset(span is None for span in self._spans(column, where))
             case ("in", column, values):
-                return self._is_in(self._names.position(column), values, where)
-            case ("compare", factors, number, order):
-                return self._compared(factors, number, order, where)
+                return self._is_in(self.names.position(column), values, where)
+            case ("compare", _, number, order):
+                return self._compared(self.terms(said), number, order, where)
             case ("group", columns, exactly, _):
                 return _of_group([self._spans(column, where) for column in columns], exactly)
         raise Rejected(f"there is no relation {said[0]!r}")
 
     def _spans(self, column: Any, where: Where) -> Sequence[Span]:
-        return where[self._names.position(column)][1]
+        return where[self.names.position(column)][1]
 
     def _is_in(self, f: int, values: Sequence[Any], where: Where) -> Truths:
-        category = self._names.categories.get(f)
+        category = self.names.categories.get(f)
         if category is None or not category.coded:
             spans = [{f: (f, (span,))} for span in where[f][1]]
             found = [[self._ordered(f, "==", Fraction(value), own) for value in values] for own in spans]
@@ -289,13 +309,12 @@ class Relations:
     def _exact(self, f: int, end: float) -> Any:
         return printed(end) if f in self._steps and not math.isinf(end) else end
 
-    def _compared(self, factors: Mapping[Any, Fraction], number: Fraction, order: str, where: Where) -> Truths:
-        terms = [(self._names.position(column), factor) for column, factor in factors.items()]
+    def _compared(self, terms: Sequence[tuple[int, Fraction]], number: Fraction, order: str, where: Where) -> Truths:
         if len(terms) > 1:
             return self._sums(terms, number, order, where)
         ((f, factor),) = terms
         constant = -number / factor
-        if f in self._names.categories and self._names.categories[f].coded:
+        if f in self.names.categories and self.names.categories[f].coded:
             equal = self._is_in(f, (constant,), where)
             return equal if order == "==" else frozenset(None if one is None else not one for one in equal)
         return self._ordered(f, _TURNED.get(order, order) if factor < 0 else order, constant, where)
@@ -308,16 +327,16 @@ class Relations:
         truths: set[bool | None] = set()
         least, most = [number], [number]
         for own in together.values():
-            ends = [self._ends(own, spans) for spans in zip(*(where[f][1] for f, _ in own), strict=True)]
+            ends = [self.ends(own, spans) for spans in zip(*(where[f][1] for f, _ in own), strict=True)]
             known = [end for end in ends if end is not None]
             truths |= {None} if len(known) < len(ends) else set()
             if not known:
                 return frozenset({None})
             least.append(min(low for low, _ in known))
             most.append(max(high for _, high in known))
-        return frozenset(truths | set(_between(_total(least), _total(most), order, 0)))
+        return frozenset(truths | set(_between(total(least), total(most), order, 0)))
 
-    def _ends(self, terms: Sequence[tuple[int, Fraction]], spans: Sequence[Span]) -> tuple[Any, Any] | None:
+    def ends(self, terms: Sequence[tuple[int, Fraction]], spans: Sequence[Span]) -> tuple[Any, Any] | None:
         """The least and the most that terms which go together add up to; None if one is missing."""
         lows, highs = [], []
         for (f, factor), span in zip(terms, spans, strict=True):
@@ -326,7 +345,7 @@ class Relations:
             ends = sorted(self._term(f, factor, end) for end in span)
             lows.append(ends[0])
             highs.append(ends[1])
-        return _total(lows), _total(highs)
+        return total(lows), total(highs)
 
     def _term(self, f: int, factor: Fraction, end: float) -> Any:
         if math.isinf(end):
@@ -334,19 +353,48 @@ class Relations:
         return factor * (printed(end) if f in self._steps else Fraction(end))
 
 
-def _conjuncts(said: Said) -> Iterator[Said]:
+def facts_in(said: Said) -> Iterator[Said]:
+    """What something says, one thing after another."""
     if said[0] == "and":
         for part in said[1]:
-            yield from _conjuncts(part)
+            yield from facts_in(part)
     else:
         yield said
+
+
+def _columns_in(said: Said) -> Iterator[Any]:
+    match said:
+        case ("not", inner):
+            yield from _columns_in(inner)
+        case ("and" | "or", parts):
+            for part in parts:
+                yield from _columns_in(part)
+        case ("compare" | "group", columns, *_):
+            yield from columns
+        case (_, column, *_):
+            yield column
+
+
+def _not_false(said: Said, holds: bool) -> Said:
+    """The same, or what denies it, where only conditions on a column are denied; sums that differ are a choice."""
+    match said:
+        case ("not", inner):
+            return _not_false(inner, not holds)
+        case ("and" | "or" as word, parts):
+            return word if holds else {"and": "or", "or": "and"}[word], tuple(_not_false(one, holds) for one in parts)
+        case ("compare", factors, number, order) if len(factors) > 1:
+            orders = order if holds else _DENIED[order]
+            found = tuple(("compare", factors, number, one) for one in (("<", ">") if orders == "!=" else (orders,)))
+            return ("or", found) if len(found) > 1 else found[0]
+    return said if holds else ("not", said)
 
 
 def _plain(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def _total(numbers: Sequence[Any]) -> Any:
+def total(numbers: Sequence[Any]) -> Any:
+    """A sum of fractions, of which some may be infinite on the same side."""
     return next((number for number in numbers if isinstance(number, float) and math.isinf(number)), None) or sum(
         numbers
     )

@@ -8,17 +8,18 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
 
 from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
-from treeproof.check.columns import Column, Size
+from treeproof.check.clashes import Pairs, check_clash
+from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rules import Leaf, Rejected, check_tree
 
-FORMATS = {"model": ("treeproof-ensemble", 2), "result": ("treeproof-verification", 4)}
 PROVED = 0
 CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
 Part: TypeAlias = "tuple[tuple[float, float] | None, ...]"
@@ -54,6 +55,7 @@ BROKEN = (
 class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
 
+    formats: ClassVar = {"model": ("treeproof-ensemble", 2), "result": ("treeproof-verification", 4)}
     reader: Callable[[bytes], Reader] = Reader
 
     @classmethod
@@ -66,8 +68,8 @@ class Question:
 
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         for what, given in (("model", model), ("result", result)):
-            if (given.get("format"), given.get("version")) != FORMATS[what]:
-                raise Rejected("the {} is no {} of version {}".format(what, *FORMATS[what]))
+            if (given.get("format"), given.get("version")) != self.formats[what]:
+                raise Rejected("the {} is no {} of version {}".format(what, *self.formats[what]))
         self.model, self.result = Model.of(model), result
         names = result["feature_names"]
         if model["feature_names"] and names and list(names) != list(model["feature_names"]):
@@ -81,7 +83,7 @@ class Question:
         per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
-        self.views = Views(model, self.attacker, result)
+        self.views = Views(model, self.model, self.attacker, result)
         self._classes = {_key(label): number for number, label in enumerate(model["classes"])}
         if len(self._classes) < self.model.n_classes:
             raise Rejected("two classes of the model have the same label")
@@ -90,6 +92,22 @@ class Question:
     def row(self, number: int, name: str = "X") -> list[float]:
         """A row as the model sees it, or what its counterexample is."""
         return [math.nan if value is None else float(value) for value in self.result[name][number]]
+
+    def view(self, number: int) -> tuple[View, list[float]]:
+        """What is asked about a row, and the row in it."""
+        return self.views.of(self.row(number))
+
+    def check_said(self, number: int) -> int:
+        """How many attacks work that the result says of a row; Rejected if something else does not hold.
+
+        What only a proof can show, and counterexamples of results, are not looked at.
+        """
+        if self.model.label(self.row(number)) != self.label(number):
+            raise Rejected("the model gives it another label than the result says")
+        is_correct = _key(self.result["y"][number]) == _key(self.result["predicted"][number])
+        if max(self.proved(number), default=0) > 0 and not is_correct:
+            raise Rejected("it is called resilient, but its label is wrong")
+        return 0
 
     def label(self, number: int) -> int:
         """The number of the class that the result says the model predicts."""
@@ -136,6 +154,7 @@ def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> It
     for row in rows:
         found = Checked()
         try:
+            found.counterexamples = question.check_said(row)
             open_claims, found.boxes = _check_row(question, proofs, row)
         except Rejected as error:
             found.rejected[row] = str(error)
@@ -164,12 +183,7 @@ def check_header(question: Any, proofs: ProofFile) -> None:
 
 def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[int], int]:
     """What is proved about a row by the result and by nothing here, and how many boxes were closed."""
-    x, claimed = question.row(row), question.proved(row)
-    if question.model.label(x) != question.label(row):
-        raise Rejected("the model gives it another label than the result says")
-    if max(claimed, default=0) > 0 and _key(question.result["y"][row]) != _key(question.result["predicted"][row]):
-        raise Rejected("it is called resilient, but its label is wrong")
-    view, own = question.views.of(x)
+    view, own = question.view(row)
     known, boxes = set(), 0
     if row in proofs.rows:
         reader = question.reader(proofs.payload(row))
@@ -183,10 +197,10 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
             known.add(which)
         if not reader.is_done:
             raise Rejected("something follows the proof")
-    if 0 not in known and view.relations.broken(x):
+    if 0 not in known and view.relations.broken(question.row(row)):
         # It is no neighbour of itself, and the attacker finds it as it is.
         known.clear()
-    return [which for which in claimed if not _follows(view, which, known)], boxes
+    return [which for which in question.proved(row) if not _follows(view, which, known)], boxes
 
 
 def _follows(view: View, which: int, known: set[int]) -> bool:
@@ -274,36 +288,57 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
 
-    spans = [
-        column.span(x, size, ends) for column, x, size, ends in zip(columns, asked.x, asked.sizes, part, strict=True)
-    ]
-
-    def is_ruled_out(cells: Sequence[int]) -> bool:
-        return bool(view.relations) and not view.relations.may_hold(view.where(grid, cells, spans))
-
-    place = Place(grid, region, [_chain(grid, region.cells, is_ruled_out, *chain) for chain in chains], is_ruled_out)
+    valid = Valid(asked, grid, columns, part)
+    place = Place(grid, region, [_chain(valid, region.cells, *chain) for chain in chains], valid.rules_out)
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
 
 
+@dataclass(frozen=True)
+class Valid:
+    """Which rows are valid in a part of a neighbourhood, and around it."""
+
+    asked: Asked
+    grid: Grid
+    columns: Sequence[Column]
+    part: Part
+
+    @cached_property
+    def _spans(self) -> tuple[tuple[float, float], ...]:
+        """Per column ends between which it is after an attack."""
+        of = zip(self.columns, self.asked.x, self.asked.sizes, self.part, strict=True)
+        return tuple(column.span(x, size, part) for column, x, size, part in of)
+
+    def rules_out(self, cells: Sequence[int]) -> bool:
+        """Whether all rows of some cells break one relation."""
+        view, x = self.asked.view, self.asked.x
+        return bool(view.relations) and not view.relations.may_hold(view.where(self.grid, cells, self._spans, x))
+
+    def pairs(self, cells: Sequence[int]) -> Pairs:
+        """The rows of these cells, and the neighbours that attacks make them of; the row itself need not be valid."""
+        asked = self.asked
+        of = zip(self.columns, asked.x, asked.sizes, self.part, strict=True)
+        near = [None if math.isnan(x) else column.neighbours(x, size, part) for column, x, size, part in of]
+        masks = [0 if each is None else each.cells(cuts) for each, cuts in zip(near, self.grid.cuts, strict=True)]
+        spans = tuple(ANY if each is None else (each.low, each.high) for each in near)
+        own = tuple((0, fact) for fact in asked.view.relations.facts)
+        others = tuple(None if asked.is_itself else (1, fact) for _, fact in own)
+        return Pairs(asked.view, self.grid, asked.x, (cells, masks), (self._spans, spans), own + others, self.columns)
+
+
 def _chain(
-    grid: Grid,
-    cells: Sequence[int],
-    is_ruled_out: Callable[[Sequence[int]], bool],
-    forbids: bool,
-    tests: Sequence[tuple[int, int, bool]],
+    valid: Valid, cells: Sequence[int], reason: bytes | None, tests: Sequence[tuple[int, int, bool]]
 ) -> list[Leaf]:
-    """A tree of tests one after another. If it forbids rows that pass none, these must break a relation."""
+    """A tree of tests one after another. If rows that pass none are forbidden, the reason must hold for them."""
     if any(f >= len(cells) for f, _, _ in tests):
         raise Rejected("a condition is about no column")
-    missing = [2 << len(cuts) for cuts in grid.cuts]
+    missing = [2 << len(cuts) for cuts in valid.grid.cuts]
     tests = [(f, passes | missing[f] if gone else passes & ~missing[f], gone) for f, passes, gone in tests]
     leaves, left = chain_leaves(tests, cells)
     if left is None:
         return leaves
-    if not forbids:
+    if reason is None:
         return [*leaves, Leaf(0, NO_SCORES, left)]
-    if not is_ruled_out([left.get(f, own) for f, own in enumerate(cells)]):
-        raise Rejected("a condition does not follow from one relation")
+    check_clash(valid.pairs([left.get(f, own) for f, own in enumerate(cells)]), Reader(reason))
     return leaves
 
 

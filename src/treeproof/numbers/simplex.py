@@ -64,14 +64,16 @@ class Simplex:
     >>> bounds.high[0], simplex.conflict(bounds)
     (5, None)
     >>> bounds.high[0] = 0
-    >>> bin(simplex.conflict(bounds))
-    '0b1110'
+    >>> bin(simplex.conflict(bounds)), simplex.clash
+    ('0b1110', {0: 2, 1: -2, 2: -1})
     """
 
     def __init__(self, start: Sequence[int], rows: Sequence[Terms]) -> None:
         self.n = len(start)
         self._at = dict(enumerate(start))
         self._table = {self.n + r: (1, dict(terms)) for r, terms in enumerate(rows)}
+        self.clash: dict[int, int] = {}
+        """After a conflict between rows: factors with which variables and rows add up to 0, which bounds keep below."""
 
     def values(self) -> list[Fraction]:
         """The value of each variable."""
@@ -104,6 +106,8 @@ class Simplex:
                 return None
             helper = self._helper(row, up, bounds)
             if helper is None:
+                sign = -1 if up else 1
+                self.clash = {i: sign * d, **{j: -sign * a for j, a in row.items()}}
                 return why | self._stuck(row, up, bounds)
             self._pivot(i, helper)
             at[i] = goal

@@ -7,6 +7,7 @@ there, they are in a file of another name.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -58,6 +59,14 @@ def header_of(
         "epsilons": _hash_of([epsilon_to_json(epsilon) for epsilon in epsilons]),
         "rows": hashlib.sha256(rows).hexdigest(),
     }
+
+
+def header_of_attacks(
+    ensemble: Ensemble, attacker: Attacker, relations: tuple[Relation, ...], X: FloatArray
+) -> dict[str, Any]:
+    """What proofs are about that no attack is cheaper."""
+    header = header_of(ensemble, attacker, relations, (), X)
+    return {name: value for name, value in header.items() if name != "epsilons"} | {"claim": "no attack is cheaper"}
 
 
 def header_of_map(ensemble: Ensemble, attacker: Attacker, grid: Any, nodes: npt.NDArray[Any]) -> dict[str, Any]:
@@ -115,8 +124,7 @@ class ProofFile(NoProofFile):
         if goes_on:
             self._go_on()
         else:
-            self._out.write(MAGIC)
-            _write(self._out, HEADER, 0, json.dumps(header).encode())
+            _begin(self._out, header)
 
     def _go_on(self) -> None:
         """Takes over what the file holds, but for what is not whole."""
@@ -163,13 +171,7 @@ class ProofFile(NoProofFile):
 
     def finish(self) -> None:
         """Writes the index and gives the file its name."""
-        index = {
-            "header": self._header,
-            "rows": {str(row): self._rows[row] for row in sorted(self._rows)},
-            "without": {str(row): self._without[row] for row in sorted(self._without)},
-        }
-        content, at = zlib.compress(json.dumps(index).encode()), self._out.tell()
-        self._out.write(content + _TAIL.pack(at, len(content), END))
+        _end(self._out, self._header, self._rows, self._without)
         self._out.close()
         if self._path.exists():
             shutil.copymode(self._path, self._part)
@@ -180,6 +182,34 @@ class ProofFile(NoProofFile):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._out.close()
+
+
+def whole_file(header: dict[str, Any], proofs: Proofs) -> bytes:
+    """All of a proof file at once."""
+    out, rows = io.BytesIO(), {}
+    _begin(out, header)
+    for row, (proof, _) in proofs.items():
+        if proof is not None:
+            rows[row] = _write(out, PROOF, row, proof), len(proof)
+    _end(out, header, rows, {row: reason for row, (_, reason) in proofs.items() if reason is not None})
+    return out.getvalue()
+
+
+def _begin(out: BinaryIO, header: dict[str, Any]) -> None:
+    """Writes what comes before proofs."""
+    out.write(MAGIC)
+    _write(out, HEADER, 0, json.dumps(header).encode())
+
+
+def _end(out: BinaryIO, header: dict[str, Any], rows: dict[int, tuple[int, int]], without: dict[int, str]) -> None:
+    """Writes the index."""
+    index = {
+        "header": header,
+        "rows": {str(row): rows[row] for row in sorted(rows)},
+        "without": {str(row): without[row] for row in sorted(without)},
+    }
+    content, at = zlib.compress(json.dumps(index).encode()), out.tell()
+    out.write(content + _TAIL.pack(at, len(content), END))
 
 
 def _write(out: BinaryIO, kind: int, row: int, content: bytes) -> int:

@@ -78,17 +78,17 @@ def content_of(result: Any) -> dict[str, Any]:
         "movable": None if result.movable is None else list(result.movable),
         "unreached": None if result.in_vain is None else list(result.in_vain.unreached),
         "untested": None if result.in_vain is None else list(result.in_vain.untested),
-        "actors": None if result.actors is None else [_plain_label(label) for label in result.actors],
+        "actors": None if result.actors is None else [plain_label(label) for label in result.actors],
         "relations": list(map(str, result.relations)),
         "broken": [list(rows) for rows in result.breakers],
         "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
         "label_dtype": np.result_type(*labels.values()).str,
-        **{name: [_plain_label(label) for label in array.tolist()] for name, array in labels.items()},
+        **{name: [plain_label(label) for label in array.tolist()] for name, array in labels.items()},
         "stability": rows.stability.tolist(),
         "resilience": rows.resilience.tolist(),
         "refuted": _refuted_to_json(rows),
-        **{name: _rows_to_json(getattr(rows, name)) for name in _ROWS},
+        **{name: rows_to_json(getattr(rows, name)) for name in _ROWS},
         **measures_of(result),
         **({} if result.proofs is None else {"proofs": result.proofs._asdict()}),
     }
@@ -96,7 +96,7 @@ def content_of(result: Any) -> dict[str, Any]:
 
 def measures_of(result: Any) -> dict[str, Any]:
     """What a file says about all rows, for programs that do not want to count them."""
-    by_class = [{"class": _plain_label(label), **one.to_json()} for label, one in result.by_class.items()]
+    by_class = [{"class": plain_label(label), **one.to_json()} for label, one in result.by_class.items()]
     return {"rows_with_missing": result.rows_with_missing, "by_class": by_class}
 
 
@@ -253,7 +253,7 @@ def _size_to_json(size: Any) -> Any:
         return None if math.isinf(size) else size
     if size == ANY:
         return "any"
-    return {"values": [[_plain_label(value) for value in one.values] for one in as_sets(size)]}
+    return {"values": [[plain_label(value) for value in one.values] for one in as_sets(size)]}
 
 
 def _epsilon_from_json(content: Any) -> Any:
@@ -278,7 +278,8 @@ def _size(value: Any, where: str) -> Any:
     return number
 
 
-def _plain_label(label: Any) -> Any:
+def plain_label(label: Any) -> Any:
+    """A label as JSON has it."""
     plain = label.item() if isinstance(label, np.generic) else label
     if not isinstance(plain, (str, bool, int, float)):
         raise InvalidInput(f"a label of type {type(plain).__name__} cannot be written as JSON: {plain!r}")
@@ -302,7 +303,8 @@ def _outcomes_from_json(values: Any, name: str, n: int) -> npt.NDArray[np.int8]:
     return np.array(values, dtype=np.int8)
 
 
-def _rows_to_json(rows: FloatArray) -> list[list[float | None]]:
+def rows_to_json(rows: FloatArray) -> list[list[float | None]]:
+    """Rows of doubles as JSON has them: a missing value is null."""
     return [[None if math.isnan(value) else value for value in row] for row in rows.tolist()]
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from treeproof.files import as_path, obstacle, parse_json, read_text, write_part
 
 FORMAT, VERSION = "treeproof-parts", 1
 MANIFEST = "manifest.json"
+PROOFS = "proofs"
 
 Range = list[int]
 """The first number and the one after the last."""
@@ -69,9 +71,23 @@ class Parts:
         """Whether the part for this place (the number of a file, and of a chunk in it) is there."""
         return any(first <= place[1] < end for first, end in self._done.get(place[0], ()))
 
-    def add(self, place: tuple[int, int], ending: str, content: bytes, counts: dict[str, int]) -> None:
-        """Writes a part, and then the manifest that counts it."""
-        write_parts(self.folder / f"part-{place[0]:05}-{place[1]:06}{ending}", [content])
+    def add(
+        self,
+        place: tuple[int, int],
+        ending: str,
+        content: bytes,
+        counts: dict[str, int],
+        proofs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Writes a part, and then the manifest that counts it; before both, what proves it, in files by their endings.
+
+        These are of the same name, in a folder of their own.
+        """
+        name = f"part-{place[0]:05}-{place[1]:06}"
+        for own, proof in (proofs or {}).items():
+            (self.folder / PROOFS).mkdir(exist_ok=True)
+            write_parts(self.folder / PROOFS / f"{name}{own}", [proof])
+        write_parts(self.folder / f"{name}{ending}", [content])
         self.counts.update(counts)
         self._done[place[0]] = _joined([*self._done.get(place[0], ()), [place[1], place[1] + 1]])
         self._write()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -313,6 +314,17 @@ class Attacker:
         words = {"domain": self.domain, "scale": self.scale, "step": self.step, "goal": self.goal or None}
         words |= {"up": self.up or None, "down": self.down or None}
         return Attacker.lp(self.power, radius, features=self.intervals.keys, **words)
+
+    def with_budget(self, budget: int | None) -> Attacker:
+        """The same attacker with another budget."""
+        return Attacker._of(**vars(self) | {"budget": budget, "goal": self.goal or None})
+
+    @property
+    def without_limits(self) -> Attacker:
+        """The same attacker with any budget, or with the largest radius there is."""
+        if self.power is not None:
+            return self.with_radius(sys.float_info.max)
+        return Attacker._of(**vars(self) | {"budget": None, "groups": (), "goal": self.goal or None})
 
     def scaled(self, factor: float) -> Attacker:
         """The same attacker with all distances multiplied, those of an Lp attacker by way of its radius."""

@@ -59,7 +59,7 @@ def bind_valid(attacker: Attacker, ensemble: Ensemble, given: Any) -> Threat:
         relations = bind_relations(given, ensemble, steps)
     elif relations:
         relations = dataclasses.replace(relations, steps=tuple(sorted(steps.items())))
-    return dataclasses.replace(threat, relations=relations, attacker=attacker if relations.groups else None)
+    return dataclasses.replace(threat, relations=relations, attacker=attacker if relations else None)
 
 
 def _bind(attacker: Attacker, grouped: Grouped) -> tuple[Threat, set[int]]:

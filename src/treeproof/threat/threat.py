@@ -62,7 +62,7 @@ class Threat:
     relations: Relations = NO_RELATIONS
     """What valid rows keep; neighbours and attacked rows are valid."""
     attacker: Attacker | None = None
-    """As the user describes it, where one-hot groups are to be bound."""
+    """As the user describes it, where there are relations."""
     goal: tuple[int, ...] = ()
     """The classes that the attacker wants to get, in order; none: any other than the row's own."""
 

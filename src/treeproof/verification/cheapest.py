@@ -2,34 +2,77 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.check.attacks import ATTACKS, CLOSE
 from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.files import as_path, write_whole
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.measures import missing_in_short
+from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of_attacks
 from treeproof.results.relation_words import broken_in_short
 from treeproof.results.verdicts import Outcome, differ
+from treeproof.results.verification_file import plain_label, rows_to_json
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import COST_OF_1, Attacker, check_attacker
+from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain
+from treeproof.threat.relations import Relation
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Attacks
+from treeproof.verification.proofs import RowProofs, check_limit
 from treeproof.verification.request import Request
 from treeproof.verification.rows import keeps_label
 from treeproof.verification.valid_rows import search_for
 
 ROWS = 64
 """Rows per task: their searches are compiled code, and what Python adds is shared by all of them."""
+
+NO_TIME = "time was up before it was proved again that no attack is cheaper"
+"""Why there is no proof."""
+
+
+class Question(NamedTuple):
+    """Whose attacks on which rows are asked about, and where these lead, as doubles."""
+
+    model: str
+    fingerprint: str
+    feature_names: tuple[str, ...] | None
+    attacker: Attacker
+    """With what he can pay for at most: any budget, or the largest radius, unless his own bind."""
+    relations: tuple[Relation, ...]
+    X: FloatArray
+    predicted: npt.NDArray[Any]
+    attacked: FloatArray
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The same as files have it."""
+        return {
+            "format": ATTACKS,
+            "version": 1,
+            "model": self.model,
+            "fingerprint": self.fingerprint,
+            "n_features": self.X.shape[1],
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "attacker": json.loads(self.attacker.to_json()),
+            "relations": list(map(str, self.relations)),
+            "X": rows_to_json(self.X),
+            "predicted": [plain_label(label) for label in self.predicted.tolist()],
+            "attacked": rows_to_json(self.attacked),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +96,17 @@ class CheapestAttacks:
     """The columns that no move brings to a threshold of the model, from any row."""
     broken_rows: npt.NDArray[np.bool_]
     """(n,) which rows break the relations themselves; their attacks end in rows that keep them, too."""
+    about: Question
+    """What was asked, as its file says it."""
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The attacks and what was asked as JSON text, also written to `path` if given; `check_proofs` reads it."""
+        is_whole = self.about.attacker.power is None
+        prices = [None if math.isinf(one) else int(one) if is_whole else one for one in self.price.tolist()]
+        text = json.dumps({**self.about.content, "price": prices, "exact": self.exact.tolist()}, allow_nan=False)
+        if path is not None:
+            write_whole(as_path(path), text)
+        return text
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
@@ -73,9 +127,22 @@ class _Task:
     """A few rows; it travels to other processes, so it carries no model."""
 
     threat: Threat
+    numbers: npt.NDArray[np.int64]
+    """Those that the caller counts the rows by."""
     X: FloatArray
     within: bool
     limits: Limits
+    attacker: Attacker
+    """With what he can pay for at most."""
+    proof_limit: int
+    """The most bytes of a proof; 0: none are recorded."""
+
+
+class _Answer(NamedTuple):
+    """Attacks, and what proves that there are no cheaper ones."""
+
+    attacks: Attacks
+    proofs: Proofs
 
 
 def cheapest_attack(
@@ -90,13 +157,17 @@ def cheapest_attack(
     progress: bool = False,
     voting: Any = None,
     relations: Any = None,
+    proofs: Any = None,
+    proof_limit: int | None = None,
 ) -> CheapestAttacks:
     """The cheapest way for the attacker to change each row's label, with a proof that there is no cheaper one.
 
     The attacker's intervals, domain and goal bind, and so do `relations`, as in `verify`; budgets and an Lp radius only
     with `within=True`. The price is the sum of costs, or the Lp norm, and inf where there is no attack: a row that has
     a label of the goal needs none. An attacker to whom every move is free (`Attacker.linf`) has no cheapest attack: ask
-    for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`.
+    for `robustness_radius`. `timeout` is for a row; `n_jobs` is as in `verify`. `proofs` is a file for what proves that
+    no attack is cheaper: once the price is known, each row is searched again with the budget, or radius, just below it,
+    which is written down. `check_proofs` checks that together with the result; `proof_limit` is as in `verify`.
     One parameter per choice that users have.
 
     >>> import treeproof as tp
@@ -112,17 +183,20 @@ def cheapest_attack(
         attacker = attacker.with_radius(1.0)
     asked = Request.unlabelled(model, X, attacker, voting, relations)
     check_jobs(n_jobs)
+    most = check_limit(proofs, proof_limit)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), ROWS)
     threat = asked.threat if within else asked.threat.without_limits()
-    tasks = [_Task(threat, asked.X[rows], within, limits) for rows in groups]
+    attacker = attacker if within else attacker.without_limits
+    tasks = [_Task(threat, rows, asked.X[rows], within, limits, attacker, most) for rows in groups]
     n = len(asked.X)
     found = Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), asked.X.copy(), np.full(n, math.inf))
-    with progress_bar(progress, len(asked.X)) as advance:
+    with progress_bar(progress, len(asked.X)) as advance, _proof_file(proofs, asked, attacker) as file:
 
-        def take(number: int, answer: Attacks) -> None:
-            some = groups[number]
-            found.outcome[some], found.attacked[some], found.price[some] = answer.outcome, answer.attacked, answer.price
+        def take(number: int, answer: _Answer) -> None:
+            some, own = groups[number], answer.attacks
+            found.outcome[some], found.attacked[some], found.price[some] = own.outcome, own.attacked, own.price
+            file.add_all(answer.proofs)
             advance(len(some))
 
         # After Ctrl-C, what was found is kept. One task needs no workers.
@@ -130,7 +204,16 @@ def cheapest_attack(
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    return _result(asked, threat, found)
+        # What was not found in time is not said, and needs no proof.
+        file.finish()
+    return _result(asked, threat, found, attacker)
+
+
+def _proof_file(proofs: Any, asked: Request, attacker: Attacker) -> NoProofFile:
+    """The file that proofs go to, if any."""
+    if proofs is None:
+        return NoProofFile()
+    return ProofFile(proofs, header_of_attacks(asked.ensemble, attacker, asked.threat.relations.given, asked.X))
 
 
 def _refuse_free(attacker: Attacker) -> None:
@@ -143,15 +226,45 @@ def _refuse_free(attacker: Attacker) -> None:
         )
 
 
-def _answer(ensemble: Ensemble, task: _Task) -> Attacks:
-    """The attacks on the rows of a task."""
+def _answer(ensemble: Ensemble, task: _Task) -> _Answer:
+    """The attacks on the rows of a task, and what proves that none is cheaper."""
     n = len(task.X)
     if task.limits.is_over() or task.limits.timeout == 0:
-        return Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), task.X, np.full(n, math.inf))
-    return search_for(ensemble, task.threat, task.limits).cheapest(task.X, task.within)
+        return _Answer(Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), task.X, np.full(n, math.inf)), {})
+    attacks = search_for(ensemble, task.threat, task.limits).cheapest(task.X, task.within)
+    return _Answer(attacks, _proofs(ensemble, task, attacks) if task.proof_limit else {})
 
 
-def _result(asked: Request, found_by: Threat, found: Attacks) -> CheapestAttacks:
+def _proofs(ensemble: Ensemble, task: _Task, attacks: Attacks) -> Proofs:
+    """What proves that no attack is cheaper: rows keep their labels if the attacker can only pay for less."""
+    proofs, exact = RowProofs(), (attacks.outcome == Outcome.PROVED) & (attacks.price > 0)
+    for price in np.unique(attacks.price[exact]).tolist():
+        rows = np.flatnonzero(exact & (attacks.price == price))
+        threat = bind_valid(_who_pays_less(task.attacker, price), ensemble, task.threat.relations.given)
+        decided = search_for(ensemble, threat, task.limits, task.proof_limit).decide(
+            task.X[rows], np.zeros(ensemble.n_features)
+        )
+        refuted = rows[decided.outcome == Outcome.REFUTED]
+        if len(refuted):
+            raise SoundnessError(
+                f"row {task.numbers[refuted[0]]}: something is cheaper than {price}; please report this"
+            )
+        own = [
+            proof if outcome == Outcome.PROVED else NO_TIME
+            for proof, outcome in zip(decided.proofs, decided.outcome.tolist(), strict=True)
+        ]
+        proofs.add(0, task.numbers[rows].tolist(), own)
+    return proofs.rows
+
+
+def _who_pays_less(attacker: Attacker, price: float) -> Attacker:
+    """The attacker who can pay for less than a price; for no more than he can do if that is infinite."""
+    if math.isinf(price):
+        return attacker
+    return attacker.with_budget(int(price) - 1) if attacker.power is None else attacker.with_radius(price * (1 - CLOSE))
+
+
+def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker) -> CheapestAttacks:
     """The result, once every attack has been replayed on the source model."""
     rows = found.attacked
     moved = differ(rows, asked.X)
@@ -167,4 +280,14 @@ def _result(asked: Request, found_by: Threat, found: Attacks) -> CheapestAttacks
     missing = np.isnan(asked.X[:, ~found_by.fillable]).sum(axis=1)
     exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
     broken = asked.threat.relations.broken(asked.X)
-    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain, broken)
+    about = Question(
+        asked.ensemble.origin,
+        asked.ensemble.fingerprint.hex(),
+        asked.ensemble.feature_names,
+        attacker,
+        asked.threat.relations.given,
+        asked.X,
+        asked.ensemble.classes[asked.y],
+        rows,
+    )
+    return CheapestAttacks(found.price, like_x, exact, label, missing, in_vain, broken, about)

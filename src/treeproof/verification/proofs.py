@@ -28,9 +28,10 @@ CONFLICTS = "it must keep relations over sums of columns, and what follows from 
 LEFT_ALONE = "nobody attacks it"
 """Why there is no proof."""
 
-Chain: TypeAlias = tuple[bool, Sequence[tuple[int, Sequence[int], bool, bool]]]
-"""Whether rows that pass no test are forbidden; and tests: a column, the last cells before sides change, whether the
-first cells pass, and whether missing values do."""
+Chain: TypeAlias = "tuple[int, bytes, Sequence[tuple[int, Sequence[int], bool, bool]]]"
+"""Whether rows that pass no test are forbidden (as below), the reason if by several relations, and tests: a column, the
+last cells before sides change, whether the first cells pass, and whether missing values do."""
+NOT, BY_ONE, BY_SEVERAL = range(3)
 
 Proof: TypeAlias = "bytes | str"
 """A claim with what proves it, or why there is none."""
@@ -104,6 +105,15 @@ def number(value: int) -> bytes:
     return bytes([*groups, value])
 
 
+def signed(value: int) -> bytes:
+    """A whole number of either sign.
+
+    >>> signed(-3).hex()
+    '05'
+    """
+    return number(-2 * value - 1 if value < 0 else 2 * value)
+
+
 def claim_of(label: int, *trees: bytes, frame: bytes | None = None) -> bytes:
     """A claim on the cells of the model itself, or of a frame."""
     start = number(CLAIM) + number(label) + number(0) if frame is None else number(VALID) + number(label) + frame
@@ -113,11 +123,12 @@ def claim_of(label: int, *trees: bytes, frame: bytes | None = None) -> bytes:
 def frame_of(cuts: Sequence[tuple[int, float]], chains: Sequence[Chain]) -> bytes:
     """Cuts beside those of the model's tests, and conditions of valid rows."""
     found = number(len(cuts)) + b"".join(number(f) + struct.pack("<d", cut) for f, cut in cuts) + number(len(chains))
-    for forbids, tests in chains:
+    for forbids, reason, tests in chains:
         found += number(forbids) + number(len(tests))
         for f, cells, first, missing in tests:
             gaps = np.diff([-1, *cells]) - 1
             found += number(f) + number(first + 2 * missing) + number(len(cells)) + b"".join(map(number, gaps.tolist()))
+        found += number(len(reason)) + reason if forbids == BY_SEVERAL else b""
     return found
 
 

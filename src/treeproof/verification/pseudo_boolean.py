@@ -7,10 +7,11 @@ follows the cuts of a tree of boxes. Weights are left out; where the plain bound
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
@@ -30,6 +31,7 @@ from treeproof.check.rules import (
     Weights,
 )
 from treeproof.errors import InvalidInput
+from treeproof.files import as_path, write_whole
 
 MOST_BOXES = 10_000
 """Of a case that is small."""
@@ -42,31 +44,50 @@ class Export(NamedTuple):
     proof: str
 
 
-def export_row(question: Question, proofs: ProofFile, row: int, which: int, prefix: str) -> list[Path]:
+def export_row(
+    question: Question, proofs: ProofFile, row: int, which: int | None = None, prefix: Any = "row"
+) -> list[Path]:
     """Writes a problem and a proof for each class that the attacker wants; returns the paths of the files.
 
-    `which` is 0 for the row itself and k for its k-th neighbourhood. The files are `PREFIX.CLASS.opb` and
-    `PREFIX.CLASS.pbp`, where CLASS is the number of the class.
+    `which` is 0 for the row itself and k for its k-th neighbourhood; None stands for the first that has a proof. The
+    files are `PREFIX.CLASS.opb` and `PREFIX.CLASS.pbp`, where CLASS is the number of the class. All of them are
+    written, or none.
     """
     if row not in proofs.rows:
-        raise InvalidInput(f"there is no proof of row {row}", argument="row")
+        why = proofs.without.get(row, "it is not proved, or there is no such row")
+        raise InvalidInput(f"there is no proof of row {row}: {why}", argument="row")
     if question.result.get("relations"):
         raise InvalidInput("proofs under relations cannot be exported", argument="row")
+    texts: list[tuple[Path, str]] = []
+    for claim, steps in _claims_of(question, proofs, row, which):
+        _, _, other = claim.about
+        for ending, text in zip(("opb", "pbp"), export_claim(claim, steps), strict=True):
+            texts.append((as_path(f"{os.fspath(prefix)}.{other}.{ending}"), text))
+    for path, text in texts:
+        write_whole(path, text)
+    return [path for path, _ in texts]
+
+
+def _claims_of(question: Question, proofs: ProofFile, row: int, which: int | None) -> list[tuple[Claim, Reader]]:
+    """What is claimed of a row or a neighbourhood, with where the trees begin; InvalidInput if that is none claim."""
     found: list[tuple[int, list[int], list[tuple[Claim, Reader]]]] = []
     question.reader = lambda data: _Claims(data, found)
     ((_, checked),) = check_rows(question, proofs, [row])
     if checked.rejected:
         raise InvalidInput(f"the proof of row {row} does not hold: {checked.rejected[row]}", argument="row")
-    claims = [claims for here, parts, claims in found if here == which and parts == [CLAIM]]
+    here = [(parts, claims) for k, parts, claims in found if which in (None, k)]
+    if not here:
+        known = ", ".join(str(k) for k, _, _ in found)
+        raise InvalidInput(
+            f"row {row} has no proof of neighbourhood {which}, but of {known}, where 0 is the row itself",
+            argument="which",
+        )
+    parts, claims = here[0]
+    if parts != [CLAIM]:
+        raise InvalidInput(f"the neighbours of row {row} are proved in parts, which cannot be exported", argument="row")
     if not claims:
-        raise InvalidInput(f"row {row} has no proof of {which} that is one claim", argument="which")
-    paths: list[Path] = []
-    for claim, steps in claims[0]:
-        _, _, other = claim.about
-        for ending, text in zip(("opb", "pbp"), export_claim(claim, steps), strict=True):
-            paths.append(Path(f"{prefix}.{other}.{ending}"))
-            paths[-1].write_text(text, encoding="ascii")
-    return paths
+        raise InvalidInput(f"row {row} has a label that the attacker wants: there is nothing to export", argument="row")
+    return claims
 
 
 class _Claims(Reader):

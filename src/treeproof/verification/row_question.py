@@ -52,6 +52,12 @@ class Box:
     """Where else columns are cut, so that cells say what their values cost."""
     part_number: int = 0
     """The number of the part of N(x) that it is, in a proof."""
+    reasons: tuple[bytes | None, ...] = ()
+    """For each conflict what proves it; None: that is not known."""
+
+    def with_conflict(self, conflict: Clause, reason: bytes | None = None) -> Box:
+        """The same with one more conflict, and what proves it."""
+        return replace(self, conflicts=(*self.conflicts, conflict), reasons=(*self.reasons, reason))
 
     def part(self, f: int, low: float, high: float) -> Box:
         """The neighbours with a column in this range."""
@@ -132,7 +138,8 @@ class Question:
             more = [cut for g, cut in self._box.cuts if g == f]
             ends = np.concatenate((self._near_ends(f), self._ends(f), more))
             cuts.append((f, np.unique(ends[np.isfinite(ends)])))
-        return self._columns.space.refined(self._box.conflicts, tuple(cuts), watched=True)
+        reasons = tuple(reason or b"" for reason in self._box.reasons)
+        return self._columns.space.refined(self._box.conflicts, tuple(cuts), watched=True, reasons=reasons)
 
     def _near_ends(self, f: int) -> FloatArray:
         return np.array([next_down(self._box.low[f]), self._box.high[f]])

@@ -20,11 +20,12 @@ import numpy.typing as npt
 from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
+from treeproof.verification.clashes import Clashes
 from treeproof.verification.local_search import Decisions, Local, price_of_attack
 from treeproof.verification.part_proofs import PartProofs, content, content_row
-from treeproof.verification.proofs import CONFLICTS, Proof
+from treeproof.verification.proofs import BY_SEVERAL, CLOSED, CONFLICTS, Proof, claim_of, frame_of
 from treeproof.verification.row_question import Box, Pair, Question
-from treeproof.verification.space import Space
+from treeproof.verification.space import Clause, Space
 
 if TYPE_CHECKING:
     from treeproof.verification.valid_rows import Columns
@@ -35,8 +36,9 @@ Bools = npt.NDArray[np.bool_]
 class RowSearch:
     """Decides rows of the columns of a search."""
 
-    def __init__(self, columns: Columns, local: Local) -> None:
-        self._columns, self._local = columns, local
+    def __init__(self, columns: Columns, local: Local, clashes: Clashes | None = None) -> None:
+        """`clashes` find what proves conflicts, if that is asked for."""
+        self._columns, self._local, self._clashes = columns, local, clashes
         self._predict = local.ensemble.predict_index
         self._threat = columns.threat
         self.claims: dict[int, Proof] = {}
@@ -118,10 +120,11 @@ class RowSearch:
             if pair is None:
                 continue
             if pair.conflict is not None:
+                box = box.with_conflict(pair.conflict, self._reason(x, box, pair.conflict))
                 if len(pair.conflict):
-                    todo.append(replace(box, conflicts=(*box.conflicts, pair.conflict)))
+                    todo.append(box)
                 else:
-                    proofs.prove(np.array([box.part_number]), [CONFLICTS])
+                    proofs.prove(np.array([box.part_number]), [self._claim_of_nothing(here, box.reasons[-1])])
                 continue
             if pair.z is None or pair.w is None:
                 unknown |= not pair.finer
@@ -166,8 +169,25 @@ class RowSearch:
                 conflict = question.around(local, cells)
             if not len(conflict):
                 return Outcome.PROVED if exact else Outcome.UNKNOWN, best, price
-            box = replace(box, conflicts=(*box.conflicts, conflict))
+            box = box.with_conflict(conflict)
         return Outcome.UNKNOWN, best, price
+
+    def _reason(self, x: FloatArray, box: Box, conflict: Clause) -> bytes | None:
+        """What proves a conflict; None if that is not asked for or not known."""
+        if self._clashes is None:
+            return None
+        near: list[tuple[float, float, Sequence[float]]] = []
+        for f, (low, high) in enumerate(zip(box.low.tolist(), box.high.tolist(), strict=True)):
+            moves = self._threat.moves_of(f)
+            near.append((low, high, moves.values_between(float(x[f]), low, high) if moves.alike else ()))
+        return self._clashes.reason(self._columns.own(x[None])[0], near, conflict)
+
+    def _claim_of_nothing(self, here: FloatArray, reason: bytes | None) -> Proof:
+        """The claim that no row in reach is valid."""
+        goal, label = self._threat.goal, int(self._predict(here[None])[0])
+        n_trees = len(goal) or self._local.ensemble.n_classes - 1
+        frame = frame_of([], [(BY_SEVERAL, reason or b"", [])])
+        return CONFLICTS if reason is None else claim_of(label, *[CLOSED] * n_trees, frame=frame)
 
     def _rest(self, began: float) -> Limits | None:
         """The limits with what is left of the time for a row; None if nothing is."""
@@ -190,7 +210,8 @@ class RowSearch:
             proofs.prove(number, [content_row(label, goal, self._local.ensemble.n_classes)])
             return None
         idle = self._threat.idle(self._local.ensemble.n_classes)
-        space = Space(self._local.ensemble, (*self._columns.clauses, *box.conflicts))
+        clauses, reasons = (*self._columns.clauses, *box.conflicts), tuple(reason or b"" for reason in box.reasons)
+        space = Space(self._local.ensemble, clauses, reasons=reasons)
         search = Local(self._local.ensemble, idle, limits, space, proof_limit=self._local._proof_limit)
         low, high, here = box.low[None], box.high[None], box.here[None]
         status, cells = search._search(low, high, here, self._predict(here), x[None])
@@ -199,7 +220,7 @@ class RowSearch:
         if status[0] == Outcome.REFUTED:
             found: FloatArray = search._doubles(x[None], low, high, cells)[0][0]
             return found
-        proofs.prove(number, [CONFLICTS if box.conflicts else content(search._claims[0])])
+        proofs.prove(number, [CONFLICTS if None in box.reasons else content(search._claims[0])])
         return None
 
     def _divide(
@@ -239,7 +260,7 @@ class RowSearch:
         status, cells = local._search(low, high, here, self._predict(here), x[None])
         self._local.boxes += local.boxes
         if status[0] == Outcome.PROVED:
-            proofs.prove(np.array([box.part_number]), [CONFLICTS] if box.conflicts else local._claims)
+            proofs.prove(np.array([box.part_number]), [CONFLICTS] if None in box.reasons else local._claims)
         if status[0] != Outcome.REFUTED:
             return int(status[0]), None
         return Outcome.REFUTED, question.pair(local, cells)

@@ -18,7 +18,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.relations import ColumnLiteral
-from treeproof.verification.proofs import Chain, frame_of
+from treeproof.verification.proofs import BY_ONE, BY_SEVERAL, NOT, Chain, frame_of
 
 NO_CUT = 2**31 - 1
 """Beyond all cells."""
@@ -48,12 +48,18 @@ class Space:
     """Whether a search must tell on which side of the further cuts it is, even if nothing else depends on that."""
     forbids: bool = False
     """Whether clauses may be added to it later."""
+    reasons: tuple[bytes, ...] = ()
+    """For the last clauses why they follow from several relations, as proofs say it; the others are parts of one."""
 
     def refined(
-        self, clauses: tuple[Clause, ...], cuts: tuple[tuple[int, FloatArray], ...] = (), watched: bool = False
+        self,
+        clauses: tuple[Clause, ...],
+        cuts: tuple[tuple[int, FloatArray], ...] = (),
+        watched: bool = False,
+        reasons: tuple[bytes, ...] = (),
     ) -> Space:
         """The same with more clauses and cuts."""
-        return Space(self.ensemble, clauses, self.blanks, self, cuts, watched)
+        return Space(self.ensemble, clauses, self.blanks, self, cuts, watched, reasons=reasons)
 
     @cached_property
     def grid(self) -> Grid:
@@ -132,14 +138,15 @@ class Space:
             return [int(cell) for cell in grid.cell_of_cut(np.full(len(cuts), f), np.asarray(cuts, dtype=np.float64))]
 
         found: list[Chain] = [] if self.coarse is None else self.coarse._chains(grid)
-        for clause in self.clauses:
+        n_plain = len(self.clauses) - len(self.reasons)
+        for k, clause in enumerate(self.clauses):
             tests = [
                 (one.feature, cells(one.feature, one.where.cuts), bool(one.where.lefts[0]), one.missing)
                 for one in clause
             ]
-            found.append((True, tests))
+            found.append((BY_ONE, b"", tests) if k < n_plain else (BY_SEVERAL, self.reasons[k - n_plain], tests))
         for f, cuts in self.cuts if self.watched else ():
-            found += [(False, [(f, [cell], True, True) for cell in cells(f, cuts)])] if len(cuts) else []
+            found += [(NOT, b"", [(f, [cell], True, True) for cell in cells(f, cuts)])] if len(cuts) else []
         return found
 
     def _trees(self, forbidden: int) -> list[_Tree]:

@@ -16,6 +16,7 @@ from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.csv_text import as_csv
+from treeproof.results.proof_file import header_of, whole_file
 from treeproof.results.row_table import RowTable
 from treeproof.results.table_summary import FORMATS, TableSummary, counts_of
 from treeproof.results.verification import Verification
@@ -32,6 +33,7 @@ from treeproof.threat.one_hot import bind_neighbours
 from treeproof.threat.relations import Relation, as_relations
 from treeproof.threat.threat import Threat
 from treeproof.verification.possible import bind_possible
+from treeproof.verification.proofs import check_limit
 from treeproof.verification.request import Request, as_actors
 from treeproof.verification.rows import replay_witnesses
 from treeproof.verification.verify import neighbourhoods, verify_here
@@ -54,6 +56,8 @@ class _Question:
     format: str
     raw: bool
     witnesses: bool
+    proof_limit: int
+    """The most bytes of a proof; 0: none are written."""
     has_source: bool
     """Whether the library's own model is to be asked about the rows; it stays where the results come together."""
 
@@ -73,6 +77,8 @@ class _Part(NamedTuple):
     counts: dict[str, int]
     evidence: RowTable | None
     """What the library's own model is to be asked about, if there is one."""
+    proofs: dict[str, bytes]
+    """The result and what proves it, as files by their endings, if that is wanted."""
 
 
 def verify_table(
@@ -95,6 +101,8 @@ def verify_table(
     resume: bool = False,
     chunk_rows: int = CHUNK_ROWS,
     witnesses: bool = False,
+    proofs: bool = False,
+    proof_limit: int | None = None,
     format: str | None = None,
     raw: bool = False,
     max_bytes: int = MAX_BYTES,
@@ -109,7 +117,9 @@ def verify_table(
     group, if that is smaller), in the `format` "parquet" or "csv" (None: that of the first file). They have the
     columns `file`, `row` (its number there, from 0) and those of `Verification.to_frame`; the moves of counterexamples
     are there if `witnesses`. `raw` as in `Verification.to_csv`. `separator` and `decimal` say how CSV files are
-    written, if not with commas between values and points before decimals.
+    written, if not with commas between values and points before decimals. With `proofs=True`, the folder `proofs` in
+    `out` has two files more for each chunk, for `check_proofs`: its result, .json, and what proves that, .tpp;
+    `proof_limit` is that of `verify`.
 
     With `resume=True`, chunks that are already in `out` are not verified again; `out` must hold results of the same
     question, or be new. After Ctrl-C, or `max_seconds`, whole chunks are kept. A chunk is a task for one of `n_jobs`
@@ -151,6 +161,7 @@ def verify_table(
         _checked_format(format, files),
         bool(raw),
         bool(witnesses),
+        _checked_limit(proofs, proof_limit),
         ensemble.source is not None,
     )
     # What cannot be bound is refused before there is a folder.
@@ -181,6 +192,15 @@ def _listed(names: Any) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
+def _checked_limit(proofs: Any, limit: Any) -> int:
+    if not isinstance(proofs, bool):
+        raise InvalidInput(
+            f"proofs must be True or False, got {proofs!r}: each part has a file of its own in the folder",
+            argument="proofs",
+        )
+    return check_limit(True if proofs else None, limit)
+
+
 def _checked_format(given: Any, files: RowFiles) -> str:
     chosen = given if given is not None else FORMATS[0] if files.is_parquet else FORMATS[1]
     if chosen not in FORMATS:
@@ -206,6 +226,7 @@ def _as_json(question: _Question, files: RowFiles) -> dict[str, Any]:
         "chunk_rows": files.chunk_rows,
         "format": [question.format, question.raw],
         "choice of witnesses": question.witnesses,
+        **({"choice of proofs or proof_limit": question.proof_limit} if question.proof_limit else {}),
     }
 
 
@@ -266,7 +287,7 @@ class _Work:
             if part.evidence is not None:
                 check_agreement(self.ensemble, part.evidence.X)
                 replay_witnesses(self.ensemble, part.evidence)
-            self.parts.add(part.place, f".{self.question.format}", part.content, part.counts)
+            self.parts.add(part.place, f".{self.question.format}", part.content, part.counts, part.proofs)
         self.answered += 1
 
 
@@ -278,12 +299,16 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     X, labels = table.model_rows(question.ensemble, question.columns), table.labels(question.label, question.ensemble)
     with table.counted_here():
         asked = Request.of_chunk(question.ensemble, X, labels, question.attacker, question.relations, question.actors)
-    result = verify_here(asked, question.epsilons, task.limits)
+    result, proofs = verify_here(asked, question.epsilons, task.limits, question.proof_limit)
     if task.limits.is_over() and result.rows.is_open.any():
         return None
     content = _content(question, task.chunk, result)
     counts = counts_of(result, question.ensemble.classes.tolist())
-    return _Part(task.chunk.place, content, counts, result.rows if question.has_source else None)
+    written: dict[str, bytes] = {}
+    if question.proof_limit:
+        header = header_of(asked.ensemble, asked.attacker, question.relations, question.epsilons, asked.X)
+        written = {".json": result.to_json().encode(), ".tpp": whole_file(header, proofs)}
+    return _Part(task.chunk.place, content, counts, result.rows if question.has_source else None, written)
 
 
 def _content(question: _Question, chunk: Chunk, result: Verification) -> bytes:

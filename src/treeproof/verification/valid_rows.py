@@ -25,6 +25,7 @@ from treeproof.threat.one_hot import bind_grouped
 from treeproof.threat.relations import ColumnLiteral, Literal, Relations
 from treeproof.threat.relations.grouping import group_relations, groups_of
 from treeproof.threat.threat import Threat
+from treeproof.verification.clashes import Clashes
 from treeproof.verification.local_search import Attacks, Decisions, Local
 from treeproof.verification.nearest import NearestSearch
 from treeproof.verification.proofs import RELATIONS, Proof
@@ -172,7 +173,8 @@ class ValidSearch:
         columns = Columns.of(self.ensemble, self.threat, X)
         rows, (low, high) = columns.rows(X), columns.boxes(X, low, high)
         local = Local(columns.ensemble, columns.threat, self.limits, columns.space, proof_limit=self._proof_limit)
-        search = RowSearch(columns, local)
+        clashes = Clashes(self.ensemble, self.threat) if self._proof_limit else None
+        search = RowSearch(columns, local, clashes)
         around = (low != high) & ~np.isnan(rows)
         # A row that breaks the relations is no neighbour of itself, but the attacker finds it as it is.
         itself = ~around.any(axis=1) | self.threat.relations.broken(X)

@@ -156,18 +156,25 @@ def verify(
         return known(table, True)
 
 
-def verify_here(asked: Request, epsilons: tuple[Any, ...], limits: Limits) -> Verification:
-    """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves."""
+def verify_here(
+    asked: Request, epsilons: tuple[Any, ...], limits: Limits, proof_limit: int = 0
+) -> tuple[Verification, Proofs]:
+    """What `verify` finds, in the calling thread and within these limits: for tasks that hold many rows themselves.
+
+    And what proves it, if no more than `proof_limit` bytes a proof; 0: no proofs are recorded.
+    """
     began = time.monotonic()
     asked, bound = asked.with_neighbours(epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
-    left = np.flatnonzero(table.is_open)
+    left, proofs, alone = np.flatnonzero(table.is_open), RowProofs(), np.flatnonzero(~asked.is_attacked)
+    proofs.add(0, alone.tolist(), [LEFT_ALONE] * len(alone))
     for some in in_groups(len(left), MOST_ROWS):
         rows = left[some]
-        table.take(rows, decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits)))
+        table.take(rows, decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs))
     in_vain = asked.moved_in_vain(bound)
-    return _result(asked, predicted, epsilons, table, in_vain, time.monotonic() - began, limits.interrupted)
+    result = _result(asked, predicted, epsilons, table, in_vain, time.monotonic() - began, limits.interrupted)
+    return result, proofs.rows
 
 
 def _begun(asked: Request, predicted: npt.NDArray[np.int64], n_epsilons: int) -> RowTable:

@@ -36,7 +36,9 @@ def check(
     max_bytes: int,
     **model: Any,
 ) -> None:
-    """Does the EVIDENCE, a result (--json) or a map (.tpm), hold for MODEL? By the definitions, without the engines.
+    """Does the EVIDENCE, a result (--json), a map (.tpm) or cheapest attacks, hold for MODEL?
+
+    It is checked by the definitions, without the engines.
 
     \b
     treeproof check model.json result.json
@@ -46,6 +48,7 @@ def check(
     import treeproof as tp
     from treeproof import check as plain
     from treeproof.check.objects import drawn
+    from treeproof.check.proofs import Asked, attacks_in
 
     if seed is not None and sample is None:
         raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
@@ -61,7 +64,14 @@ def check(
             screen.say("proofs     are checked with --proofs FILE, if `treeproof map` wrote one")
         _say_drawn(sample, given, seed)
         return
+    if attacks_in(evidence, max_bytes) is not None:
+        if proofs is None or sample is not None or note:
+            raise InvalidInput(f"{evidence} holds cheapest attacks; they take --proofs FILE, and no --sample or --note")
+        _say_proofs(tp.check_proofs(ensemble, evidence, proofs, n_jobs=jobs))
+        return
     result = _result(evidence, ensemble, max_bytes)
+    if proofs is not None:
+        Asked.of(ensemble, result, proofs)  # before anything is checked that takes long
     counts = plain.check_verification(ensemble, result, sample, seed)
     del counts["proofs"]
     without = counts.pop("proofs not checked")
@@ -76,7 +86,6 @@ def check(
         if note and not found.interrupted:
             found.noted_in(result).to_json(evidence)
         _say_proofs(found)
-        click.get_current_context().exit(1 if found.unchecked else 0)
 
 
 def _result(evidence: str, ensemble: Ensemble, max_bytes: int) -> Verification:
@@ -94,7 +103,10 @@ def _result(evidence: str, ensemble: Ensemble, max_bytes: int) -> Verification:
 
 
 def _say_proofs(found: ProofCheck) -> None:
-    """Says of how many rows the proofs hold, and which others there are and why; SoundnessError if some do not hold."""
+    """Says of how many rows the proofs hold, and which others there are and why; SoundnessError if some do not hold.
+
+    Ends with 1 if some are missing.
+    """
     counts = found.counts
     percent = 100 * counts.checked // counts.proved if counts.proved else 100
     screen.say(
@@ -110,6 +122,8 @@ def _say_proofs(found: ProofCheck) -> None:
         raise SoundnessError(f"{len(found.rejected)} proofs do not hold; the first is that of row {row}: {why}")
     if found.interrupted:
         raise KeyboardInterrupt
+    if found.unchecked:
+        click.get_current_context().exit(1)
 
 
 def _say_drawn(sample: int | None, given: int | None, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""`treeproof proof`: what is in a file of proofs, and one proof for a person to read."""
+"""`treeproof proof`: what is in a file of proofs, one proof for a person to read, and one for another checker."""
 
 from __future__ import annotations
 
@@ -55,3 +55,35 @@ def show(proofs: str, row: int, model: str, result: str, depth: int | None) -> N
     screen.say(f"row {row}, {label}, in {asked.proofs.rows[row][1]:,} bytes")
     for line in show_proof(asked.question, asked.proofs, row, depth):
         screen.say(line)
+
+
+@proof.command("export")
+@click.argument("model")
+@click.argument("result")
+@click.argument("proofs")
+@click.argument("row", type=int)
+@click.option("--out", required=True, metavar="PREFIX", help="How the names of files begin.")
+@click.option(
+    "--neighbourhood",
+    type=click.IntRange(min=0),
+    metavar="K",
+    help="The K-th ε of the result, from 1 on, or 0 for the row itself; else the first that has a proof.",
+)
+def export(model: str, result: str, proofs: str, row: int, out: str, neighbourhood: int | None) -> None:
+    """Writes the proof of ROW, counted from 0, as VeriPB reads it: problems (.opb) and proofs (.pbp).
+
+    There is one of each for every class that the attacker wants: PREFIX.CLASS.opb says that an attack gets it, and
+    PREFIX.CLASS.pbp why none does. Only small proofs can be exported, without relations.
+
+    \b
+    treeproof proof export model.json result.json proofs.tpp 17 --out row_17
+    """
+    from treeproof.check.proofs import Asked
+    from treeproof.verification.pseudo_boolean import export_row
+
+    asked = Asked.of(model, result, proofs)
+    paths = export_row(asked.question, asked.proofs, row, neighbourhood, out)
+    for problem, steps in zip(paths[::2], paths[1::2], strict=True):
+        screen.say(f"wrote      {problem} and {steps}")
+    screen.say(f"check      veripb {paths[0]} {paths[1]}")
+    screen.say("           PyPI does not have VeriPB; docs/proofs.md says how exported proofs were checked")

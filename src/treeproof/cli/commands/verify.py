@@ -70,6 +70,7 @@ WITNESSES, CLASSES = 3, 20
 @click.option("--out", metavar="FOLDER", help="Write verdicts in parts as they come: DATA may be larger than memory.")
 @chunk_rows_option
 @click.option("--format", "out_format", type=click.Choice(FORMATS), help="With --out: what is written; as DATA is.")
+@click.option("--part-proofs", is_flag=True, help="With --out: write what proves each part, and its result.")
 @click.option("--witnesses", is_flag=True, help="With --out: write what counterexamples move.")
 @click.option("--resume", is_flag=True, help="Go on from what is already in the --json file, or in the --out folder.")
 @click.option(
@@ -114,6 +115,7 @@ def verify(
     out: str | None,
     chunk_rows: int | None,
     out_format: str | None,
+    part_proofs: bool,
     witnesses: bool,
     resume: bool,
     fail_under_robustness: tuple[str, ...],
@@ -142,13 +144,18 @@ def verify(
     source = Source(data, label, drop, separator, decimal, max_bytes)
     limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
     writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
+    if proof_limit is not None and not (proofs or part_proofs):
+        raise InvalidInput("--proof-limit goes with --proofs, or with --part-proofs")
     if out is not None:
+        _refuse({"--proofs": proofs}, "is one file for all rows; with --out, --part-proofs writes one for each part")
         _refuse(written, "needs all rows at once; leave it or --out out")
         ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
         how = {
             **limits,
             **writing,
             "raw": raw_csv,
+            "proofs": part_proofs,
+            "proof_limit": proof_limit,
             "resume": resume,
             "relations": relations,
             "actors": named_classes(actors, "--actors", ensemble),
@@ -156,7 +163,8 @@ def verify(
         gates.check_classes(ensemble)
         gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how))
         return
-    _refuse({f"--{name.replace('_', '-')}": value for name, value in writing.items()}, "goes with --out")
+    of_parts = {**writing, "part_proofs": part_proofs}
+    _refuse({f"--{name.replace('_', '-')}": value for name, value in of_parts.items()}, "goes with --out")
     rows = source.rows(load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes))
     gates.check_classes(rows.matched.ensemble)
     ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
