@@ -24,6 +24,7 @@ from treeproof.importers.native import as_text
 ATTACKERS = {
     "L0": (tp.Attacker.l0(2), False),
     "costs, a free column": (tp.Attacker((-1.0, 0.5), costs=[0, 2, 3, 4], budget=5), False),
+    "free": (tp.Attacker((-3.0, 3.0), costs=0), False),
     "costs, a budget": (tp.Attacker((-1.0, 0.5), costs=[1, 2, 3, 4], budget=4), True),
     "groups": (tp.Attacker.l0(3, groups={"petal": [2, 3]}, budgets={"petal": 1}), True),
     "groups that do not bind": (tp.Attacker.l0(1, groups={"petal": [2, 3]}, budgets={"petal": 1}), False),

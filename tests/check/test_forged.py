@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.naive_proofs import number
+from treeproof.check.clashes import SUM
 from treeproof.check.rows import CLAIM, VALID, Question, check_header, check_rows
-from treeproof.check.rules import CLOSED, Rejected
+from treeproof.check.rules import CLOSED, CUT_LEFT, Rejected
 
 
 class _Proofs:
@@ -79,14 +80,19 @@ def _result(x: list[Any], label: Any, attacker: dict[str, Any], **fields: Any) -
     }
 
 
-def _holds(model: dict[str, Any], result: dict[str, Any], label: int = 0, part: int = CLAIM, trees: int = 1) -> bool:
+def _holds(model: dict[str, Any], result: dict[str, Any], label: int = 0, part: int = CLAIM) -> bool:
     """Whether a proof is accepted that says nothing but that no other class can win."""
-    steps = [1, 0, part, label, 0, *([0] if part == VALID else []), *[CLOSED] * trees]
+    return _is_accepted(model, result, [part, label, 0, *([0] if part == VALID else []), CLOSED])
+
+
+def _is_accepted(model: dict[str, Any], result: dict[str, Any], steps: list[int]) -> bool:
+    """Whether a part is accepted as proof that the row is stable."""
     try:
         question = Question.of(model, result)
     except Rejected:
         return False
-    ((_, found),) = check_rows(question, _Proofs(b"".join(map(number, steps))), [0])  # type: ignore[arg-type]
+    payload = b"".join(map(number, [1, 0, *steps]))
+    ((_, found),) = check_rows(question, _Proofs(payload), [0])  # type: ignore[arg-type]
     return found.checked == [0]
 
 
@@ -178,3 +184,19 @@ def test_files_that_nothing_can_be_about_are_refused(fields: dict[str, Any]) -> 
     result = _result([0.0], "no", _attacker()) | fields
     with pytest.raises(Rejected):
         check_header(Question.of(_model(_stump(0, NO, YES), ["no", "yes"]), result), _Proofs(b""))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("b", [1.0, -1.0])
+def test_what_was_missing_is_no_distance_away_from_what_it_is_filled_with(b: float) -> None:
+    """Relations do not rule out what is filled in because nobody moves the column by a distance."""
+    model = _model(_stump(0, YES, NO, -0.5), ["no", "yes"], 2)
+    attacker = _attacker(fill={"by_feature": [["a", 1]]})
+    result = _result([None, b], "no", attacker, relations=["a + b <= 0"], broken=[[]])
+    reason = [SUM, 1, 0, 2]  # one fact, the first one, times 1
+    chain = [1, 2, 1, *(0, 2, 0), len(reason), *reason]  # only rows pass that lack a
+    assert not _is_accepted(model, result, [VALID, 0, 0, *chain, CUT_LEFT, 0, 1, CLOSED, CLOSED])
+    ruled_out = result | {"relations": ["a + b >= 0", "b <= -1"]} | {"broken": [[], []]}
+    ends = {"value_low": [-1e300] * 2, "value_high": [0.5, 1e300]}
+    assert _is_accepted(
+        model | ends, ruled_out, [VALID, 0, 0, 1, 2, 1, *(0, 2, 0), 4, SUM, 1, 0, 1, CUT_LEFT, 0, 1, CLOSED, CLOSED]
+    ) == (b < 0)

@@ -113,10 +113,11 @@ class Pairs:
             return total([self._least_of(0, w), self._least_of(1, z)])
         ((f, a),), (b,) = w.items(), z.values()
         low, high = self.link(place)
-        # a·w + b·z is t·(w - z) + (a - t)·w + (b + t)·z for every t.
+        is_there = not any(None in where[f][1] for where in self.where)
+        # a·w + b·z is t·(w - z) + (a - t)·w + (b + t)·z for every t, if neither is missing.
         return max(
             total([_times(t, low, high), self._least_of(0, {f: a - t}), self._least_of(1, {f: b + t})])
-            for t in (Fraction(0), a, -b)
+            for t in ((Fraction(0), a, -b) if is_there else (Fraction(0),))
         )
 
     def _least_of(self, side: int, factors: Mapping[int, Fraction]) -> Any:
