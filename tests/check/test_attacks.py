@@ -24,7 +24,6 @@ from treeproof.importers.native import as_text
 ATTACKERS = {
     "L0": (tp.Attacker.l0(2), False),
     "costs, a free column": (tp.Attacker((-1.0, 0.5), costs=[0, 2, 3, 4], budget=5), False),
-    "free": (tp.Attacker((-3.0, 3.0), costs=0), False),
     "costs, a budget": (tp.Attacker((-1.0, 0.5), costs=[1, 2, 3, 4], budget=4), True),
     "groups": (tp.Attacker.l0(3, groups={"petal": [2, 3]}, budgets={"petal": 1}), True),
     "groups that do not bind": (tp.Attacker.l0(1, groups={"petal": [2, 3]}, budgets={"petal": 1}), False),
@@ -181,3 +180,11 @@ def test_proofs_that_are_too_long_are_left_out(tmp_path: Path) -> None:
     assert not checked.rejected and "a proof is longer than the limit" in checked.unchecked.values()
     with pytest.raises(tp.InvalidInput, match="no proofs are written"):
         tp.cheapest_attack(model, rows, tp.Attacker.lp(2, 1.0), proof_limit=1)
+
+
+def test_attacks_at_no_price_need_no_proof(tmp_path: Path) -> None:
+    model, rows = model_and_rows()
+    found = tp.cheapest_attack(model, rows, tp.Attacker((-3.0, 3.0), costs=0), proofs=tmp_path / "proofs.tpp")
+    said, own = json.loads(found.to_json()), json.loads(as_text(model))
+    assert said["price"] == [0] * len(rows)
+    assert check(own, said, tmp_path / "proofs.tpp").checked == list(range(len(rows)))
