@@ -130,7 +130,7 @@ def test_attackers_shown_as_json_load() -> None:
 
 def test_every_field_of_a_result_is_written_down() -> None:
     result = tp.verify(_stump(), [[0.0], [1.0]], [0, 1], tp.Attacker.linf(0.1), epsilon=0.1)
-    section = (DOCS / "format.md").read_text(encoding="utf-8").split("## The result format")[1]
+    section = (DOCS / "format.md").read_text(encoding="utf-8").split("## The result format")[1].split("\n## ")[0]
     first_cells = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
     named = {name for cell in first_cells for name in cell.split("`")[1::2]}
     result = replace(result, decision="label 1 where its probability is at least 0.2", proofs=ProofCounts(2, 0, 0, "1"))
