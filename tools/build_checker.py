@@ -12,23 +12,21 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "treeproof"
 CORE = ("rules", "claims")
 """What says which steps of proofs hold."""
-FILES = (
-    *CORE,
-    *(
-        "__main__",
-        "attackers",
-        "attacks",
-        "chains",
-        "columns",
-        "doubles",
-        "evidence",
-        "maps",
-        "model_file",
-        "named_groups",
-    ),
-    *("one_hot", "proof_bytes", "proof_file", "relation_texts", "results", "rows"),
-)
-"""All that checking proofs takes, of the folder `check`."""
+
+
+def _needed(name: str) -> set[str]:
+    """A module of the folder `check` and all that it imports from there."""
+    found, waiting = {name}, [name]
+    while waiting:
+        text = (SOURCE / "check" / f"{waiting.pop()}.py").read_text("utf-8")
+        others = set(re.findall(r"^from treeproof\.check\.(\w+) import", text, re.MULTILINE)) - found
+        found |= others
+        waiting += others
+    return found
+
+
+FILES = sorted(_needed("__main__"))
+"""All that checking takes, of the folder `check`."""
 
 
 def main(target: Path) -> None:

@@ -300,7 +300,7 @@ HINTS: list[tuple[str, list[str], str]] = [
     ),
     ("json", [*ASK, "--delta", "1", "--json", "r.csv"], "--json does not write .csv files"),
     ("proofs", [*ASK, "--delta", "1", "--proofs", "r.json"], "--proofs does not write .json files, .* end it in .tpp"),
-    ("limit", [*ASK, "--delta", "1", "--proof-limit", "9"], "--proof-limit is 9, but no proofs are written"),
+    ("limit", [*ASK, "--delta", "1", "--proof-limit", "9"], "--proof-limit goes with --proofs, or with --part-proofs"),
     (
         "report",
         [*ASK, "--delta", "1", "--report", "r.pdf"],

@@ -65,9 +65,9 @@ class Clashes:
         attacker, texts = self._threat.attacker, tuple(map(str, self._threat.relations.given))
         assert attacker is not None
         asked = {"relations": texts, "epsilons": ()}
-        content = model_of(self._ensemble).content
+        model = model_of(self._ensemble)
         key = attacker, repr(attacker), texts
-        return _VIEWS.get(self._ensemble, key, lambda: Views(content, attacker_content(attacker), asked))
+        return _VIEWS.get(self._ensemble, key, lambda: Views(model.content, model, attacker_content(attacker), asked))
 
     def _pairs(
         self, own: FloatArray, near: Sequence[tuple[float, float, Sequence[float]]], clause: Sequence[ColumnLiteral]
