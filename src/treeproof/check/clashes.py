@@ -31,14 +31,16 @@ class Pairs:
 
     view: View
     grid: Grid
+    columns: Sequence[Column]
+    """What attacks do to columns."""
     x: Sequence[float]
+    paid: tuple[Fraction, ...]
+    """What each column costs at least."""
     cells: tuple[Sequence[int], Sequence[int]]
     spans: tuple[tuple[Ends, ...], tuple[Ends, ...]]
     """Of each side and column ends between which numbers lie."""
     facts: tuple[tuple[int, Said] | None, ...]
     """Sides, and what is not false for them; None: nobody says that it is not."""
-    columns: Sequence[Column]
-    """What attacks do to columns."""
 
     def cut(self, side: int, f: int, at: float) -> list[Pairs]:
         """Pairs with a column up to a double on one side, and the others; where it is missing they are in both."""
@@ -127,16 +129,35 @@ class Pairs:
 
     def link(self, f: int) -> tuple[Any, Any]:
         """How much w is above z at least and at most, if neither is missing."""
-        column = self.columns[f]
+        column, left = self.columns[f], self._left_for(f)
         low, high = min(column.reach[0], 0.0), max(column.reach[1], 0.0)
+        if _cheapest(column) > left:
+            return 0, 0
         if column.rules or column.matrix is not None or (column.ends is not None and (low or high)):
             return ANY
         points = column.points(self.x[f])
-        if column.power is not None or (points is not None and not all(points.prints(*own[f]) for own in self.spans)):
+        if points is not None and not all(points.prints(*own[f]) for own in self.spans):
             return low and -math.inf, high and math.inf
+        if column.power is not None:
+            # What roots there are of what is left are at most 1, or at most that.
+            away = (left if column.power == 1 else max(left, Fraction(1))) * column.unit
+            return low and -away, high and away
         if column.step is None:
             return _exact(low), _exact(high)
         return -_steps(-low, column.step), _steps(high, column.step)
+
+    def _left_for(self, f: int) -> Fraction:
+        """What all other columns leave for a change of this one."""
+        purses = [(budget, columns) for budget, columns in self.view.purses if f in columns]
+        return min(budget - sum(self.paid[g] for g in columns if g != f) for budget, columns in purses)
+
+
+def _cheapest(column: Column) -> Fraction | int:
+    """What a change of a number costs at least."""
+    if column.power is not None:
+        return Fraction(0) if column.step is None else (column.step / column.unit) ** column.power
+    costs = [column.cost] if column.matrix is None else column.matrix.values()
+    return min([rule.cost for rule in column.rules] or costs, default=0)
 
 
 def _above(number: float) -> float:

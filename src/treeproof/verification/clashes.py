@@ -19,7 +19,7 @@ from treeproof.check.doubles import cells_between, nearest, printed
 from treeproof.check.objects import attacker_content, model_of
 from treeproof.check.one_hot import Views
 from treeproof.check.relation_texts import Said, facts_in
-from treeproof.check.rows import Asked, Valid
+from treeproof.check.rows import Asked, Valid, region_of
 from treeproof.check.rules import Rejected
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.kept import Kept
@@ -82,15 +82,13 @@ class Clashes:
         alike = [frozenset({value, *values}) for value, (_, _, values) in zip(x, near, strict=True)]
         sizes = [(own,) if values else math.inf for own, (_, _, values) in zip(alike, near, strict=True)]
         is_itself = all(part in (None, (value, value)) for value, part in zip(x, parts, strict=True))
-        valid = Valid(Asked(view, x, sizes, frozenset(), is_itself), grid, view.columns, parts)
-        cells = []
-        for f, column in enumerate(view.columns):
-            prices = column.cells(x[f], sizes[f], parts[f], grid.cuts[f])
-            if not prices and not math.isnan(x[f]):
-                return None
-            cells.append(sum(mask for _, mask in prices))
-        _, left = chain_leaves([_test(one, grid) for one in clause], cells)
-        return None if left is None else valid.pairs([left.get(f, mask) for f, mask in enumerate(cells)])
+        asked = Asked(view, x, sizes, frozenset(), is_itself)
+        region = region_of(asked, view.columns, grid, parts)
+        if region is None:
+            return None
+        _, left = chain_leaves([_test(one, grid) for one in clause], region.cells)
+        cells = None if left is None else [left.get(f, mask) for f, mask in enumerate(region.cells)]
+        return None if cells is None else Valid(asked, grid, view.columns, parts, region).pairs(cells)
 
 
 def _test(one: ColumnLiteral, grid: Grid) -> tuple[int, int, bool]:
