@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from treeproof.check.attackers import Names
 from treeproof.check.claims import Grid, chain_leaves
 from treeproof.check.clashes import CASES, CUT, RULED_OUT, SUM, Pairs
+from treeproof.check.columns import ANY
 from treeproof.check.doubles import cells_between, nearest, printed
 from treeproof.check.objects import attacker_content, model_of
 from treeproof.check.one_hot import Views
@@ -195,7 +196,9 @@ class _Program:
         self._pairs = pairs
         facts = {k: fact for k, fact in enumerate(pairs.facts) if fact is not None and _is_usable(pairs, *fact)}
         terms = {k: pairs.view.relations.terms(fact) for k, (_, fact) in facts.items()}
-        self._columns = sorted({(facts[k][0], f) for k, own in terms.items() for f, _ in own})
+        columns = {(facts[k][0], f) for k, own in terms.items() for f, _ in own}
+        linked = {f for _, f in columns if pairs.link(f) != ANY}
+        self._columns = sorted(columns | {(side, f) for side in (0, 1) for f in linked})
         """The unknowns: a side, and a column."""
         at = self._at = {column: j for j, column in enumerate(self._columns)}
         self._rows = [_Row({j: Fraction(1)}, *self._span(*column)) for column, j in at.items()]
@@ -205,9 +208,8 @@ class _Program:
                 sums[at[side, f]] = sums.get(at[side, f], Fraction(0)) + factor
             self._rows.append(_row_of(sums, fact, k))
         for f in sorted({f for _, f in at}):
-            place, codes = pairs.view.members[f]
-            if not codes and (0, f) in at and (1, f) in at:
-                self._rows.append(_Row({at[0, f]: Fraction(1), at[1, f]: Fraction(-1)}, *pairs.link(place)))
+            if (0, f) in at and (1, f) in at:
+                self._rows.append(_Row({at[0, f]: Fraction(1), at[1, f]: Fraction(-1)}, *pairs.link(f)))
         self._solve()
 
     def _span(self, side: int, f: int) -> tuple[Any, Any]:
