@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import treeproof as tp
 from tests.support.commands import run
+from treeproof.model.columns import Category, changed_frame
 from treeproof.results.verdicts import Outcome
 
 pd = pytest.importorskip("pandas")
@@ -291,6 +292,28 @@ def test_frames_keep_what_did_not_move() -> None:
     assert found["age"].dtype == rows["age"].dtype
     first = int(np.flatnonzero(result.has_witness)[0])
     assert "castle" in result.witness(first).attacked.tolist()
+
+
+def test_values_that_become_missing_are_missing_in_frames() -> None:
+    frame = pd.DataFrame({"kind": pd.Categorical(["a", "b"] * 40), "number": np.arange(80.0)})
+    y = (frame.kind == "a").to_numpy(dtype=int)
+    model = HistGradientBoostingClassifier(categorical_features="from_dtype", min_samples_leaf=5).fit(
+        frame[:60], y[:60]
+    )
+    attacker = tp.Attacker({"number": (-1.0, 1.0)}, blank={"kind": 1}, budget=2)
+    rows = frame[60:70]
+    found = tp.cheapest_attack(model, rows, attacker)
+    flipped = np.isfinite(found.price)
+    assert flipped.any() and found.rows.kind[flipped].isna().all()
+    assert found.rows.kind[~flipped].notna().all()
+    assert (model.predict(found.rows) == found.label).all()
+    attacked = tp.verify(model, rows, y[60:70], attacker).attacked_frame()
+    assert attacked.kind.isna().all() and len(attacked) == flipped.sum()
+    truth = pd.DataFrame({"truth": [True, False]})
+    moved = np.array([[True], [False]])
+    category = Category((False, True), dtype="bool")
+    assert changed_frame(truth, np.array([[np.nan], [0.0]]), moved, [(0, category)]).truth.tolist() == [pd.NA, False]
+    assert changed_frame(truth, np.array([[0.0], [0.0]]), moved, [(0, category)]).truth.dtype == bool
 
 
 def test_truth_values_that_are_moved_as_numbers_are_said() -> None:

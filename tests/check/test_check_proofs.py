@@ -339,6 +339,17 @@ def test_the_program_rejects_false_results(
     assert "unchecked" in capsys.readouterr().out
 
 
+def test_a_program_that_is_interrupted_before_it_checks_anything_does_not_say_that_all_is_well(
+    files: ProofFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "_of_result", stop)
+    assert program.main([*map(str, files)]) == 1
+    assert capsys.readouterr() == ("", "treeproof.check: interrupted\n")
+
+
 def test_an_interrupted_program_says_what_it_checked(
     files: ProofFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +362,12 @@ def test_an_interrupted_program_says_what_it_checked(
     out, err = capsys.readouterr()
     assert out.startswith("checked    1 of ")
     assert err == "treeproof.check: interrupted\n"
+
+
+@pytest.mark.parametrize("rows", [[12], [-1], "3", [1.0], [None], [True], 3.5])
+def test_rows_that_are_none_are_refused(files: ProofFiles, rows: Any) -> None:
+    with pytest.raises(InvalidInput, match="rows must be numbers of rows, from 0 to 11"):
+        tp.check_proofs(*files, rows=rows, progress=False)
 
 
 def test_the_program_is_one_file_that_needs_nothing_but_python(files: ProofFiles, tmp_path: Path) -> None:

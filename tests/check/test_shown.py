@@ -11,11 +11,13 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 
 import treeproof as tp
+from tests.support.applicants import applicants
 from tests.support.proof_files import ProofFiles, proof_files
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Question
 from treeproof.check.rules import CLOSED, DECIDED, DROP, WEIGH
 from treeproof.check.shown import show_proof
+from treeproof.importers.native import as_text
 
 BEGIN = 5
 """Bytes of a proof before its first box: claims, neighbourhood, part, label, further cuts."""
@@ -114,3 +116,12 @@ def test_parts_without_neighbours_are_said_to_be_none(tmp_path: Path, monkeypatc
     *_, before, last = show_proof(asked, proofs, row)
     assert before == "  no neighbours are here"
     assert last.startswith("holds: ")
+
+
+def test_categories_have_their_values(tmp_path: Path) -> None:
+    model, proofs = applicants(), tmp_path / "proofs.tpp"
+    attacker = tp.Attacker({"purpose": tp.ANY, "income": (-0.2, 0.2)}, blank={"purpose": 1}, unseen=True)
+    row = np.array([[2.0, 6.0, 1.0, 30.0, 1.0]])
+    result = tp.verify(model, row, model.predict(row), attacker, proofs=proofs)
+    said = show_proof(Question.of(json.loads(as_text(model)), json.loads(result.to_json())), ProofFile.open(proofs), 0)
+    assert any("purpose is car or radio or tv or a value never seen or missing" in line for line in said), said

@@ -72,7 +72,7 @@ def test_proofs_that_do_not_hold_are_an_error(
     monkeypatch.setattr(ProofFile, "payload", lambda self, row: b"\1")
     code, out, err = run(capsys, "check", files.model, files.result, "--proofs", files.proofs, "--jobs", 1)
     assert code == 2
-    assert "rejected   row " in out
+    assert "rejected   rows " in out
     assert " proofs do not hold; the first is that of row " in err
 
 
@@ -81,11 +81,13 @@ def test_check_refuses_proofs_of_something_else_in_one_line(
 ) -> None:
     other = proof_files(tmp_path, epsilon=0.02)
     (tmp_path / "cut.tpp").write_bytes(files.proofs.read_bytes()[:-3])
+    (tmp_path / "begun.tpp.part").touch()
     for proofs, said in (
         (other.proofs, "not the same epsilons"),
         (tmp_path / "cut.tpp", "was not written to its end"),
         (files.model, "is no file of proofs"),
         (tmp_path / "none.tpp", "cannot read"),
+        (tmp_path / "begun.tpp", "begun.tpp.part was begun and not finished: resume goes on with it"),
     ):
         code, out, err = run(capsys, "check", files.model, files.result, "--proofs", proofs)
         assert (code, out) == (2, "")
@@ -110,7 +112,7 @@ def test_proof_list_and_show(files: ProofFiles, capsys: pytest.CaptureFixture[st
     assert out.splitlines()[-1].startswith("holds: ")
     code, _, err = run(capsys, "proof", "show", files.proofs, 999, *options)
     assert code == 2
-    assert "has no proof of row 999: it is not proved, or there is no such row" in err
+    assert "has no proof of row 999: the result has rows 0 to 11" in err
     code, _, err = run(capsys, "proof", "show", files.model, 0, *options)
     assert code == 2
     assert "is no file of proofs" in err
@@ -150,7 +152,7 @@ def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, caps
     code, _, err = run(capsys, "proof", "export", *files, row, "--out", tmp_path / "no" / "such" / "one")
     assert code == 2 and "cannot write" in err
     for changed, options, said in (
-        (files, [999], "there is no proof of row 999: it is not proved, or there is no such row"),
+        (files, [999], "has no proof of row 999: the result has rows 0 to 11"),
         (files, [row, "--neighbourhood", 9], "has no proof of neighbourhood 9, but of "),
         (files, ["one"], "'one' is not a valid integer"),
         ((files.result, *files[1:]), [row], "is not a valid treeproof model"),
@@ -159,3 +161,13 @@ def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, caps
         code, _, err = run(capsys, "proof", "export", *changed, *options, "--out", tmp_path / "other")
         assert code == 2 and said in err and len(err.splitlines()) == 1
     assert not list(tmp_path.glob("other*"))
+
+
+def test_rows_with_the_same_reason_are_one_line(
+    files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = rewritten(files, tmp_path / "short.tpp", lambda row, data: "too large").proofs
+    code, out, _ = run(capsys, "check", files.model, files.result, "--proofs", short, "--jobs", 1)
+    assert code == 1
+    (line,) = (line for line in out.splitlines() if line.startswith("unchecked"))
+    assert line.startswith("unchecked  rows ") and line.endswith(" more: too large")

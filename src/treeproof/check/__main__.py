@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     is_map = given.files[0].suffix == ".tpm"
     if len(given.files) != (2 if is_map else 3):
         parser.error("there must be three files, MODEL RESULT PROOFS, or two, MAP PROOFS")
-    found = Checked()
+    found, rows = Checked(), None
     try:
         model, rows, each = (_of_map if is_map else _of_result)(given.files, given.rows)
         for _, one in each:
@@ -45,14 +45,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("treeproof.check: interrupted", file=sys.stderr)
+        if rows is None:
+            return 1
     if not given.quiet:
         what, several = ("box", "boxes") if is_map else ("row", "rows")
-        print(f"checked    {len(found.checked)} of {len(rows)} {several}, by treeproof {__version__}")
-        print(f"           {found.counterexamples} counterexamples, {found.boxes} closed boxes of proofs")
-        print(f"           about the model with the hash {model}")
+        lines = [f"checked    {len(found.checked)} of {len(rows)} {several}, by treeproof {__version__}"]
+        lines += [f"           {found.counterexamples} counterexamples, {found.boxes} closed boxes of proofs"]
+        lines += [f"           about the model with the hash {model}"]
         for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
-            for row, why in reasons.items():
-                print(_line(f"{word:10} {what} {row}: {why}"))
+            lines += [f"{word:10} {what} {row}: {why}" for row, why in reasons.items()]
+        print("\n".join(map(_line, lines)))
     return 0 if len(found.checked) == len(rows) else 1
 
 

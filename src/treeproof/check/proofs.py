@@ -64,12 +64,17 @@ class ProofCheck:
     __repr__ = __str__
 
 
-def _named(reasons: dict[int, str]) -> str:
-    """The first rows of each reason, and the first reasons."""
+def by_reason(reasons: dict[int, str]) -> list[tuple[str, str]]:
+    """The first rows of each reason, in words, and the reason."""
     rows: dict[str, list[int]] = {}
     for row, why in reasons.items():
         rows.setdefault(why, []).append(row)
-    parts = [f"{'row' if len(some) == 1 else 'rows'} {_first(some)} ({why})" for why, some in rows.items()]
+    return [(f"{'row' if len(some) == 1 else 'rows'} {_first(some)}", why) for why, some in rows.items()]
+
+
+def _named(reasons: dict[int, str]) -> str:
+    """The first rows of each reason, and the first reasons."""
+    parts = [f"{rows} ({why})" for rows, why in by_reason(reasons)]
     more = [f"rows with {len(parts) - MOST_NAMED:,} other reasons"] * (len(parts) > MOST_NAMED)
     return "; ".join(parts[:MOST_NAMED] + more)
 
@@ -109,7 +114,7 @@ def check_proofs(
     asked = Asked.of(model, result, proofs)
     wanted = asked.question.proved_rows
     if rows is not None:
-        chosen = {int(row) for row in rows}
+        chosen = _chosen(rows, len(asked.result["X"]))
         wanted = [row for row in wanted if row in chosen]
     found, limits = Checked(), Limits()
     # Small groups, so that workers end at about the same time and little is lost by Ctrl-C.
@@ -133,6 +138,16 @@ def check_proofs(
     )
 
 
+def _chosen(rows: Any, n: int) -> set[int]:
+    """The numbers of some of n rows, or InvalidInput."""
+    given = rows.tolist() if hasattr(rows, "tolist") else rows
+    given = list(given) if isinstance(given, Iterable) else [given]
+    for row in given:
+        if type(row) is not int or not 0 <= row < n:
+            raise InvalidInput(f"rows must be numbers of rows, from 0 to {n - 1}, got {row!r}", argument="rows")
+    return set(given)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What is to be proved and the proofs of it, as files say it; each process reads it once."""
@@ -147,8 +162,13 @@ class Asked:
         said = _content_of(result)
         ensemble = load_model(model) if isinstance(model, (str, os.PathLike)) else as_ensemble(model)
         asked = cls(json.loads(as_text(ensemble)), said, open_proofs(proofs))
+        name = result if isinstance(result, (str, os.PathLike)) else "the result"
         try:
-            check_header(asked.question, asked.proofs)
+            question = asked.question
+        except Rejected as error:
+            raise InvalidInput(f"{name} cannot be checked: {error}") from None
+        try:
+            check_header(question, asked.proofs)
         except Rejected as error:
             raise InvalidInput(f"{proofs} cannot be checked: {error}") from None
         return asked
@@ -180,12 +200,15 @@ def attacks_in(path: Any, max_bytes: int = MAX_BYTES) -> dict[str, Any] | None:
 
 def open_proofs(path: Any) -> ProofFile:
     """A file of proofs, or InvalidInput."""
+    file = as_path(path).absolute()
     try:
-        return ProofFile.open(as_path(path).absolute())
+        return ProofFile.open(file)
     except Rejected as error:
-        raise InvalidInput(f"{path} cannot be checked: {error}") from None
+        raise InvalidInput(str(error)) from None
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
+        begun = file.with_name(f"{file.name}.part")
+        more = f"; {begun.name} was begun and not finished: resume goes on with it" if begun.exists() else ""
+        raise InvalidInput(f"cannot read {path}: {error.strerror}{more}") from None
 
 
 def _check(asked: Asked, rows: list[int]) -> Checked:

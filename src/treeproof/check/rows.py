@@ -260,7 +260,7 @@ def _check_parts(asked: Asked, reader: Reader) -> int:
 def _check_idle(asked: Asked, part: Part) -> int:
     """A part where attacks change nothing."""
     view, x, sizes = asked.view, asked.x, asked.sizes
-    region = _region(asked, view.columns, view.grid, part)
+    region = region_of(asked, view.columns, view.grid, part)
     if region is not None:
         still = frozenset(
             f
@@ -291,11 +291,11 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
     grid = Grid(view.model, extra) if extra else view.grid
     chains = [reader.chain() for _ in range(reader.number())] if has_chains else []
     columns = [column.at_rest for column in view.columns] if is_content else view.columns
-    region = _region(asked, columns, grid, part)
+    region = region_of(asked, columns, grid, part)
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
 
-    valid = Valid(asked, grid, columns, part)
+    valid = Valid(asked, grid, columns, part, region)
     place = Place(grid, region, [_chain(valid, region.cells, *chain) for chain in chains], valid.rules_out)
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
 
@@ -308,6 +308,7 @@ class Valid:
     grid: Grid
     columns: Sequence[Column]
     part: Part
+    region: Region
 
     @cached_property
     def _spans(self) -> tuple[tuple[float, float], ...]:
@@ -329,7 +330,9 @@ class Valid:
         spans = tuple(ANY if each is None else (each.low, each.high) for each in near)
         own = tuple((0, fact) for fact in asked.view.relations.facts)
         others = tuple(None if asked.is_itself else (1, fact) for _, fact in own)
-        return Pairs(asked.view, self.grid, asked.x, (cells, masks), (self._spans, spans), own + others, self.columns)
+        paid = tuple(price or Fraction(0) for price in self.region.least(cells))
+        sides = (cells, masks), (self._spans, spans)
+        return Pairs(asked.view, self.grid, self.columns, asked.x, paid, *sides, own + others)
 
 
 def _chain(
@@ -356,7 +359,7 @@ def check_tree_of_nothing(reader: Reader) -> int:
     return 1
 
 
-def _region(asked: Asked, columns: Sequence[Column], grid: Grid, part: Part) -> Region | None:
+def region_of(asked: Asked, columns: Sequence[Column], grid: Grid, part: Part) -> Region | None:
     """What cells cost from the neighbours of a part; None if there are none."""
     prices: list[list[tuple[Fraction, int]]] = []
     for f, column in enumerate(columns):

@@ -5,6 +5,7 @@ It is written down while the proof is checked, so it shows what the checker saw.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -27,8 +28,8 @@ from treeproof.check.rules import (
     Weights,
 )
 
-MOST_COLUMNS = 12
-"""Columns that a line names, at most."""
+MOST_COLUMNS, MOST_VALUES = 12, 6
+"""Columns that a line names, and values of a category, at most."""
 
 
 def show_proof(question: Question, proofs: ProofFile, row: int, depth: int | None = None) -> list[str]:
@@ -137,15 +138,39 @@ class _Shown(Reader):
         name, grid = self._name(f), self._grid
         cuts = grid.cuts[f] if f < len(grid.cuts) else []
         if cell < len(cuts):
+            if f in self._values:
+                below = (2 << cell) - 1
+                return self._among(f, self._box.cells[f] & below), self._among(f, self._box.cells[f] & ~below)
             return f"{name} <= {cuts[cell]!r}", f"{name} > {cuts[cell]!r}"
         return f"{name} is there", f"{name} is missing"
+
+    @property
+    def _values(self) -> dict[int, list[str]]:
+        """The values of categories that rows have codes for, in their order, where proofs are about these columns."""
+        content = self._question.model.content
+        if content["n_features"] != len(self._grid.cuts):
+            return {}
+        coded = [each for each in content.get("categories", ()) if each["coded"]]
+        return {
+            each["feature"]: [*map(str, each["values"]), *["a value never seen"] * each["unseen"]] for each in coded
+        }
+
+    def _among(self, f: int, cells: int) -> str:
+        """Which values of a category are in some cells."""
+        cuts = self._grid.cuts[f]
+        values = [value for code, value in enumerate(self._values[f]) if cells >> bisect_left(cuts, code) & 1]
+        values += ["missing"] * (cells >> len(cuts) + 1 & 1)
+        if len(values) > MOST_VALUES:
+            values[MOST_VALUES - 1 :] = [f"one of {len(values) - MOST_VALUES + 1} more"]
+        return f"{self._name(f)} is {' or '.join(values)}"
 
     def _reach(self, box: Box) -> str:
         """The columns in which attacks lead beyond a cut, and where to."""
         parts = []
         for f, cells in enumerate(box.claim.region):
             if cells & (cells - 1):
-                parts.append(_range(self._name(f), cells, self._grid.cuts[f]))
+                is_category = f in self._values
+                parts.append(self._among(f, cells) if is_category else _range(self._name(f), cells, self._grid.cuts[f]))
         return f"within reach are {_listed(parts)}" if parts else "no test is within reach"
 
 

@@ -289,14 +289,15 @@ def changed_frame(given: Any, rows: FloatArray, moved: npt.NDArray[np.bool_], ca
             values[there] = rows[there, f]
             frame.isetitem(f, pd.Series(values, index=given.index))
             continue
-        own = [known[f].value_of(number) for number in rows[there, f].tolist()]
+        own = _given_values(known[f], rows[there, f])
+        there_are = [value for value in own if not is_missing(value)]
         changed = column.astype(object)
         changed[there] = own
         if isinstance(column.dtype, pd.CategoricalDtype):
-            all_values = list(dict.fromkeys([*column.cat.categories, *own]))
+            all_values = list(dict.fromkeys([*column.cat.categories, *there_are]))
             changed = changed.astype(pd.CategoricalDtype(all_values, ordered=column.cat.ordered))
         elif column.dtype == bool:
-            changed = changed.astype(bool)
+            changed = changed.astype(bool if len(there_are) == len(own) else "boolean")
         frame.isetitem(f, changed)
     return frame
 

@@ -14,8 +14,8 @@ from treeproof.errors import InvalidInput, SoundnessError
 if TYPE_CHECKING:
     from treeproof import Ensemble, ProofCheck, Verification
 
-MOST_ROWS = 20
-"""Rows without a proof that holds which are listed, at most."""
+MOST_REASONS = 20
+"""Reasons why proofs do not hold, or are not there, which are listed, at most."""
 
 
 @click.command()
@@ -107,16 +107,19 @@ def _say_proofs(found: ProofCheck) -> None:
 
     Ends with 1 if some are missing.
     """
+    from treeproof.check.proofs import by_reason
+
     counts = found.counts
     percent = 100 * counts.checked // counts.proved if counts.proved else 100
     screen.say(
         f"proofs     {counts.checked} of {counts.proved} proved rows ({percent}%) checked by treeproof {found.version}"
     )
     for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
-        for row, why in list(reasons.items())[:MOST_ROWS]:
-            screen.say(f"{word:10} row {row}: {why}")
-        if len(reasons) > MOST_ROWS:
-            screen.say(f"{word:10} and {len(reasons) - MOST_ROWS} more rows")
+        said = by_reason(reasons)
+        for rows, why in said[:MOST_REASONS]:
+            screen.say(f"{word:10} {rows}: {why}")
+        if len(said) > MOST_REASONS:
+            screen.say(f"{word:10} and rows with {len(said) - MOST_REASONS} other reasons")
     if found.rejected:
         row, why = next(iter(found.rejected.items()))
         raise SoundnessError(f"{len(found.rejected)} proofs do not hold; the first is that of row {row}: {why}")

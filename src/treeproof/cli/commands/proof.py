@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from treeproof.cli import screen
 from treeproof.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from treeproof.check.proofs import Asked
 
 
 @click.group()
@@ -48,13 +51,21 @@ def show(proofs: str, row: int, model: str, result: str, depth: int | None) -> N
     from treeproof.check.shown import show_proof
 
     asked = Asked.of(model, result, proofs)
-    if row not in asked.proofs.rows:
-        why = asked.proofs.without.get(row, "it is not proved, or there is no such row")
-        raise InvalidInput(f"{Path(proofs).name} has no proof of row {row}: {why}")
+    _check_row(asked, row)
     label = asked.result["predicted"][row]
     screen.say(f"row {row}, {label}, in {asked.proofs.rows[row][1]:,} bytes")
     for line in show_proof(asked.question, asked.proofs, row, depth):
         screen.say(line)
+
+
+def _check_row(asked: Asked, row: int) -> None:
+    """Refuses a row without a proof."""
+    if row not in asked.proofs.rows:
+        last = len(asked.result["X"]) - 1
+        unknown = "it is not proved" if 0 <= row <= last else f"the result has rows 0 to {last}"
+        raise InvalidInput(
+            f"{asked.proofs.path.name} has no proof of row {row}: {asked.proofs.without.get(row, unknown)}"
+        )
 
 
 @proof.command("export")
@@ -82,6 +93,7 @@ def export(model: str, result: str, proofs: str, row: int, out: str, neighbourho
     from treeproof.verification.pseudo_boolean import export_row
 
     asked = Asked.of(model, result, proofs)
+    _check_row(asked, row)
     paths = export_row(asked.question, asked.proofs, row, neighbourhood, out)
     for problem, steps in zip(paths[::2], paths[1::2], strict=True):
         screen.say(f"wrote      {problem} and {steps}")
