@@ -244,7 +244,7 @@ class _Program:
         else:
             factors = {rows[j].fact: factor * parts[j] for j, factor in simplex.clash.items() if rows[j].fact >= 0}
             common = math.gcd(*factors.values()) or 1
-            self.multipliers = {k: factor // common for k, factor in factors.items()}
+            self.multipliers = {k: factors[k] // common for k in sorted(factors)}
 
     def choice(self) -> int | None:
         """The number of a fact that leaves a choice between sums, if the values found keep none of it."""
