@@ -180,3 +180,11 @@ def test_proofs_that_are_too_long_are_left_out(tmp_path: Path) -> None:
     assert not checked.rejected and "a proof is longer than the limit" in checked.unchecked.values()
     with pytest.raises(tp.InvalidInput, match="no proofs are written"):
         tp.cheapest_attack(model, rows, tp.Attacker.lp(2, 1.0), proof_limit=1)
+
+
+def test_attacks_at_no_price_need_no_proof(tmp_path: Path) -> None:
+    model, rows = model_and_rows()
+    found = tp.cheapest_attack(model, rows, tp.Attacker((-3.0, 3.0), costs=0), proofs=tmp_path / "proofs.tpp")
+    said, own = json.loads(found.to_json()), json.loads(as_text(model))
+    assert said["price"] == [0] * len(rows)
+    assert check(own, said, tmp_path / "proofs.tpp").checked == list(range(len(rows)))

@@ -7,86 +7,26 @@ from typing import Any
 
 import pytest
 
+from tests.support.made_up import Proofs, attacker_content, model_content, result_content, stump
 from tests.support.naive_proofs import number
+from treeproof.check.clashes import SUM
 from treeproof.check.rows import CLAIM, VALID, Question, check_header, check_rows
-from treeproof.check.rules import CLOSED, Rejected
+from treeproof.check.rules import CLOSED, CUT_LEFT, Rejected
 
 
-class _Proofs:
-    """A proof of the first row that is not in a file."""
-
-    def __init__(self, payload: bytes) -> None:
-        self.rows, self.without, self.header, self._payload = {0: (0, 0)}, {}, {"version": 1}, payload
-
-    def payload(self, row: int) -> bytes:
-        """The steps of the proof."""
-        return self._payload
-
-
-def _stump(f: int, left: list[float], right: list[float], cut: float = 0.5) -> dict[str, Any]:
-    """A tree with one test."""
-    return {
-        "feature": [f, -1, -1],
-        "threshold": [cut, 0.0, 0.0],
-        "left": [1, -1, -1],
-        "right": [2, -1, -1],
-        "nan_left": [False] * 3,
-        "scores": [left, right],
-    }
-
-
-def _model(tree: dict[str, Any], classes: list[Any], n: int = 1, **fields: Any) -> dict[str, Any]:
-    rule = {"decision": "argmax", "precision": "float64", "divisor": 1.0, "steepness": 1.0, "cut": 0.0}
-    return {
-        "format": "treeproof-ensemble",
-        "version": 2,
-        "n_features": n,
-        "feature_names": ["a", "b", "c"][:n],
-        "classes": classes,
-        "trees": [tree],
-        "base": [0.0] * len(classes),
-        "rule": {**rule, "base_last": False},
-        "value_low": [-1e300] * n,
-        "value_high": [1e300] * n,
-        "handles_missing": True,
-        **fields,
-    }
-
-
-def _attacker(**fields: Any) -> dict[str, Any]:
-    given = {
-        "intervals": {"all": [0, 0]},
-        "costs": {"all": 1},
-        **dict.fromkeys(["budget", "domain", "power", "radius"]),
-    }
-    return {"format": "treeproof-attacker", "version": 2, **given, **fields}
-
-
-def _result(x: list[Any], label: Any, attacker: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {
-        "format": "treeproof-verification",
-        "version": 4,
-        "n_features": len(x),
-        "feature_names": None,
-        "X": [x],
-        "y": [label],
-        "predicted": [label],
-        "stability": [0],
-        "resilience": [],
-        "epsilons": [],
-        "attacker": attacker,
-        **fields,
-    }
-
-
-def _holds(model: dict[str, Any], result: dict[str, Any], label: int = 0, part: int = CLAIM, trees: int = 1) -> bool:
+def _holds(model: dict[str, Any], result: dict[str, Any], label: int = 0, part: int = CLAIM) -> bool:
     """Whether a proof is accepted that says nothing but that no other class can win."""
-    steps = [1, 0, part, label, 0, *([0] if part == VALID else []), *[CLOSED] * trees]
+    return _is_accepted(model, result, [part, label, 0, *([0] if part == VALID else []), CLOSED])
+
+
+def _is_accepted(model: dict[str, Any], result: dict[str, Any], steps: list[int]) -> bool:
+    """Whether a part is accepted as proof that the row is stable."""
     try:
         question = Question.of(model, result)
     except Rejected:
         return False
-    ((_, found),) = check_rows(question, _Proofs(b"".join(map(number, steps))), [0])  # type: ignore[arg-type]
+    payload = b"".join(map(number, [1, 0, *steps]))
+    ((_, found),) = check_rows(question, Proofs(payload), [0])  # type: ignore[arg-type]
     return found.checked == [0]
 
 
@@ -95,33 +35,35 @@ MOVES = {"intervals": {"all": [-9, 9]}}
 
 
 def test_what_is_true_is_accepted() -> None:
-    assert _holds(_model(_stump(0, NO, YES), ["no", "yes"]), _result([0.0], "no", _attacker()))
-    assert not _holds(_model(_stump(0, NO, YES), ["no", "yes"]), _result([0.0], "no", _attacker(**MOVES)))
+    assert _holds(model_content([stump(0, NO, YES)], ["no", "yes"]), result_content([0.0], "no", attacker_content()))
+    assert not _holds(
+        model_content([stump(0, NO, YES)], ["no", "yes"]), result_content([0.0], "no", attacker_content(**MOVES))
+    )
 
 
 @pytest.mark.parametrize("steps", [10, 30_000])
 def test_members_of_a_group_may_be_rewritten_in_many_steps(steps: int) -> None:
     """Nobody follows so many steps, so they may cost no more than nothing."""
     rules = [{"column": "a", "change": -1 / steps, "cost": 1}, {"column": "b", "change": 1 / steps, "cost": 1}]
-    model, group = _model(_stump(1, NO, YES), ["no", "yes"], 2), {"relations": ["one_of(a, b)"], "broken": [[]]}
-    attacker = _attacker(rules=rules, domain={"all": [0, 1]})
-    assert not _holds(model, _result([1.0, 0.0], "no", attacker, **group), part=VALID)
-    assert _holds(model, _result([1.0, 0.0], "no", {**attacker, "rules": rules[:1]}, **group), part=VALID)
+    model, group = model_content([stump(1, NO, YES)], ["no", "yes"], 2), {"relations": ["one_of(a, b)"], "broken": [[]]}
+    attacker = attacker_content(rules=rules, domain={"all": [0, 1]})
+    assert not _holds(model, result_content([1.0, 0.0], "no", attacker, **group), part=VALID)
+    assert _holds(model, result_content([1.0, 0.0], "no", {**attacker, "rules": rules[:1]}, **group), part=VALID)
 
 
 @pytest.mark.parametrize("classes", [[1, True, "a"], [0, False, "a"], ["b", "b", "a"], [1, 1.0, "a"]])
 def test_labels_that_are_equal_are_not_the_same(classes: list[Any]) -> None:
-    model = _model(_stump(0, [-1.0, 0.0, 1.0], [-1.0, 1.0, 0.0]), classes)
-    assert not _holds(model, _result([0.0], "a", _attacker(**MOVES, goal=[classes[1]])), 2)
+    model = model_content([stump(0, [-1.0, 0.0, 1.0], [-1.0, 1.0, 0.0])], classes)
+    assert not _holds(model, result_content([0.0], "a", attacker_content(**MOVES, goal=[classes[1]])), 2)
 
 
 def test_names_of_columns_mean_one_column() -> None:
-    named = _attacker(intervals={"by_feature": [["b", [-9, 9]]]})
-    model = _model(_stump(0, NO, YES), ["no", "yes"], 2)
-    assert _holds(model, _result([0.0, 0.0], "no", named))
-    assert not _holds(model, _result([0.0, 0.0], "no", named, feature_names=["b", "a"]))
-    twice = _model(_stump(1, NO, YES), ["no", "yes"], 2, feature_names=["b", "b"])
-    assert not _holds(twice, _result([0.0, 0.0], "no", named))
+    named = attacker_content(intervals={"by_feature": [["b", [-9, 9]]]})
+    model = model_content([stump(0, NO, YES)], ["no", "yes"], 2)
+    assert _holds(model, result_content([0.0, 0.0], "no", named))
+    assert not _holds(model, result_content([0.0, 0.0], "no", named, feature_names=["b", "a"]))
+    twice = model_content([stump(1, NO, YES)], ["no", "yes"], 2, feature_names=["b", "b"])
+    assert not _holds(twice, result_content([0.0, 0.0], "no", named))
 
 
 @pytest.mark.parametrize(
@@ -142,39 +84,59 @@ def test_names_of_columns_mean_one_column() -> None:
     ],
 )
 def test_attackers_that_are_none_are_refused(fields: dict[str, Any]) -> None:
-    model = _model(_stump(0, NO, YES), ["no", "yes"], 2)
-    assert not _holds(model, _result([0.0, 0.0], "no", _attacker(**fields)))
+    model = model_content([stump(0, NO, YES)], ["no", "yes"], 2)
+    assert not _holds(model, result_content([0.0, 0.0], "no", attacker_content(**fields)))
 
 
 @pytest.mark.parametrize("score", [math.inf, math.nan, -math.inf, 10**400, None])
 def test_scores_that_are_none_are_refused(score: Any) -> None:
-    assert not _holds(_model(_stump(0, NO, [score, 1.0]), ["no", "yes"]), _result([0.0], "no", _attacker()))
+    assert not _holds(
+        model_content([stump(0, NO, [score, 1.0])], ["no", "yes"]), result_content([0.0], "no", attacker_content())
+    )
 
 
 @pytest.mark.parametrize("cut", [math.inf, math.nan, -math.inf, 10**400, None])
 def test_tests_that_are_none_are_refused(cut: Any) -> None:
-    assert not _holds(_model(_stump(0, NO, YES, cut), ["no", "yes"]), _result([0.0], "no", _attacker()))
+    assert not _holds(
+        model_content([stump(0, NO, YES, cut)], ["no", "yes"]), result_content([0.0], "no", attacker_content())
+    )
 
 
 def test_zero_has_one_cell_whatever_its_sign() -> None:
     for cut, x in [(0.0, -0.0), (-0.0, 0.0), (5e-324, 0.0), (-5e-324, -5e-324)]:
-        model = _model(_stump(0, NO, YES, cut), ["no", "yes"])
+        model = model_content([stump(0, NO, YES, cut)], ["no", "yes"])
         above = math.nextafter(cut, math.inf) - x
-        assert _holds(model, _result([x], "no", _attacker(intervals={"all": [0, cut - x]})))
-        assert not _holds(model, _result([x], "no", _attacker(intervals={"all": [0, above]})))
+        assert _holds(model, result_content([x], "no", attacker_content(intervals={"all": [0, cut - x]})))
+        assert not _holds(model, result_content([x], "no", attacker_content(intervals={"all": [0, above]})))
 
 
 @pytest.mark.parametrize("score", [2**53 + 1, 2**1000, 1e308, 5e-324])
 def test_sums_may_be_rounded_or_too_large(score: Any) -> None:
     """A lead of one unit of a huge sum is no lead."""
     base = {"base": [float(score), float(score)]}
-    model = _model(_stump(0, NO, [0.5, 1.0]), ["no", "yes"], **base)
-    assert not _holds(model, _result([0.0], "no", _attacker(**MOVES)))
+    model = model_content([stump(0, NO, [0.5, 1.0])], ["no", "yes"], **base)
+    assert not _holds(model, result_content([0.0], "no", attacker_content(**MOVES)))
 
 
 @pytest.mark.parametrize("fields", [{"X": [["0"]]}, {"X": [[math.inf]]}, {"epsilons": [math.nan], "resilience": [[0]]}])
 def test_files_that_nothing_can_be_about_are_refused(fields: dict[str, Any]) -> None:
     """Nothing is raised but that."""
-    result = _result([0.0], "no", _attacker()) | fields
+    result = result_content([0.0], "no", attacker_content()) | fields
     with pytest.raises(Rejected):
-        check_header(Question.of(_model(_stump(0, NO, YES), ["no", "yes"]), result), _Proofs(b""))  # type: ignore[arg-type]
+        check_header(Question.of(model_content([stump(0, NO, YES)], ["no", "yes"]), result), Proofs(b""))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("b", [1.0, -1.0])
+def test_what_was_missing_is_no_distance_away_from_what_it_is_filled_with(b: float) -> None:
+    """Relations do not rule out what is filled in because nobody moves the column by a distance."""
+    model = model_content([stump(0, YES, NO, -0.5)], ["no", "yes"], 2)
+    attacker = attacker_content(fill={"by_feature": [["a", 1]]})
+    result = result_content([None, b], "no", attacker, relations=["a + b <= 0"], broken=[[]])
+    reason = [SUM, 1, 0, 2]  # one fact, the first one, times 1
+    chain = [1, 2, 1, *(0, 2, 0), len(reason), *reason]  # only rows pass that lack a
+    assert not _is_accepted(model, result, [VALID, 0, 0, *chain, CUT_LEFT, 0, 1, CLOSED, CLOSED])
+    ruled_out = result | {"relations": ["a + b >= 0", "b <= -1"]} | {"broken": [[], []]}
+    ends = {"value_low": [-1e300] * 2, "value_high": [0.5, 1e300]}
+    assert _is_accepted(
+        model | ends, ruled_out, [VALID, 0, 0, 1, 2, 1, *(0, 2, 0), 4, SUM, 1, 0, 1, CUT_LEFT, 0, 1, CLOSED, CLOSED]
+    ) == (b < 0)

@@ -165,7 +165,7 @@ def check_mutations(attacker: tp.Attacker, folder: Path, n: int) -> int:
         status = status if random.random() < 0.8 else 1 - status
         reader = Reader(payload)
         try:
-            reader.number(), reader.number(), question.check(box, status, reader)
+            question.check(box, status, reader)
         except Rejected:
             continue
         accepted += 1

@@ -44,7 +44,7 @@ def question(attacker: tp.Attacker, weights: tuple[int, int] = (2, 1)) -> MapQue
 
 
 def proof(moves: dict[int, tuple[float, float]], before: int = LABEL_0, after: int = LABEL_1) -> Reader:
-    content, last = bytes([MOVED, before, after, len(moves)]), -1
+    content, last = bytes([1, 0, MOVED, before, after, len(moves)]), -1
     for f, to in moves.items():
         content += bytes([f - last - 1]) + struct.pack("<dd", *to)
         last = f

@@ -297,7 +297,7 @@ def naive_claim(case: Case, part: Part, label: int, is_content: bool) -> bytes |
     wanted = frozenset(range(n)) - question.goal if is_content else question.goal or frozenset(range(n)) - {label}
     view = case.about.view
     columns = [column.at_rest for column in view.columns] if is_content else view.columns
-    region = rows._region(case.about, columns, view.grid, part)
+    region = rows.region_of(case.about, columns, view.grid, part)
     head = number(label) + number(0)
     if region is None:
         return head + bytes(len(wanted))

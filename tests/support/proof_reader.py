@@ -15,7 +15,8 @@ from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
 
 CLOSED, CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT, WEIGH, DROP, SPEND, DECIDED = range(9)
-CLAIM, SPLIT, IDLE, CONTENT = range(4)
+CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
+MOVED = 8
 Cells = tuple[int, ...]
 NO_END: Mapping[int, int] = defaultdict(lambda: 2**31)
 """Any number of cells."""
@@ -62,6 +63,14 @@ class Reader:
         if step == SPEND:
             assert self.double() >= 0
         return step, [self.number(), self.number()] if CUT_LEFT <= step <= KEEP_RIGHT else []
+
+    def chain(self) -> None:
+        """Tests one after another."""
+        assert self.number() in (0, 1)
+        for _ in range(self.number()):
+            self.number()
+            assert self.number() < 4
+            self.rising()
 
     def weights(self, n_trees: int = 2**31, n_cells: Mapping[int, int] = NO_END) -> None:
         """Weights, of trees and cells that there are."""
@@ -158,18 +167,43 @@ def skip_trees(reader: Reader, waiting: int) -> None:
             reader.weights()
 
 
+def skip_part(reader: Reader, n_classes: int, n_wanted: int) -> int:
+    """Reads a part, but for those that it is cut into; the attacker wants so many classes, 0: any other one."""
+    kind = reader.number()
+    others = n_wanted or n_classes - 1
+    if kind == SPLIT:
+        reader.number(), reader.double()
+    elif kind == MOVED:
+        assert len({reader.number(), reader.number()}) == 2
+        for _ in range(reader.number()):
+            reader.number(), reader.double(), reader.double()
+        skip_trees(reader, 2 * others)
+    elif kind != IDLE:
+        assert kind in (CLAIM, CONTENT, VALID, VALID_CONTENT)
+        assert reader.number() < n_classes
+        for _ in range(reader.number()):
+            reader.number(), reader.double()
+        for _ in range(reader.number() if kind in (VALID, VALID_CONTENT) else 0):
+            reader.chain()
+        skip_trees(reader, n_classes - n_wanted if kind in (CONTENT, VALID_CONTENT) else others)
+    return kind
+
+
+def skip_parts(reader: Reader, n_classes: int, n_wanted: int) -> list[int]:
+    """Reads what proves a neighbourhood; returns the kinds of its parts."""
+    kinds, waiting = [], 1
+    while waiting:
+        kinds.append(skip_part(reader, n_classes, n_wanted))
+        waiting += 1 if kinds[-1] == SPLIT else -1
+    return kinds
+
+
 def parts_of(proof: bytes, n_classes: int, n_wanted: int) -> list[bytes]:
     """Cuts and parts of a neighbourhood, one after another; the attacker wants so many classes, 0: any other one."""
     reader, parts, waiting = Reader(proof), [], 1
     while waiting:
-        begin, kind = reader.at, reader.number()
-        assert kind in (CLAIM, SPLIT, IDLE, CONTENT)
+        begin, kind = reader.at, skip_part(reader, n_classes, n_wanted)
         waiting += 1 if kind == SPLIT else -1
-        if kind == SPLIT:
-            reader.number(), reader.double()
-        elif kind != IDLE:
-            assert [reader.number() < n_classes, reader.number()] == [True, 0]
-            skip_trees(reader, n_classes - n_wanted if kind == CONTENT else n_wanted or n_classes - 1)
         parts.append(proof[begin : reader.at])
     assert reader.at == len(proof), "all is read"
     return parts

@@ -73,7 +73,7 @@ class Attacks(Question):
             most = self.attacker["budget"]
             if type(price) is not int or not 0 <= price <= (price if most is None else most):
                 raise Rejected(f"nobody pays {price!r}")
-            return {**self.attacker, "budget": price - less}
+            return {**self.attacker, "budget": max(price - less, 0)}
         radius = self.attacker["radius"]
         if type(price) is not float or not 0 < price <= radius:
             raise Rejected(f"nothing is {price!r} away")

@@ -76,12 +76,16 @@ class Region:
         """Budgets in the same units."""
         return [Purse(math.ceil(budget * self.price_unit), columns) for budget, columns in self.purses]
 
-    def is_too_dear(self, cells: Sequence[int]) -> bool:
-        """Whether no row of these cells can be paid for."""
-        least = [
+    def least(self, cells: Sequence[int]) -> list[Fraction | None]:
+        """Per column the least price of these cells; None if none of them can be had."""
+        return [
             next((price for price, mask in prices if mask & here), None) if prices else Fraction(0)
             for prices, here in zip(self.prices, cells, strict=True)
         ]
+
+    def is_too_dear(self, cells: Sequence[int]) -> bool:
+        """Whether no row of these cells can be paid for."""
+        least = self.least(cells)
         if any(price is None for price in least):
             return True
         return any(sum(least[f] or 0 for f in columns) > budget for budget, columns in self.purses)

@@ -31,14 +31,16 @@ class Pairs:
 
     view: View
     grid: Grid
+    columns: Sequence[Column]
+    """What attacks do to columns."""
     x: Sequence[float]
+    paid: tuple[Fraction, ...]
+    """What each column costs at least."""
     cells: tuple[Sequence[int], Sequence[int]]
     spans: tuple[tuple[Ends, ...], tuple[Ends, ...]]
     """Of each side and column ends between which numbers lie."""
     facts: tuple[tuple[int, Said] | None, ...]
     """Sides, and what is not false for them; None: nobody says that it is not."""
-    columns: Sequence[Column]
-    """What attacks do to columns."""
 
     def cut(self, side: int, f: int, at: float) -> list[Pairs]:
         """Pairs with a column up to a double on one side, and the others; where it is missing they are in both."""
@@ -74,12 +76,19 @@ class Pairs:
         )
         return first, second
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
-        """Whether there are no such rows at all."""
-        return not all(spans for where in self.where for _, spans in where.values())
+        """Whether there are no such rows at all, or none that are as near to each other as changes leave them."""
+        columns = self.view.relations.columns
+        return not all(where[f][1] for where in self.where for f in columns) or any(map(self._are_apart, columns))
 
-    @property
+    def _are_apart(self, f: int) -> bool:
+        """Whether nothing that a column may be is made of anything that it may have been."""
+        (low, high), one = self.link(f), Fraction(1)
+        least, most = (total([self._least_of(0, {f: sign}), self._least_of(1, {f: -sign})]) for sign in (one, -one))
+        return bool(least > high or -most < low)
+
+    @cached_property
     def is_ruled_out(self) -> bool:
         """Whether there are none, or a fact is false for all of them."""
         return self.is_empty or any(
@@ -103,20 +112,22 @@ class Pairs:
         places: dict[int, list[int]] = {}
         for f in {*sums[0], *sums[1]}:
             places.setdefault(self.view.members[f][0], []).append(f)
-        for place, columns in places.items():
-            least.append(self._least(place, *({f: own.get(f, Fraction(0)) for f in columns} for own in sums)))
+        for own in places.values():
+            w, z = ({f: side.get(f, Fraction(0)) for f in own} for side in sums)
+            least.append(self._least(w, z))
         return self.is_empty or (bound := total(least)) > 0 or (is_strict and bound == 0)
 
-    def _least(self, place: int, w: Mapping[int, Fraction], z: Mapping[int, Fraction]) -> Any:
+    def _least(self, w: Mapping[int, Fraction], z: Mapping[int, Fraction]) -> Any:
         """The least that terms of a column, or of the members of a group, add up to on both sides together."""
-        if len(w) > 1 or self.view.members[next(iter(w))][1]:
+        if len(w) > 1:
             return total([self._least_of(0, w), self._least_of(1, z)])
         ((f, a),), (b,) = w.items(), z.values()
-        low, high = self.link(place)
-        # a·w + b·z is t·(w - z) + (a - t)·w + (b + t)·z for every t.
+        low, high = self.link(f)
+        is_there = not any(None in where[f][1] for where in self.where)
+        # a·w + b·z is t·(w - z) + (a - t)·w + (b + t)·z for every t, if neither is missing.
         return max(
             total([_times(t, low, high), self._least_of(0, {f: a - t}), self._least_of(1, {f: b + t})])
-            for t in (Fraction(0), a, -b)
+            for t in ((Fraction(0), a, -b) if is_there else (Fraction(0),))
         )
 
     def _least_of(self, side: int, factors: Mapping[int, Fraction]) -> Any:
@@ -126,17 +137,39 @@ class Pairs:
         return min([end[0] for end in ends if end is not None], default=Fraction(0))
 
     def link(self, f: int) -> tuple[Any, Any]:
-        """How much w is above z at least and at most, if neither is missing."""
-        column = self.columns[f]
+        """How much a column is above what it was, at least and at most; anything where it may be missing."""
+        place, codes = self.view.members[f]
+        if codes or None in (*self.where[0][f][1], *self.where[1][f][1]):
+            return ANY
+        column, left = self.columns[place], self._left_for(place)
         low, high = min(column.reach[0], 0.0), max(column.reach[1], 0.0)
+        if _cheapest(column) > left:
+            return 0, 0
         if column.rules or column.matrix is not None or (column.ends is not None and (low or high)):
             return ANY
-        points = column.points(self.x[f])
-        if column.power is not None or (points is not None and not all(points.prints(*own[f]) for own in self.spans)):
-            return low and -math.inf, high and math.inf
+        points = column.points(self.x[place])
+        if points is not None and not all(points.prints(*own[place]) for own in self.spans):
+            return -math.inf if low else 0, math.inf if high else 0
+        if column.power is not None:
+            # What roots there are of what is left are at most 1, or at most that.
+            away = (left if column.power == 1 else max(left, Fraction(1))) * column.unit
+            return -away if low else 0, away if high else 0
         if column.step is None:
             return _exact(low), _exact(high)
         return -_steps(-low, column.step), _steps(high, column.step)
+
+    def _left_for(self, f: int) -> Fraction:
+        """What all other columns leave for a change of this one."""
+        purses = [(budget, columns) for budget, columns in self.view.purses if f in columns]
+        return min(budget - sum(self.paid[g] for g in columns if g != f) for budget, columns in purses)
+
+
+def _cheapest(column: Column) -> Fraction | int:
+    """What a change of a number costs at least."""
+    if column.power is not None:
+        return Fraction(0) if column.step is None else (column.step / column.unit) ** column.power
+    costs = [column.cost] if column.matrix is None else column.matrix.values()
+    return min([rule.cost for rule in column.rules] or costs, default=0)
 
 
 def _above(number: float) -> float:
@@ -162,7 +195,8 @@ def _may_be_multiplied(fact: Said, times: int) -> bool:
     """Whether times a sum of columns is at most 0."""
     if fact[0] != "compare" or len(fact[1]) < 2:
         return False
-    return fact[3] == "==" or (times > 0 if fact[3] in ("<=", "<") else times < 0)
+    signs = {"==": True, "<=": times > 0, "<": times > 0, ">=": times < 0, ">": times < 0}
+    return signs.get(fact[3], False)
 
 
 def check_clash(pairs: Pairs, steps: Reader) -> None:

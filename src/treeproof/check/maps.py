@@ -20,7 +20,7 @@ from treeproof.check.doubles import cells_between
 from treeproof.check.model_file import Model, hash_of
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import BROKEN, CLAIM, SPLIT, Checked
+from treeproof.check.rows import CLAIM, SPLIT, Checked, readable
 from treeproof.check.rules import Rejected, check_tree
 
 MAGIC, HEAD = b"\x89TPMAP\r\n", struct.Struct("<8sIIQQQQdQ32s32s32s")
@@ -128,19 +128,20 @@ class MapQuestion:
                 raise Rejected("the space of the map is empty, or beyond the attacker's domain")
 
     @classmethod
+    @readable("the map")
     def of(cls, path: Path) -> MapQuestion:
         """What the map of a file says; Rejected if it is no such file."""
-        try:
-            return cls(Map.open(path))
-        except BROKEN as error:
-            raise Rejected(f"the map cannot be read: {error!r}") from None
+        return cls(Map.open(path))
 
     def hashes(self) -> dict[str, str]:
         """What a file of proofs says it is about."""
         return {"model": self.model.hash, "attacker": hash_of(self.map.attacker), "map": self.map.hash}
 
+    @readable("the proof")
     def check(self, box: Box, status: int, reader: Reader) -> int:
         """Checks what proves a box; returns how many boxes of it were closed."""
+        if (reader.number(), reader.number()) != (1, 0):
+            raise Rejected("a box has one claim")
         waiting, closed = [box], 0
         while waiting:
             box = waiting.pop()
@@ -165,6 +166,8 @@ class MapQuestion:
                 closed += self._check_label(self._unmoved(moved), after, reader)
             else:
                 raise Rejected(f"a box of the status {status} has no part {op}")
+        if not reader.is_done:
+            raise Rejected("something follows the proof")
         return closed
 
     def _check_label(self, region: Region, label: int, reader: Reader) -> int:
@@ -230,15 +233,8 @@ def check_boxes(
             found.unchecked[node] = known.get(node, "there is no proof of it")
         else:
             try:
-                reader = Reader(proofs.payload(node))
-                if (reader.number(), reader.number()) != (1, 0):
-                    raise Rejected("a box has one claim")
-                found.boxes = question.check(box, status, reader)
-                if not reader.is_done:
-                    raise Rejected("something follows the proof")
+                found.boxes = question.check(box, status, Reader(proofs.payload(node)))
                 found.checked.append(node)
             except Rejected as error:
                 found.rejected[node] = str(error)
-            except BROKEN as error:
-                found.rejected[node] = f"the proof cannot be read: {error!r}"
         yield node, found

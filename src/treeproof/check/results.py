@@ -7,7 +7,7 @@ from typing import Any
 
 from treeproof.check.evidence import Reach
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import PROVED, Checked, Question, check_rows
+from treeproof.check.rows import PROVED, Checked, Question, check_rows, readable
 from treeproof.check.rules import Rejected
 
 REFUTED = 1
@@ -35,18 +35,19 @@ def check_result(question: Question, proofs: ProofFile | None, rows: Iterable[in
 class Evidence:
     """What a result says about rows, but for what only a proof can show."""
 
+    @readable("the result")
     def __init__(self, question: Question) -> None:
         self._question, self._result = question, question.result
         self._reach = Reach(question.content, question.attacker, self._result.get("relations") or ())
         self._around = [self._reach.around(epsilon) for epsilon in (ITSELF, *self._result["epsilons"])]
         self._broken = [frozenset(rows) for rows in self._result.get("broken") or ()]
 
+    @readable("the result")
     def check(self, row: int) -> bool:
         """Whether the row has a counterexample; Rejected if that or something else does not hold."""
         question, result = self._question, self._result
-        x, is_correct = question.row(row), result["predicted"][row] == result["y"][row]
-        if question.model.label(x) != question.label(row):
-            raise Rejected("the model gives it another label than the result says")
+        question.check_said(row)
+        x, is_correct = question.row(row), question.is_correct(row)
         if list(self._reach.relations.broken(x)) != [number for number, rows in enumerate(self._broken) if row in rows]:
             raise Rejected("it breaks other relations than the result says")
         stability, resilience = result["stability"][row], [outcomes[row] for outcomes in result["resilience"]]
@@ -56,8 +57,6 @@ class Evidence:
             if has_witness or any(one != by_label for one in [*resilience, *([stability] if is_correct else [])]):
                 raise Rejected("it is not attacked, but does not count by its label alone")
             return False
-        if not is_correct and PROVED in resilience:
-            raise Rejected("it is called resilient, but its label is wrong")
         refuted = [0] if stability == REFUTED else []
         refuted += [k for k, outcome in enumerate(resilience, 1) if outcome == REFUTED and is_correct]
         if (has_witness or refuted) and not (has_witness and self._has_counterexample(row, x, refuted)):

@@ -6,6 +6,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -52,6 +53,15 @@ BROKEN = (
 """What reading may end in, if something is not what it should be."""
 
 
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Rejects what cannot be read."""
+    try:
+        yield
+    except BROKEN as error:
+        raise Rejected(f"{what} cannot be read: {error!r}") from None
+
+
 class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
 
@@ -59,12 +69,10 @@ class Question:
     reader: Callable[[bytes], Reader] = Reader
 
     @classmethod
+    @readable("the model or the result")
     def of(cls, model: dict[str, Any], result: dict[str, Any]) -> Question:
         """The question in the objects of two files; Rejected if they are no such objects."""
-        try:
-            return cls(model, result)
-        except BROKEN as error:
-            raise Rejected(f"the model or the result cannot be read: {error!r}") from None
+        return cls(model, result)
 
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         for what, given in (("model", model), ("result", result)):
@@ -104,10 +112,13 @@ class Question:
         """
         if self.model.label(self.row(number)) != self.label(number):
             raise Rejected("the model gives it another label than the result says")
-        is_correct = _key(self.result["y"][number]) == _key(self.result["predicted"][number])
-        if max(self.proved(number), default=0) > 0 and not is_correct:
+        if max(self.proved(number), default=0) > 0 and not self.is_correct(number):
             raise Rejected("it is called resilient, but its label is wrong")
         return 0
+
+    def is_correct(self, number: int) -> bool:
+        """Whether the result says that the model is right about a row."""
+        return bool(_key(self.result["y"][number]) == _key(self.result["predicted"][number]))
 
     def label(self, number: int) -> int:
         """The number of the class that the result says the model predicts."""
@@ -154,35 +165,26 @@ def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> It
     for row in rows:
         found = Checked()
         try:
-            found.counterexamples = question.check_said(row)
-            open_claims, found.boxes = _check_row(question, proofs, row)
+            _check_row(question, proofs, row, found)
         except Rejected as error:
             found.rejected[row] = str(error)
-        except BROKEN as error:
-            found.rejected[row] = f"the proof cannot be read: {error!r}"
-        else:
-            if not open_claims:
-                found.checked.append(row)
-            else:
-                found.unchecked[row] = proofs.without.get(row, f"there is no proof of {open_claims}")
         yield row, found
 
 
+@readable("what the proofs are about")
 def check_header(question: Any, proofs: ProofFile) -> None:
     """Rejects proofs about something else than a question, of rows or of a map."""
     if proofs.header.get("version") != 1:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
-    try:
-        hashes = question.hashes()
-    except BROKEN as error:
-        raise Rejected(f"what the proofs are about cannot be read: {error!r}") from None
-    for name, value in hashes.items():
+    for name, value in question.hashes().items():
         if proofs.header.get(name) != value:
             raise Rejected(f"the proofs are about another question: not the same {name}")
 
 
-def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[int], int]:
-    """What is proved about a row by the result and by nothing here, and how many boxes were closed."""
+@readable("the proof")
+def _check_row(question: Question, proofs: ProofFile, row: int, found: Checked) -> None:
+    """Checks one row, and notes what was found."""
+    attacks = question.check_said(row)
     view, own = question.view(row)
     known, boxes = set(), 0
     if row in proofs.rows:
@@ -200,7 +202,12 @@ def _check_row(question: Question, proofs: ProofFile, row: int) -> tuple[list[in
     if 0 not in known and view.relations.broken(question.row(row)):
         # It is no neighbour of itself, and the attacker finds it as it is.
         known.clear()
-    return [which for which in question.proved(row) if not _follows(view, which, known)], boxes
+    found.counterexamples, found.boxes = attacks, boxes
+    left = [which for which in question.proved(row) if not _follows(view, which, known)]
+    if left:
+        found.unchecked[row] = proofs.without.get(row, f"there is no proof of {left}")
+    else:
+        found.checked.append(row)
 
 
 def _follows(view: View, which: int, known: set[int]) -> bool:
@@ -253,7 +260,7 @@ def _check_parts(asked: Asked, reader: Reader) -> int:
 def _check_idle(asked: Asked, part: Part) -> int:
     """A part where attacks change nothing."""
     view, x, sizes = asked.view, asked.x, asked.sizes
-    region = _region(asked, view.columns, view.grid, part)
+    region = region_of(asked, view.columns, view.grid, part)
     if region is not None:
         still = frozenset(
             f
@@ -284,11 +291,11 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
     grid = Grid(view.model, extra) if extra else view.grid
     chains = [reader.chain() for _ in range(reader.number())] if has_chains else []
     columns = [column.at_rest for column in view.columns] if is_content else view.columns
-    region = _region(asked, columns, grid, part)
+    region = region_of(asked, columns, grid, part)
     if region is None:
         return sum(check_tree_of_nothing(reader) for _ in wanted)
 
-    valid = Valid(asked, grid, columns, part)
+    valid = Valid(asked, grid, columns, part, region)
     place = Place(grid, region, [_chain(valid, region.cells, *chain) for chain in chains], valid.rules_out)
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
 
@@ -301,6 +308,7 @@ class Valid:
     grid: Grid
     columns: Sequence[Column]
     part: Part
+    region: Region
 
     @cached_property
     def _spans(self) -> tuple[tuple[float, float], ...]:
@@ -322,7 +330,9 @@ class Valid:
         spans = tuple(ANY if each is None else (each.low, each.high) for each in near)
         own = tuple((0, fact) for fact in asked.view.relations.facts)
         others = tuple(None if asked.is_itself else (1, fact) for _, fact in own)
-        return Pairs(asked.view, self.grid, asked.x, (cells, masks), (self._spans, spans), own + others, self.columns)
+        paid = tuple(price or Fraction(0) for price in self.region.least(cells))
+        sides = (cells, masks), (self._spans, spans)
+        return Pairs(asked.view, self.grid, self.columns, asked.x, paid, *sides, own + others)
 
 
 def _chain(
@@ -349,7 +359,7 @@ def check_tree_of_nothing(reader: Reader) -> int:
     return 1
 
 
-def _region(asked: Asked, columns: Sequence[Column], grid: Grid, part: Part) -> Region | None:
+def region_of(asked: Asked, columns: Sequence[Column], grid: Grid, part: Part) -> Region | None:
     """What cells cost from the neighbours of a part; None if there are none."""
     prices: list[list[tuple[Fraction, int]]] = []
     for f, column in enumerate(columns):

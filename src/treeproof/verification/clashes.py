@@ -1,7 +1,7 @@
 """Why pairs of rows in some cells are not both valid, written down for the checker.
 
-It is searched for on the checker's own terms (`check/clashes.py`): first cells are cut off where one relation is false,
-then the simplex method looks for a sum of relations that is, and what it leaves open is cut, or told apart by cases.
+It is searched for on the checker's own terms (`check/clashes.py`): the simplex method looks for a sum of relations that
+is false. If it finds none, cells are cut off where one relation is; what is left open is told apart by cases, or cut.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 from treeproof.check.attackers import Names
 from treeproof.check.claims import Grid, chain_leaves
 from treeproof.check.clashes import CASES, CUT, RULED_OUT, SUM, Pairs
+from treeproof.check.columns import ANY
 from treeproof.check.doubles import cells_between, nearest, printed
 from treeproof.check.objects import attacker_content, model_of
 from treeproof.check.one_hot import Views
 from treeproof.check.relation_texts import Said, facts_in
-from treeproof.check.rows import Asked, Valid
+from treeproof.check.rows import Asked, Valid, region_of
 from treeproof.check.rules import Rejected
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.kept import Kept
@@ -82,15 +83,13 @@ class Clashes:
         alike = [frozenset({value, *values}) for value, (_, _, values) in zip(x, near, strict=True)]
         sizes = [(own,) if values else math.inf for own, (_, _, values) in zip(alike, near, strict=True)]
         is_itself = all(part in (None, (value, value)) for value, part in zip(x, parts, strict=True))
-        valid = Valid(Asked(view, x, sizes, frozenset(), is_itself), grid, view.columns, parts)
-        cells = []
-        for f, column in enumerate(view.columns):
-            prices = column.cells(x[f], sizes[f], parts[f], grid.cuts[f])
-            if not prices and not math.isnan(x[f]):
-                return None
-            cells.append(sum(mask for _, mask in prices))
-        _, left = chain_leaves([_test(one, grid) for one in clause], cells)
-        return None if left is None else valid.pairs([left.get(f, mask) for f, mask in enumerate(cells)])
+        asked = Asked(view, x, sizes, frozenset(), is_itself)
+        region = region_of(asked, view.columns, grid, parts)
+        if region is None:
+            return None
+        _, left = chain_leaves([_test(one, grid) for one in clause], region.cells)
+        cells = None if left is None else [left.get(f, mask) for f, mask in enumerate(region.cells)]
+        return None if cells is None else Valid(asked, grid, view.columns, parts, region).pairs(cells)
 
 
 def _test(one: ColumnLiteral, grid: Grid) -> tuple[int, int, bool]:
@@ -117,14 +116,14 @@ class _Search:
         self._left -= 1
         if self._left < 0:
             raise TooManyParts
-        for cut in _ends(pairs):
-            below, above = pairs.cut(*cut)
-            if below.is_ruled_out or above.is_ruled_out:
-                return _cut(cut) + self.reason(below) + self.reason(above)
         program = _Program(pairs)
         if program.multipliers is not None and pairs.is_refuted_by(program.multipliers):
             found = program.multipliers.items()
             return number(SUM) + number(len(found)) + b"".join(number(k) + signed(times) for k, times in found)
+        for cut in _ends(pairs):
+            below, above = pairs.cut(*cut)
+            if below.is_ruled_out or above.is_ruled_out:
+                return _cut(cut) + self.reason(below) + self.reason(above)
         choice = program.choice()
         if choice is not None:
             return number(CASES) + number(choice) + b"".join(map(self.reason, pairs.cases(choice)))
@@ -165,9 +164,6 @@ def _constants(names: Names, fact: Said) -> Iterator[tuple[int, float]]:
             yield from _doubles(names, column, [-constant / factor])
         case ("in", column, values):
             yield from _doubles(names, column, values)
-        case ("group", columns, *_):
-            for column in columns:
-                yield from _doubles(names, column, [Fraction(0), Fraction(1)])
 
 
 def _doubles(names: Names, column: Any, values: Sequence[Any]) -> Iterator[tuple[int, float]]:
@@ -197,7 +193,9 @@ class _Program:
         self._pairs = pairs
         facts = {k: fact for k, fact in enumerate(pairs.facts) if fact is not None and _is_usable(pairs, *fact)}
         terms = {k: pairs.view.relations.terms(fact) for k, (_, fact) in facts.items()}
-        self._columns = sorted({(facts[k][0], f) for k, own in terms.items() for f, _ in own})
+        columns = {(facts[k][0], f) for k, own in terms.items() for f, _ in own}
+        linked = {f for _, f in columns if pairs.link(f) != ANY}
+        self._columns = sorted(columns | {(side, f) for side in (0, 1) for f in linked})
         """The unknowns: a side, and a column."""
         at = self._at = {column: j for j, column in enumerate(self._columns)}
         self._rows = [_Row({j: Fraction(1)}, *self._span(*column)) for column, j in at.items()]
@@ -207,9 +205,8 @@ class _Program:
                 sums[at[side, f]] = sums.get(at[side, f], Fraction(0)) + factor
             self._rows.append(_row_of(sums, fact, k))
         for f in sorted({f for _, f in at}):
-            place, codes = pairs.view.members[f]
-            if not codes and (0, f) in at and (1, f) in at:
-                self._rows.append(_Row({at[0, f]: Fraction(1), at[1, f]: Fraction(-1)}, *pairs.link(place)))
+            if (0, f) in at and (1, f) in at:
+                self._rows.append(_Row({at[0, f]: Fraction(1), at[1, f]: Fraction(-1)}, *pairs.link(f)))
         self._solve()
 
     def _span(self, side: int, f: int) -> tuple[Any, Any]:
@@ -244,7 +241,7 @@ class _Program:
         else:
             factors = {rows[j].fact: factor * parts[j] for j, factor in simplex.clash.items() if rows[j].fact >= 0}
             common = math.gcd(*factors.values()) or 1
-            self.multipliers = {k: factor // common for k, factor in factors.items()}
+            self.multipliers = {k: factors[k] // common for k in sorted(factors)}
 
     def choice(self) -> int | None:
         """The number of a fact that leaves a choice between sums, if the values found keep none of it."""

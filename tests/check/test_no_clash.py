@@ -1,0 +1,173 @@
+"""Where a neighbour and what an attack makes of it are both valid, no reason why there are no such rows is accepted."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from random import Random
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.support.made_up import attacker_content, model_content, result_content, stump
+from treeproof.check.clashes import CASES, CUT, RULED_OUT, SUM, Pairs, check_clash
+from treeproof.check.evidence import Reach
+from treeproof.check.results import ITSELF
+from treeproof.check.rows import Asked, Question, Valid, region_of
+from treeproof.check.rules import Rejected
+
+VALUES = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, math.nan)
+ORDERS = ("<=", ">=", "<", ">", "==", "!=")
+NAMES = ("a", "b", "c")
+Row: TypeAlias = "tuple[float, ...]"
+
+
+class Steps:
+    """A reason as the checker reads it."""
+
+    def __init__(self, numbers: list[Any]) -> None:
+        self._left = numbers
+
+    def number(self) -> Any:
+        """The next number."""
+        return self._left.pop(0)
+
+    signed = double = number
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was read."""
+        return not self._left
+
+
+# --- random questions ------------------------------------------------------------------------------------------------
+
+
+def some_relation(random: Random) -> str:
+    def compared() -> str:
+        if random.random() < 0.1:
+            return f"{random.choice(NAMES)} is {random.choice(['missing', 'present'])}"
+        columns = random.sample(NAMES, random.choice([1, 2, 2, 2, 3]))
+        terms = (f"{random.choice([1, 1, 2, 0.5, -1, -2])} * {column}" for column in columns)
+        return f"{' + '.join(terms)} {random.choice(ORDERS)} {random.choice([0, 0.5, 1, -1, 2])}"
+
+    words = random.choice(["{}", "{}", "{} or {}", "implies({}, {})", "not ({} and {})"])
+    return words.format(compared(), compared())
+
+
+def some_attacker(random: Random) -> dict[str, Any]:
+    def given(values: list[Any], share: float = 0.6) -> Any:
+        pairs = [[name, random.choice(values)] for name in NAMES if random.random() < share]
+        return {"by_feature": pairs} if pairs else None
+
+    ways = [[-0.5, 0.5], [0, 1], [-1, 0], [0.5, 1.0], [None, None], [-1, -0.5], {"values": [0, 1, 0.5]}]
+    fields: dict[str, Any] = {"domain": {"all": [-1, 2]}}
+    if random.random() < 0.2:
+        fields |= {"power": random.choice([1, 2]), "radius": random.choice([0.5, 1.0, 1.5])}
+        ways = [[None, None]]
+    else:
+        fields |= {"budget": random.choice([None, 1, 2]), "costs": {"all": random.choice([1, 2])}}
+    fields |= {"intervals": given(ways) or {"all": [0, 0]}, "step": given([0.5, 1, "0.25"], 0.2)}
+    return attacker_content(**fields, fill=given([1], 0.2), blank=given([1], 0.2))
+
+
+def some_question(random: Random) -> tuple[Question, Reach, Any] | None:
+    """Something about one row, with a neighbourhood; None if it makes no sense."""
+    texts = [some_relation(random) for _ in range(random.randint(1, 3))]
+    near = [[name, random.choice([0.5, 1.0])] for name in NAMES if random.random() < 0.4]
+    if random.random() < 0.2:
+        texts.append(random.choice(["one_of(a, b)", "at_most_one(a, b)"]))
+        near = [["c", 0.5]]
+    trees = [stump(f, [1.0, 0.0], [0.0, 1.0], cut) for f, cut in enumerate((0.25, 0.75, 0.25))]
+    x = [None if math.isnan(value) else value for value in random.choices(VALUES, k=3)]
+    asked = {"relations": texts, "epsilons": [{"by_feature": near}], "resilience": [[0]]}
+    model, result = model_content(trees, ["no", "yes"], 3), result_content(x, "no", some_attacker(random), **asked)
+    try:
+        question = Question.of(model, result)
+        return question, Reach(model, question.attacker, texts), {"by_feature": near}
+    except Rejected:
+        return None
+
+
+# --- pairs of valid rows, and reasons why there are none -------------------------------------------------------------
+
+
+def is_in(question: Question, pairs: Pairs, row: Row) -> bool:
+    """Whether a row is in the cells that pairs are about."""
+    _, own = question.views.of(row)
+    for value, cuts, cells in zip(own, pairs.grid.cuts, pairs.cells[0], strict=True):
+        cell = len(cuts) + 1 if math.isnan(value) else sum(cut < value for cut in cuts)
+        if not (cells >> cell & 1 if cells else math.isnan(value)):
+            return False
+    return True
+
+
+def has_pair(question: Question, reach: Reach, pairs: Pairs, epsilon: Any) -> bool:
+    """Whether some neighbour becomes a row of these cells by an attack, both of them valid."""
+    x, around = tuple(question.row(0)), reach.around(ITSELF if epsilon is None else epsilon)
+    rows = list(itertools.product(VALUES, repeat=3))
+    near = [x] if epsilon is None else [z for z in rows if around.holds(x, z) and not reach.relations.broken(z)]
+    ends = [w for w in rows if not reach.relations.broken(w) and is_in(question, pairs, w)]
+    return any(reach.holds(around, x, z, w) for z in near for w in ends)
+
+
+def some_reason(pairs: Pairs, random: Random, depth: int) -> list[Any] | None:
+    """A reason, of which each last step holds, or None."""
+    parts, reason = [], []
+    choices = [number for number, fact in enumerate(pairs.facts) if fact and fact[1][0] == "or"]
+    if depth and choices and random.random() < 0.3:
+        number = random.choice(choices)
+        parts, reason = pairs.cases(number), [CASES, number]
+    elif depth and random.random() < 0.3:
+        cut = random.randrange(2), random.randrange(len(pairs.columns)), random.choice(VALUES[:-1])
+        parts, reason = pairs.cut(*cut), [CUT, *cut]
+    if reason:
+        found = [some_reason(part, random, depth - 1) for part in parts]
+        return None if None in found else reason + [step for steps in found if steps for step in steps]
+    if pairs.is_ruled_out:
+        return [RULED_OUT]
+    sums = [number for number, fact in enumerate(pairs.facts) if fact and fact[1][0] == "compare"]
+    for _ in range(25 if sums else 0):
+        times = {number: random.choice([1, 2, -1, -2]) for number in random.sample(sums, random.randint(1, len(sums)))}
+        if pairs.is_refuted_by(times):
+            return [SUM, len(times), *itertools.chain.from_iterable(times.items())]
+    return None
+
+
+def check_reasons(seed: int, n: int) -> tuple[int, int]:
+    """Tries reasons for what is false in n questions; returns how many others were accepted, and false ones tried."""
+    random, accepted, false = Random(seed), 0, 0
+    for _ in range(n):
+        found = some_question(random)
+        if found is None:
+            continue
+        question, reach, epsilon = found
+        view, own = question.view(0)
+        which = random.randrange(2)
+        asked, part = Asked(view, own, view.sizes[which], question.goal, which == 0), (None,) * len(own)
+        region = region_of(asked, view.columns, view.grid, part)
+        if region is None:
+            continue
+        cells = [mask & (random.getrandbits(4) or mask) or mask for mask in region.cells]
+        pairs = Valid(asked, view.grid, view.columns, part, region).pairs(cells)
+        is_false = has_pair(question, reach, pairs, epsilon if which else None)
+        false += is_false
+        for _ in range(4):
+            reason = some_reason(pairs, random, random.randrange(3))
+            if reason is not None:
+                check_clash(pairs, Steps(reason))  # type: ignore[arg-type]
+                assert not is_false, (seed, question.result, cells, reason)
+                accepted += 1
+    return accepted, false
+
+
+def test_there_is_no_reason_against_pairs_that_there_are() -> None:
+    accepted, false = check_reasons(0, 14)
+    assert accepted > 2 and false > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_there_is_no_reason_against_many_pairs_that_there_are(seed: int) -> None:
+    accepted, false = check_reasons(seed, 150)
+    assert accepted > 100 and false > 40

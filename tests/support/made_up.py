@@ -1,0 +1,75 @@
+"""Files of models, attackers and results made up by hand, with as few fields as the checker needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Proofs:
+    """A proof of the first row that is not in a file."""
+
+    def __init__(self, payload: bytes) -> None:
+        self.rows, self.without, self.header, self._payload = {0: (0, 0)}, {}, {"version": 1}, payload
+
+    def payload(self, row: int) -> bytes:
+        """The steps of the proof."""
+        return self._payload
+
+
+def stump(f: int, left: list[float], right: list[float], cut: float = 0.5) -> dict[str, Any]:
+    """A tree with one test."""
+    return {
+        "feature": [f, -1, -1],
+        "threshold": [cut, 0.0, 0.0],
+        "left": [1, -1, -1],
+        "right": [2, -1, -1],
+        "nan_left": [False] * 3,
+        "scores": [left, right],
+    }
+
+
+def model_content(trees: list[dict[str, Any]], classes: list[Any], n: int = 1, **fields: Any) -> dict[str, Any]:
+    """A model that adds up trees, whose columns are called a, b and c."""
+    rule = {"decision": "argmax", "precision": "float64", "divisor": 1.0, "steepness": 1.0, "cut": 0.0}
+    return {
+        "format": "treeproof-ensemble",
+        "version": 2,
+        "n_features": n,
+        "feature_names": ["a", "b", "c"][:n],
+        "classes": classes,
+        "trees": trees,
+        "base": [0.0] * len(classes),
+        "rule": {**rule, "base_last": False},
+        "value_low": [-1e300] * n,
+        "value_high": [1e300] * n,
+        "handles_missing": True,
+        **fields,
+    }
+
+
+def attacker_content(**fields: Any) -> dict[str, Any]:
+    """An attacker who can do nothing but what is given."""
+    given = {
+        "intervals": {"all": [0, 0]},
+        "costs": {"all": 1},
+        **dict.fromkeys(["budget", "domain", "power", "radius"]),
+    }
+    return {"format": "treeproof-attacker", "version": 2, **given, **fields}
+
+
+def result_content(x: list[Any], label: Any, attacker: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A result that calls one row stable."""
+    return {
+        "format": "treeproof-verification",
+        "version": 4,
+        "n_features": len(x),
+        "feature_names": None,
+        "X": [x],
+        "y": [label],
+        "predicted": [label],
+        "stability": [0],
+        "resilience": [],
+        "epsilons": [],
+        "attacker": attacker,
+        **fields,
+    }
