@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from pathlib import Path
@@ -13,7 +14,10 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
+from tests.fuzz_local import as_attacker
 from tests.support.applicants import applicants
+from tests.support.random_blocks import block
+from tests.support.relation_questions import question
 from treeproof.check.__main__ import main
 from treeproof.check.attacks import question_of
 from treeproof.check.proof_file import ProofFile
@@ -188,3 +192,47 @@ def test_attacks_at_no_price_need_no_proof(tmp_path: Path) -> None:
     said, own = json.loads(found.to_json()), json.loads(as_text(model))
     assert said["price"] == [0] * len(rows)
     assert check(own, said, tmp_path / "proofs.tpp").checked == list(range(len(rows)))
+
+
+def other_prices_are_rejected(model: Any, found: tp.CheapestAttacks, path: Path) -> int:
+    """All proofs hold, and none for another price; how many there are."""
+    content, said = json.loads(as_text(model)), json.loads(found.to_json())
+    checked = check(content, said, path)
+    assert not checked.rejected
+    assert set(checked.unchecked) <= set(ProofFile.open(path).without)
+    for row in np.flatnonzero(found.exact).tolist():
+        for price in other_prices(said["price"][row]):
+            prices = [*said["price"][:row], price, *said["price"][row + 1 :]]
+            assert row not in check(content, {**said, "price": prices}, path, [row]).checked, (row, price)
+    return len(checked.checked)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("within", [False, True])
+def test_random_questions(tmp_path: Path, within: bool) -> None:
+    path, n_checked = tmp_path / "proofs.tpp", 0
+    for number in range(40):
+        asked = block(15, number)
+        with contextlib.suppress(tp.InvalidInput):  # all moves are free
+            attacker, rows = as_attacker(asked.attacker), np.array(asked.rows[:3])
+            found = tp.cheapest_attack(asked.ensemble, rows, attacker, within=within, proofs=path)
+            n_checked += other_prices_are_rejected(asked.ensemble, found, path)
+    assert n_checked > 90
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("within", [False, True])
+def test_random_questions_under_relations(tmp_path: Path, within: bool) -> None:
+    path, n_checked = tmp_path / "proofs.tpp", 0
+    for number in range(25):
+        asked = question(number)
+        words = {"voting": asked.voting} if asked.voting else {}
+        with contextlib.suppress(tp.InvalidInput):  # all moves are free, or no row is valid
+            found = tp.cheapest_attack(
+                asked.model, np.array(asked.X), asked.attacker, within=within, relations=asked.given or None,
+                proofs=path, timeout=5.0, **words,
+            )  # fmt: skip
+            n_checked += other_prices_are_rejected(asked.ensemble, found, path)
+    assert n_checked > 40
