@@ -128,11 +128,21 @@ def test_attackers_shown_as_json_load() -> None:
         assert tp.Attacker.from_json(block).intervals
 
 
+def fields_in(section: str) -> set[str]:
+    """The names in the first cells of the table in a section of the page on formats."""
+    text = (DOCS / "format.md").read_text(encoding="utf-8").split(f"## {section}")[1].split("\n## ")[0]
+    first_cells = re.findall(r"^\| (`.*?) \|", text, flags=re.MULTILINE)
+    return {name for cell in first_cells for name in cell.split("`")[1::2]}
+
+
+def test_every_field_of_cheapest_attacks_is_written_down() -> None:
+    found = tp.cheapest_attack(_stump(), [[0.0], [1.0]], tp.Attacker.l0(1))
+    assert set(json.loads(found.to_json())) == fields_in("The format of cheapest attacks")
+
+
 def test_every_field_of_a_result_is_written_down() -> None:
     result = tp.verify(_stump(), [[0.0], [1.0]], [0, 1], tp.Attacker.linf(0.1), epsilon=0.1)
-    section = (DOCS / "format.md").read_text(encoding="utf-8").split("## The result format")[1].split("\n## ")[0]
-    first_cells = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
-    named = {name for cell in first_cells for name in cell.split("`")[1::2]}
+    named = fields_in("The result format")
     result = replace(result, decision="label 1 where its probability is at least 0.2", proofs=ProofCounts(2, 0, 0, "1"))
     assert set(json.loads(result.to_json())) == named
 

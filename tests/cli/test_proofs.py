@@ -171,3 +171,20 @@ def test_rows_with_the_same_reason_are_one_line(
     assert code == 1
     (line,) = (line for line in out.splitlines() if line.startswith("unchecked"))
     assert line.startswith("unchecked  rows ") and line.endswith(" more: too large")
+
+
+def test_proofs_of_maps_are_listed_and_not_shown(
+    files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    boxes, smap = tmp_path / "boxes.tpp", tmp_path / "m.tpm"
+    built = tp.StabilityMap.build(tp.load_model(files.model), tp.Attacker.linf(0.01), progress=False, max_boxes=50)
+    built.prove(boxes)
+    built.save(smap)
+    code, out, _ = run(capsys, "proof", "list", boxes)
+    assert code == 0 and "boxes with a proof" in out
+    for words in (
+        ["show", boxes, 0, "--model", files.model, "--result", smap],
+        ["export", files.model, smap, boxes, 0],
+    ):
+        code, _, err = run(capsys, "proof", *words, *(["--out", tmp_path / "one"] if words[0] == "export" else []))
+        assert code == 2 and "boxes.tpp proves boxes of a map" in err

@@ -240,6 +240,13 @@ class Pairs:
             return np.asarray(self._labels != label)
         return np.isin(self._labels, goal) & (label not in goal)
 
+    def reached(self, places: tuple[int, ...]) -> Iterator[list[float]]:
+        """All valid rows that the attacker makes of a neighbour."""
+        totals, _ = self._totals(places, limited=True)
+        for number in np.flatnonzero(totals >= 0).tolist():
+            if self._is_valid_point(number):
+                yield self._rows(np.array([number]))[0].tolist()
+
     def attack(self, places: tuple[int, ...]) -> list[float] | None:
         """A valid row with another label that the attacker makes of a neighbour."""
         z = self.neighbour(places)

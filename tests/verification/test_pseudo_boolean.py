@@ -184,7 +184,7 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
     goal = tp.Attacker.linf(0.1, goal=[1])
     question, proofs = asked(tmp_path, models()["forest"], goal)
     content = next(row for row in proofs.rows if question.label(row) in question.goal)
-    with pytest.raises(tp.InvalidInput, match=f"row {content} has a label that the attacker wants|proved in parts"):
+    with pytest.raises(tp.InvalidInput, match=f"row {content} has a label that the attacker wants"):
         export_row(question, proofs, content, prefix=tmp_path / "out")
     question, proofs = asked(tmp_path, models()["forest"], ATTACKERS["costs"])
     question.result["relations"] = ["column(0) <= 1"]

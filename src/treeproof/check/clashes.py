@@ -149,11 +149,11 @@ class Pairs:
             return ANY
         points = column.points(self.x[place])
         if points is not None and not all(points.prints(*own[place]) for own in self.spans):
-            return low and -math.inf, high and math.inf
+            return -math.inf if low else 0, math.inf if high else 0
         if column.power is not None:
             # What roots there are of what is left are at most 1, or at most that.
             away = (left if column.power == 1 else max(left, Fraction(1))) * column.unit
-            return low and -away, high and away
+            return -away if low else 0, away if high else 0
         if column.step is None:
             return _exact(low), _exact(high)
         return -_steps(-low, column.step), _steps(high, column.step)

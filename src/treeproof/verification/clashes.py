@@ -1,7 +1,7 @@
 """Why pairs of rows in some cells are not both valid, written down for the checker.
 
-It is searched for on the checker's own terms (`check/clashes.py`): first cells are cut off where one relation is false,
-then the simplex method looks for a sum of relations that is, and what it leaves open is cut, or told apart by cases.
+It is searched for on the checker's own terms (`check/clashes.py`): the simplex method looks for a sum of relations that
+is false. If it finds none, cells are cut off where one relation is; what is left open is told apart by cases, or cut.
 """
 
 from __future__ import annotations
@@ -116,14 +116,14 @@ class _Search:
         self._left -= 1
         if self._left < 0:
             raise TooManyParts
-        for cut in _ends(pairs):
-            below, above = pairs.cut(*cut)
-            if below.is_ruled_out or above.is_ruled_out:
-                return _cut(cut) + self.reason(below) + self.reason(above)
         program = _Program(pairs)
         if program.multipliers is not None and pairs.is_refuted_by(program.multipliers):
             found = program.multipliers.items()
             return number(SUM) + number(len(found)) + b"".join(number(k) + signed(times) for k, times in found)
+        for cut in _ends(pairs):
+            below, above = pairs.cut(*cut)
+            if below.is_ruled_out or above.is_ruled_out:
+                return _cut(cut) + self.reason(below) + self.reason(above)
         choice = program.choice()
         if choice is not None:
             return number(CASES) + number(choice) + b"".join(map(self.reason, pairs.cases(choice)))
@@ -164,9 +164,6 @@ def _constants(names: Names, fact: Said) -> Iterator[tuple[int, float]]:
             yield from _doubles(names, column, [-constant / factor])
         case ("in", column, values):
             yield from _doubles(names, column, values)
-        case ("group", columns, *_):
-            for column in columns:
-                yield from _doubles(names, column, [Fraction(0), Fraction(1)])
 
 
 def _doubles(names: Names, column: Any, values: Sequence[Any]) -> Iterator[tuple[int, float]]:
@@ -244,7 +241,7 @@ class _Program:
         else:
             factors = {rows[j].fact: factor * parts[j] for j, factor in simplex.clash.items() if rows[j].fact >= 0}
             common = math.gcd(*factors.values()) or 1
-            self.multipliers = {k: factor // common for k, factor in factors.items()}
+            self.multipliers = {k: factors[k] // common for k in sorted(factors)}
 
     def choice(self) -> int | None:
         """The number of a fact that leaves a choice between sums, if the values found keep none of it."""

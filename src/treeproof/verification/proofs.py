@@ -24,7 +24,7 @@ LIMIT = 2**24
 TOO_LONG = "a proof is longer than the limit"
 PAIRS = "its neighbours have several labels, and a part of them has no proof"
 RELATIONS = "it must keep relations, of which no proof is written"
-CONFLICTS = "it must keep relations over sums of columns, and what follows from several of them has no proof"
+CONFLICTS = "it must keep relations over sums of columns, and no proof was found of what follows from several of them"
 LEFT_ALONE = "nobody attacks it"
 """Why there is no proof."""
 

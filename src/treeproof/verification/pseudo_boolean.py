@@ -83,10 +83,10 @@ def _claims_of(question: Question, proofs: ProofFile, row: int, which: int | Non
             argument="which",
         )
     parts, claims = here[0]
+    if question.label(row) in question.goal:
+        raise InvalidInput(f"row {row} has a label that the attacker wants: there is nothing to export", argument="row")
     if parts != [CLAIM]:
         raise InvalidInput(f"the neighbours of row {row} are proved in parts, which cannot be exported", argument="row")
-    if not claims:
-        raise InvalidInput(f"row {row} has a label that the attacker wants: there is nothing to export", argument="row")
     return claims
 
 

@@ -21,18 +21,19 @@ def proof() -> None:
 @proof.command("list")
 @click.argument("proofs")
 def list_proofs(proofs: str) -> None:
-    """Lists the rows in PROOFS (.tpp), how many bytes each proof takes, and rows without one."""
+    """Lists the rows, or boxes of a map, in PROOFS (.tpp), how many bytes each proof takes, and rows without one."""
     from treeproof.check.proofs import open_proofs
 
     file = open_proofs(proofs)
+    one, several = ("box", "boxes") if "map" in file.header else ("row", "rows")
     sizes = [length for _, length in file.rows.values()]
     made = file.header.get("treeproof", "?")
     screen.say(f"proofs     {len(sizes)} of {sum(sizes):,} bytes, written by treeproof {made}")
     if sizes:
         lines = [(row, f"{length:,}") for row, (_, length) in sorted(file.rows.items())]
-        screen.table("rows with a proof", ("row", "bytes"), lines)
+        screen.table(f"{several} with a proof", (one, "bytes"), lines)
     for row, why in sorted(file.without.items()):
-        screen.say(f"without    row {row}: {why}")
+        screen.say(f"without    {one} {row}: {why}")
 
 
 @proof.command("show")
@@ -47,25 +48,29 @@ def show(proofs: str, row: int, model: str, result: str, depth: int | None) -> N
     \b
     treeproof proof show proofs.tpp 17 --model model.json --result result.json --depth 3
     """
-    from treeproof.check.proofs import Asked
     from treeproof.check.shown import show_proof
 
-    asked = Asked.of(model, result, proofs)
-    _check_row(asked, row)
+    asked = _asked(model, result, proofs, row)
     label = asked.result["predicted"][row]
     screen.say(f"row {row}, {label}, in {asked.proofs.rows[row][1]:,} bytes")
     for line in show_proof(asked.question, asked.proofs, row, depth):
         screen.say(line)
 
 
-def _check_row(asked: Asked, row: int) -> None:
-    """Refuses a row without a proof."""
+def _asked(model: str, result: str, proofs: str, row: int) -> Asked:
+    """What is asked in files about a row that has a proof; InvalidInput if it has none."""
+    from treeproof.check.proofs import Asked, open_proofs
+
+    if "map" in open_proofs(proofs).header:
+        raise InvalidInput(f"{proofs} proves boxes of a map; `proof list` lists them, and `check --proofs` checks them")
+    asked = Asked.of(model, result, proofs)
     if row not in asked.proofs.rows:
         last = len(asked.result["X"]) - 1
         unknown = "it is not proved" if 0 <= row <= last else f"the result has rows 0 to {last}"
         raise InvalidInput(
             f"{asked.proofs.path.name} has no proof of row {row}: {asked.proofs.without.get(row, unknown)}"
         )
+    return asked
 
 
 @proof.command("export")
@@ -89,11 +94,9 @@ def export(model: str, result: str, proofs: str, row: int, out: str, neighbourho
     \b
     treeproof proof export model.json result.json proofs.tpp 17 --out row_17
     """
-    from treeproof.check.proofs import Asked
     from treeproof.verification.pseudo_boolean import export_row
 
-    asked = Asked.of(model, result, proofs)
-    _check_row(asked, row)
+    asked = _asked(model, result, proofs, row)
     paths = export_row(asked.question, asked.proofs, row, neighbourhood, out)
     for problem, steps in zip(paths[::2], paths[1::2], strict=True):
         screen.say(f"wrote      {problem} and {steps}")
