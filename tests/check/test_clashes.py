@@ -57,8 +57,7 @@ def _boxes(asked: Question, random: Random, n: int) -> Iterator[_Box]:
     """Boxes around the rows of a question, and around their neighbourhoods."""
     texts, goal = tuple(map(str, asked.given)), frozenset[int]()
     content = {"relations": texts, "epsilons": [epsilon_content(asked.epsilon)]}
-    model = model_of(asked.ensemble)
-    views = Views(model.content, model, attacker_content(asked.attacker), content)
+    views = Views(model_of(asked.ensemble).content, model_of(asked.ensemble), attacker_content(asked.attacker), content)
     for x in asked.X:
         view, own = views.of(x)
         brute = valid_pairs.Pairs(asked, x, random)
@@ -179,8 +178,7 @@ def _pairs(
         ensemble = tp.from_model(HistGradientBoostingClassifier(max_iter=1).fit(frame, frame.a > 0.5))
     attacker = tp.Attacker(FREE if moves is None else moves, **words)
     asked = {"relations": relations, "epsilons": [epsilon_content(epsilon)]}
-    model = model_of(ensemble)
-    view, own = Views(model.content, model, attacker_content(attacker), asked).of(list(x))
+    view, own = Views(model_of(ensemble).content, model_of(ensemble), attacker_content(attacker), asked).of(list(x))
     about = Asked(view, own, view.sizes[epsilon is not None], frozenset(), epsilon is None)
     pairs = _pairs_in(about, {"abc".index(name): each for name, each in ends.items()})
     assert pairs is not None
