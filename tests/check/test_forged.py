@@ -10,6 +10,7 @@ import pytest
 from tests.support.made_up import Proofs, attacker_content, model_content, result_content, stump
 from tests.support.naive_proofs import number
 from treeproof.check.clashes import SUM
+from treeproof.check.evidence import Reach
 from treeproof.check.rows import CLAIM, VALID, Question, check_header, check_rows
 from treeproof.check.rules import CLOSED, CUT_LEFT, Rejected
 
@@ -118,7 +119,16 @@ def test_sums_may_be_rounded_or_too_large(score: Any) -> None:
     assert not _holds(model, result_content([0.0], "no", attacker_content(**MOVES)))
 
 
-@pytest.mark.parametrize("fields", [{"X": [["0"]]}, {"X": [[math.inf]]}, {"epsilons": [math.nan], "resilience": [[0]]}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"X": [["0"]]},
+        {"X": [[math.inf]]},
+        {"stability": ["proved"]},
+        {"stability": [3]},
+        {"epsilons": [math.nan], "resilience": [[0]]},
+    ],
+)
 def test_files_that_nothing_can_be_about_are_refused(fields: dict[str, Any]) -> None:
     """Nothing is raised but that."""
     result = result_content([0.0], "no", attacker_content()) | fields
@@ -140,3 +150,11 @@ def test_what_was_missing_is_no_distance_away_from_what_it_is_filled_with(b: flo
     assert _is_accepted(
         model | ends, ruled_out, [VALID, 0, 0, 1, 2, 1, *(0, 2, 0), 4, SUM, 1, 0, 1, CUT_LEFT, 0, 1, CLOSED, CLOSED]
     ) == (b < 0)
+
+
+def test_neighbours_share_the_values_of_groups_also_of_a_row_that_breaks_them() -> None:
+    model = model_content([stump(0, NO, YES)], ["no", "yes"], 2)
+    reach = Reach(model, attacker_content(**MOVES), ["one_of(a, b)"])
+    around = reach.around({"all": 0.7})
+    assert around.holds([0.4, 0.0], [0.4, 0.0])
+    assert not around.holds([0.4, 0.0], [1.0, 0.0])

@@ -20,6 +20,7 @@ import treeproof as tp
 from tests.support.proof_files import ProofFiles, proof_files
 from tests.support.proof_reader import Reader, skip_parts
 from treeproof.check import rules
+from treeproof.check.clashes import CASES, CUT, RULED_OUT, SUM
 from treeproof.check.maps import MOVED
 from treeproof.check.rows import CLAIM, CONTENT, IDLE, SPLIT, VALID, VALID_CONTENT
 
@@ -98,6 +99,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], set[int]]] = {
         {CLAIM, SPLIT, CONTENT},
     ),
     "relations": ({"relations": ["age <= 0.8 or income >= 0.2", "debt <= age + 1"]}, {VALID}),
+    "sums of columns": ({"relations": ["age + income + debt == 1.5"], "attacker": tp.Attacker.linf(0.1)}, {VALID}),
     "distances": ({"attacker": tp.Attacker.lp(2, 0.05)}, {CLAIM}),
     "a limit": ({"proof_limit": 1}, set()),
 }
@@ -132,5 +134,6 @@ def test_the_page_names_all_steps_and_parts() -> None:
     parts = {"CLAIM": CLAIM, "SPLIT": SPLIT, "IDLE": IDLE, "CONTENT": CONTENT, "VALID": VALID, "MOVED": MOVED}
     for word in steps:
         assert re.search(rf" {getattr(rules, word)} {word}\b", PAGE)
-    for word, code in {**parts, "VALID_CONTENT": VALID_CONTENT}.items():
+    reasons = {"RULED_OUT": RULED_OUT, "CUT": CUT, "CASES": CASES, "SUM": SUM}
+    for word, code in {**parts, **reasons, "VALID_CONTENT": VALID_CONTENT}.items():
         assert f"| {code} {word} |" in PAGE

@@ -17,6 +17,7 @@ from treeproof.threat.threat import Threat
 CLOSED, CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT, WEIGH, DROP, SPEND, DECIDED = range(9)
 CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
 MOVED = 8
+RULED_OUT, CUT, CASES, SUM = range(4)
 Cells = tuple[int, ...]
 NO_END: Mapping[int, int] = defaultdict(lambda: 2**31)
 """Any number of cells."""
@@ -66,11 +67,28 @@ class Reader:
 
     def chain(self) -> None:
         """Tests one after another."""
-        assert self.number() in (0, 1)
+        forbids = self.number()
+        assert forbids <= 2
         for _ in range(self.number()):
             self.number()
             assert self.number() < 4
             self.rising()
+        if forbids == 2:
+            end = self.number() + self.at
+            self.reason()
+            assert self.at == end
+
+    def reason(self) -> None:
+        """Why there are no such pairs of valid rows, but for how many things a fact leaves to choose from."""
+        waiting = 1
+        while waiting:
+            kind = self.number()
+            waiting += {RULED_OUT: -1, CUT: 1, SUM: -1}[kind]
+            if kind == CUT:
+                assert self.number() < 2
+                self.number(), self.double()
+            for _ in range(self.number() if kind == SUM else 0):
+                self.number(), self.signed()
 
     def weights(self, n_trees: int = 2**31, n_cells: Mapping[int, int] = NO_END) -> None:
         """Weights, of trees and cells that there are."""

@@ -82,7 +82,9 @@ class Around:
         self, model: Mapping[str, Any], groups: Sequence[OneHot], columns: Sequence[Column], epsilon: Any
     ) -> None:
         self._seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, groups)
-        self._sizes = sizes_of(self._seen.model, epsilon)
+        grouped = {f for group in groups for f in group.columns}
+        # Neighbours share the values of groups, unless ε names these.
+        self._sizes = [0.0 if f in grouped else size for f, size in enumerate(sizes_of(self._seen.model, epsilon))]
         self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self._seen.named)]
 
     def holds(self, x: Row, near: Row) -> bool:

@@ -91,6 +91,8 @@ class Question:
         per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
+        if not {outcome for one in per_row[2:] for outcome in one} <= {0, 1, 2}:
+            raise Rejected("the result says something else than proved, refuted or unknown")
         self.views = Views(model, self.model, self.attacker, result)
         self._classes = {_key(label): number for number, label in enumerate(model["classes"])}
         if len(self._classes) < self.model.n_classes:
