@@ -167,6 +167,7 @@ def _pairs(
     moves: Any = None,
     epsilon: float | None = None,
     x: tuple[float, ...] = (0.0, 0.0, 0.0),
+    attacker: tp.Attacker | None = None,
     **words: Any,
 ) -> Pairs:
     """Pairs of rows of three columns; those after attacks lie between these ends."""
@@ -176,7 +177,7 @@ def _pairs(
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         ensemble = tp.from_model(HistGradientBoostingClassifier(max_iter=1).fit(frame, frame.a > 0.5))
-    attacker = tp.Attacker(FREE if moves is None else moves, **words)
+    attacker = attacker or tp.Attacker(FREE if moves is None else moves, **words)
     asked = {"relations": relations, "epsilons": [epsilon_content(epsilon)]}
     view, own = Views(model_of(ensemble).content, attacker_content(attacker), asked).of(list(x))
     about = Asked(view, own, view.sizes[epsilon is not None], frozenset(), epsilon is None)
@@ -185,10 +186,10 @@ def _pairs(
     return pairs
 
 
-def _sum(**multipliers: int) -> bytes:
-    """A sum of facts f0, f1, …, times these numbers."""
+def _sum(rate: int = 0, **multipliers: int) -> bytes:
+    """A sum of facts f0, f1, …, times these numbers, with `rate` times what changes cost beyond the budget."""
     terms = b"".join(number(int(name[1:])) + signed(times) for name, times in multipliers.items())
-    return number(SUM) + number(len(multipliers)) + terms
+    return number(SUM) + number(rate) + number(len(multipliers)) + terms
 
 
 def test_a_sum_of_two_relations_is_false() -> None:
@@ -307,6 +308,28 @@ def test_budgets_say_what_stays_as_it_is() -> None:
     assert rich.link(0) == (-9, 9)
     del box["c"]
     assert _pairs(relations, box, budget=1, **asked).link(0) == (-9, 9)
+
+
+def test_distances_add_up_to_the_radius_at_most() -> None:
+    """Each of a and b may be 1 and cost 1 of 1.5 by L1, but their sum is 1.5 at most; c costs nothing more."""
+    box = {"a": (0.5, 1.5), "b": (0.5, 1.5)}
+    far, near, rich = (
+        _pairs([f"a + b >= {least}"], box, attacker=tp.Attacker.lp(1, radius))
+        for least, radius in ((1.75, 1.5), (1.5, 1.5), (1.75, 1.75))
+    )
+    assert _found(far) == _sum(rate=1, f0=-1)
+    assert _holds(far, _sum(rate=2, f0=-2))
+    assert not any(_holds(far, _sum(rate=rate, f0=-1)) for rate in (0, 2, 3))
+    assert not _holds(near, _sum(rate=1, f0=-1))
+    assert not _holds(rich, _sum(rate=1, f0=-1))
+    # A distance of 1 costs more in units of one half, and less in those of 2.
+    for scale, holds in ((0.5, True), (2.0, False)):
+        attacker = tp.Attacker.lp(1, 1.5, scale={"a": scale})
+        asked = _pairs(["a + b >= 1.75"], {"a": (0.25, 1.5), "b": (0.5, 1.5)}, attacker=attacker)
+        assert _holds(asked, _sum(rate=1, f0=-1)) == holds
+    # By L2 a sum of distances may be more, and costs that are no distances are not counted by them.
+    assert not _holds(_pairs(["a + b >= 1.75"], box, attacker=tp.Attacker.lp(2, 1.5)), _sum(rate=1, f0=-1))
+    assert not _holds(_pairs(["a + b >= 1.75"], box, budget=2), _sum(rate=1, f0=-1))
 
 
 @pytest.mark.parametrize("text", ["a <= 0.1", "a in (1, 2)", "a is present", "one_of(a, b)"])
