@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from random import Random
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from tests.support import valid_pairs
 from tests.support.relation_questions import Question, question
 from treeproof.check.claims import Grid
 from treeproof.check.clashes import Pairs, check_clash
+from treeproof.check.doubles import Grid as DecimalGrid
 from treeproof.check.objects import attacker_content, epsilon_content, model_of
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
@@ -167,6 +169,7 @@ def _pairs(
     moves: Any = None,
     epsilon: float | None = None,
     x: tuple[float, ...] = (0.0, 0.0, 0.0),
+    attacker: tp.Attacker | None = None,
     **words: Any,
 ) -> Pairs:
     """Pairs of rows of three columns; those after attacks lie between these ends."""
@@ -176,7 +179,7 @@ def _pairs(
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         ensemble = tp.from_model(HistGradientBoostingClassifier(max_iter=1).fit(frame, frame.a > 0.5))
-    attacker = tp.Attacker(FREE if moves is None else moves, **words)
+    attacker = attacker or tp.Attacker(FREE if moves is None else moves, **words)
     asked = {"relations": relations, "epsilons": [epsilon_content(epsilon)]}
     view, own = Views(model_of(ensemble).content, model_of(ensemble), attacker_content(attacker), asked).of(list(x))
     about = Asked(view, own, view.sizes[epsilon is not None], frozenset(), epsilon is None)
@@ -185,10 +188,10 @@ def _pairs(
     return pairs
 
 
-def _sum(**multipliers: int) -> bytes:
-    """A sum of facts f0, f1, …, times these numbers."""
+def _sum(rate: int = 0, **multipliers: int) -> bytes:
+    """A sum of facts f0, f1, …, times these numbers, with `rate` times what changes cost beyond the budget."""
     terms = b"".join(number(int(name[1:])) + signed(times) for name, times in multipliers.items())
-    return number(SUM) + number(len(multipliers)) + terms
+    return number(SUM) + number(rate) + number(len(multipliers)) + terms
 
 
 def test_a_sum_of_two_relations_is_false() -> None:
@@ -254,6 +257,8 @@ def test_both_sides_of_a_cut_are_refuted() -> None:
     assert not _holds(pairs, cut + number(RULED_OUT))
     assert not _holds(pairs, cut.replace(np.float64(1.0).tobytes(), np.float64(1.5).tobytes()) + number(RULED_OUT) * 2)
     assert _found(pairs) is not None
+    pairs = _pairs(["implies(a <= 1, b + c >= 5)", "implies(a > 1.5, b + c >= 5)"], {"b": (0.0, 2.0), "c": (0.0, 2.0)})
+    assert not _holds(pairs, cut + number(RULED_OUT) * 2)
 
 
 def test_a_column_that_is_missing_adds_up_to_nothing() -> None:
@@ -267,6 +272,34 @@ def test_a_column_that_is_missing_adds_up_to_nothing() -> None:
     assert _found(pairs) is None
     pairs = _pairs(relations, {**box, "a": (-9.0, 9.0)}, **frame)
     assert _holds(pairs, _sum(f0=-1, f1=-1))
+
+
+def test_what_was_missing_is_not_linked() -> None:
+    """A value that is filled in has nothing to do with the one before it, of which there is none."""
+    box = {"a": (-5.0, 5.0), "b": (1.0, 2.0)}
+    pairs = _pairs(["a + b <= 0"], box, {"b": (-1.0, 1.0)}, x=(math.nan, 1.5, 0.0), fill={"a": 1}, budget=2)
+    assert not _holds(pairs, _sum(f0=1))
+    assert pairs.link(0) == (-math.inf, math.inf)
+
+
+def test_changes_need_not_be_made() -> None:
+    """Who can only add 1 or 2 to a and c may add nothing as well."""
+    moves = {"a": (1.0, 2.0), "c": (1.0, 2.0)}
+    pairs = _pairs(["a + b == c"], {"c": (2.0, 2.4)}, moves, 0.5, (1.0, 1.0, 2.0))
+    assert not _holds(pairs, _sum(f0=1, f1=-1))
+    assert pairs.link(0) == (0, 2)
+
+
+def test_links_say_no_more_than_is_known() -> None:
+    """A distance may be more than its square; decimals too fine for doubles, or no decimals, say the direction only."""
+    assert _pairs(["a <= b"], {}, attacker=tp.Attacker.lp(2, 0.5)).link(0)[1] >= 0.5
+    assert _pairs(["a <= b"], {}, attacker=tp.Attacker.lp(2, 3.0)).link(0)[1] >= 3
+    for step, high in (("0.25", 1), ("0.0000000000000001", math.inf), ("0.4", Fraction(4, 5))):
+        assert _pairs(["a <= b"], {}, {"a": (0.0, 1.0)}, step={"a": step}).link(0) == (0, high)
+    assert DecimalGrid(0.1, Fraction(1, 10)).prints(-1e12, 1e12)
+    assert not DecimalGrid(0.1, Fraction(1, 10)).prints(0.0, 1e15)
+    assert not DecimalGrid(0.1, Fraction(1, 3)).prints(0.0, 1.0)
+    assert not DecimalGrid(0.1, Fraction(1, 10)).prints(0.0, math.inf)
 
 
 def test_neighbours_are_valid_but_for_the_row_itself() -> None:
@@ -309,10 +342,32 @@ def test_budgets_say_what_stays_as_it_is() -> None:
     assert _pairs(relations, box, budget=1, **asked).link(0) == (-9, 9)
 
 
+def test_distances_add_up_to_the_radius_at_most() -> None:
+    """Each of a and b may be 1 and cost 1 of 1.5 by L1, but their sum is 1.5 at most; c costs nothing more."""
+    box = {"a": (0.5, 1.5), "b": (0.5, 1.5)}
+    far, near, rich = (
+        _pairs([f"a + b >= {least}"], box, attacker=tp.Attacker.lp(1, radius))
+        for least, radius in ((1.75, 1.5), (1.5, 1.5), (1.75, 1.75))
+    )
+    assert _found(far) == _sum(rate=1, f0=-1)
+    assert _holds(far, _sum(rate=2, f0=-2))
+    assert not any(_holds(far, _sum(rate=rate, f0=-1)) for rate in (0, 2, 3))
+    assert not _holds(near, _sum(rate=1, f0=-1))
+    assert not _holds(rich, _sum(rate=1, f0=-1))
+    # A distance of 1 costs more in units of one half, and less in those of 2.
+    for scale, holds in ((0.5, True), (2.0, False)):
+        attacker = tp.Attacker.lp(1, 1.5, scale={"a": scale})
+        asked = _pairs(["a + b >= 1.75"], {"a": (0.25, 1.5), "b": (0.5, 1.5)}, attacker=attacker)
+        assert _holds(asked, _sum(rate=1, f0=-1)) == holds
+    # By L2 a sum of distances may be more, and costs that are no distances are not counted by them.
+    assert not _holds(_pairs(["a + b >= 1.75"], box, attacker=tp.Attacker.lp(2, 1.3)), _sum(rate=1, f0=-1))
+    assert not _holds(_pairs(["a + b >= 1.75"], box, budget=2), _sum(rate=1, f0=-1))
+
+
 @pytest.mark.parametrize("text", ["a <= 0.1", "a in (1, 2)", "a is present", "one_of(a, b)"])
 def test_only_sums_add_up(text: str) -> None:
     """A comparison of one column is between doubles, and other conditions are no sums at all."""
-    pairs = _pairs(["b + c <= 9", text], {"b": (1.0, 2.0)})
+    pairs = _pairs(["b + c <= 9", text], {"a": (0.1, 1.0)})
     assert not _holds(pairs, _sum(f1=1))
     assert not _holds(pairs, _sum(f1=-1))
     assert not _holds(pairs, number(CASES) + number(1))

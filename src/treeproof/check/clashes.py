@@ -95,9 +95,12 @@ class Pairs:
             self.view.relations.is_false(fact, self.where[side]) for side, fact in filter(None, self.facts)
         )
 
-    def is_refuted_by(self, multipliers: Mapping[int, int]) -> bool:
-        """Whether facts of the form `sum <= 0` add up, times these numbers, to a sum that is above 0 for all pairs."""
-        least, is_strict = [Fraction(0)], False
+    def is_refuted_by(self, multipliers: Mapping[int, int], rate: int = 0) -> bool:
+        """Whether facts of the form `sum <= 0` add up, times these numbers, to a sum that is above 0 for all pairs.
+
+        What pairs cost beyond the budget is not above 0 either, and is added `rate` times.
+        """
+        least, is_strict = [-rate * self.view.purses[0][0]], False
         sums: tuple[dict[int, Fraction], dict[int, Fraction]] = {}, {}
         for number, times in multipliers.items():
             side, fact = self._fact(number)
@@ -114,20 +117,20 @@ class Pairs:
             places.setdefault(self.view.members[f][0], []).append(f)
         for own in places.values():
             w, z = ({f: side.get(f, Fraction(0)) for f in own} for side in sums)
-            least.append(self._least(w, z))
+            least.append(self._least(w, z, rate))
+        least += [rate * price for place, price in enumerate(self.paid) if place not in places]
         return self.is_empty or (bound := total(least)) > 0 or (is_strict and bound == 0)
 
-    def _least(self, w: Mapping[int, Fraction], z: Mapping[int, Fraction]) -> Any:
-        """The least that terms of a column, or of the members of a group, add up to on both sides together."""
+    def _least(self, w: Mapping[int, Fraction], z: Mapping[int, Fraction], rate: int) -> Any:
+        """The least that terms of a column, or of the members of a group, add up to with `rate` times what it costs."""
         if len(w) > 1:
             return total([self._least_of(0, w), self._least_of(1, z)])
         ((f, a),), (b,) = w.items(), z.values()
-        low, high = self.link(f)
-        is_there = not any(None in where[f][1] for where in self.where)
-        # a·w + b·z is t·(w - z) + (a - t)·w + (b + t)·z for every t, if neither is missing.
+        fee, link = rate * self.fee(f), self.link(f)
+        # a·w + b·z is t·(w - z) + (a - t)·w + (b + t)·z for every t, and w - z costs `fee` for each unit of distance.
         return max(
-            total([_times(t, low, high), self._least_of(0, {f: a - t}), self._least_of(1, {f: b + t})])
-            for t in ((Fraction(0), a, -b) if is_there else (Fraction(0),))
+            total([_times(_beyond(t, fee), *link), self._least_of(0, {f: a - t}), self._least_of(1, {f: b + t})])
+            for t in (fee, -fee, a, -b)
         )
 
     def _least_of(self, side: int, factors: Mapping[int, Fraction]) -> Any:
@@ -158,6 +161,12 @@ class Pairs:
             return _exact(low), _exact(high)
         return -_steps(-low, column.step), _steps(high, column.step)
 
+    def fee(self, f: int) -> Fraction:
+        """What a change of a column costs for each unit of its distance, if it is paid by that."""
+        column = self.columns[self.view.members[f][0]]
+        is_known = column.power == 1 and not any(isinstance(end, float) for end in self.link(f))
+        return 1 / column.unit if is_known else Fraction(0)
+
     def _left_for(self, f: int) -> Fraction:
         """What all other columns leave for a change of this one."""
         purses = [(budget, columns) for budget, columns in self.view.purses if f in columns]
@@ -183,6 +192,11 @@ def _exact(end: float) -> Any:
 def _steps(end: float, step: Fraction) -> Any:
     """How far steps lead that lead no farther than that."""
     return end if math.isinf(end) else printed(end) // step * step
+
+
+def _beyond(number: Fraction, size: Fraction) -> Fraction:
+    """How far a number is above `size`, or below minus that."""
+    return min(number + size, Fraction(0)) if number < 0 else max(number - size, Fraction(0))
 
 
 def _times(factor: Fraction, low: Any, high: Any) -> Any:
@@ -211,7 +225,10 @@ def check_clash(pairs: Pairs, steps: Reader) -> None:
         elif op == RULED_OUT:
             if not here.is_ruled_out:
                 raise Rejected("a relation that is called false may hold")
-        elif op != SUM or not here.is_refuted_by({steps.number(): steps.signed() for _ in range(steps.number())}):
-            raise Rejected("relations do not add up to what is false")
+        else:
+            rate = steps.number()
+            multipliers = {steps.number(): steps.signed() for _ in range(steps.number())}
+            if op != SUM or not here.is_refuted_by(multipliers, rate):
+                raise Rejected("relations do not add up to what is false")
     if not steps.is_done:
         raise Rejected("something follows the reason for a condition")

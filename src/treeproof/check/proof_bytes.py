@@ -90,6 +90,8 @@ class Reader:
         Each is a column, the cells that pass, and whether a missing value does.
         """
         forbids, tests = self.number(), []
+        if forbids > 2:
+            raise Rejected(f"there is no condition {forbids}")
         for _ in range(self.number()):
             f, sides, passes = self.number(), self.number(), 0
             for segment in _between(self._rising(self.number())):

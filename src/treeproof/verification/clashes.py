@@ -35,6 +35,9 @@ MOST_STATES = 200
 FINER = 1 << 40
 """Sums that must be below a bound are so by a unit that is so much smaller than all numbers given."""
 
+PRICE = 2
+"""Beside the two sides of a pair: what a column costs."""
+
 _VIEWS: Kept[Views] = Kept()
 
 
@@ -117,9 +120,9 @@ class _Search:
         if self._left < 0:
             raise TooManyParts
         program = _Program(pairs)
-        if program.multipliers is not None and pairs.is_refuted_by(program.multipliers):
-            found = program.multipliers.items()
-            return number(SUM) + number(len(found)) + b"".join(number(k) + signed(times) for k, times in found)
+        if program.multipliers is not None and pairs.is_refuted_by(program.multipliers, program.rate):
+            found = [number(k) + signed(times) for k, times in program.multipliers.items()]
+            return number(SUM) + number(program.rate) + number(len(found)) + b"".join(found)
         for cut in _ends(pairs):
             below, above = pairs.cut(*cut)
             if below.is_ruled_out or above.is_ruled_out:
@@ -175,6 +178,10 @@ def _doubles(names: Names, column: Any, values: Sequence[Any]) -> Iterator[tuple
             yield f, double
 
 
+BUDGET = -1
+"""In place of a fact: that changes are paid for."""
+
+
 class _Row(NamedTuple):
     """A sum of unknowns, and what it is at least and at most; infinite: anything."""
 
@@ -182,8 +189,8 @@ class _Row(NamedTuple):
     low: Any
     high: Any
     is_strict: bool = False
-    fact: int = -1
-    """The number of the fact that says so."""
+    fact: int | None = None
+    """The number of the fact that says so, or BUDGET."""
 
 
 class _Program:
@@ -195,7 +202,8 @@ class _Program:
         terms = {k: pairs.view.relations.terms(fact) for k, (_, fact) in facts.items()}
         columns = {(facts[k][0], f) for k, own in terms.items() for f, _ in own}
         linked = {f for _, f in columns if pairs.link(f) != ANY}
-        self._columns = sorted(columns | {(side, f) for side in (0, 1) for f in linked})
+        priced = {(PRICE, f) for f in linked if pairs.fee(f)}
+        self._columns = sorted(columns | {(side, f) for side in (0, 1) for f in linked} | priced)
         """The unknowns: a side, and a column."""
         at = self._at = {column: j for j, column in enumerate(self._columns)}
         self._rows = [_Row({j: Fraction(1)}, *self._span(*column)) for column, j in at.items()]
@@ -204,13 +212,28 @@ class _Program:
             for f, factor in terms[k]:
                 sums[at[side, f]] = sums.get(at[side, f], Fraction(0)) + factor
             self._rows.append(_row_of(sums, fact, k))
-        for f in sorted({f for _, f in at}):
-            if (0, f) in at and (1, f) in at:
-                self._rows.append(_Row({at[0, f]: Fraction(1), at[1, f]: Fraction(-1)}, *pairs.link(f)))
+        for f in sorted(linked):
+            self._rows.append(_Row({at[0, f]: Fraction(1), at[1, f]: Fraction(-1)}, *pairs.link(f)))
+        self._rows += self._budget([f for side, f in at if side == PRICE])
         self._solve()
 
+    def _budget(self, priced: Sequence[int]) -> Iterator[_Row]:
+        """What columns cost at least by their distance, and what all of them may cost."""
+        at, members = self._at, self._pairs.view.members
+        for f in priced:
+            for sign in (Fraction(1), Fraction(-1)):
+                terms = {at[PRICE, f]: 1 / self._pairs.fee(f), at[0, f]: sign, at[1, f]: -sign}
+                yield _Row(terms, Fraction(0), math.inf)
+        if priced:
+            places = {members[f][0] for side, f in at if side != PRICE}
+            others = sum(price for place, price in enumerate(self._pairs.paid) if place not in places)
+            terms = {at[PRICE, f]: Fraction(1) for f in priced}
+            yield _Row(terms, -math.inf, self._pairs.view.purses[0][0] - others, fact=BUDGET)
+
     def _span(self, side: int, f: int) -> tuple[Any, Any]:
-        """The least and the largest number that a column may be."""
+        """The least and the largest number that a column may be, or cost."""
+        if side == PRICE:
+            return Fraction(0), math.inf
         spans = [self._pairs.view.relations.ends([(f, Fraction(1))], [one]) for one in self._pairs.where[side][f][1]]
         ends = [one for one in spans if one is not None]
         return min(low for low, _ in ends), max(high for _, high in ends)
@@ -235,13 +258,16 @@ class _Program:
         ]
         simplex = Simplex([0] * n, whole)
         self.multipliers: dict[int, int] | None = None
+        self.rate = 0
         self._values: list[Fraction] = []
         if simplex.conflict(bounds) is None:
             self._values = [value / self._unit for value in simplex.values()]
         else:
-            factors = {rows[j].fact: factor * parts[j] for j, factor in simplex.clash.items() if rows[j].fact >= 0}
-            common = math.gcd(*factors.values()) or 1
-            self.multipliers = {k: factors[k] // common for k in sorted(factors)}
+            factors = {rows[j].fact: factor * parts[j] for j, factor in simplex.clash.items()}
+            known = {k: factor for k, factor in factors.items() if k is not None}
+            common = math.gcd(*known.values()) or 1
+            self.multipliers = {k: known[k] // common for k in sorted(known)}
+            self.rate = self.multipliers.pop(BUDGET, 0)
 
     def choice(self) -> int | None:
         """The number of a fact that leaves a choice between sums, if the values found keep none of it."""
@@ -269,7 +295,7 @@ class _Program:
         """Where columns with a step can be cut since the values found are no points."""
         for (side, f), value in zip(self._columns, self._values, strict=False):
             place, codes = self._pairs.view.members[f]
-            points = None if codes else self._pairs.columns[place].points(self._pairs.x[place])
+            points = None if codes or side == PRICE else self._pairs.columns[place].points(self._pairs.x[place])
             if points is not None:
                 at = points.point(points.last(nearest(value)))
                 low, high = self._pairs.spans[side][place]
