@@ -82,9 +82,12 @@ def _runs(cuts: Sequence[float], cells: int, low: float, high: float) -> list[tu
 class Views:
     """The views of a question; most rows share one."""
 
-    def __init__(self, model: Mapping[str, Any], attacker: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    def __init__(
+        self, own: Model, model: Mapping[str, Any], attacker: Mapping[str, Any], result: Mapping[str, Any]
+    ) -> None:
+        """`model` is what the file of the user's own says."""
         texts, n = result.get("relations") or (), int(model["n_features"])
-        self._model, self._attacker = Model.of(dict(model)), attacker
+        self._model, self._attacker = own, attacker
         self._groups = Relations(model, texts).groups
         seen = Seen(names_in(attacker), model, self._groups)
         self._seen, self._named = seen.model, {group.columns: number for number, group in enumerate(seen.named)}

@@ -76,7 +76,7 @@ class Question:
         per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
-        self.views = Views(model, self.attacker, result)
+        self.views = Views(self.model, model, self.attacker, result)
         classes = model["classes"]
         self.goal = frozenset(classes.index(label) for label in self.attacker.get("goal") or ())
         self._classes = {_key(label): number for number, label in enumerate(classes)}
