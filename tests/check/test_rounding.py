@@ -47,7 +47,7 @@ def wrong_closings(model: Model) -> int:
         winner = model.label_of([node.scores for node in nodes])
         for label in set(range(model.n_classes)) - {winner}:
             lead = model.constant(winner, label) + sum(
-                whole[leaf][winner] - whole[leaf][label] for whole, leaf in zip(model.whole, leaves, strict=True)
+                model.lead(t, node.scores, winner, label) for t, node in enumerate(nodes)
             )
             found += lead < model.needed(winner, label)
     return found

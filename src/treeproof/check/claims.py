@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from treeproof.check.model_file import Model, Node
-from treeproof.check.rules import Claim, Leaf, Purse
+from treeproof.check.rules import Box, Claim, Leaf, Purse
 
 NO_SCORES = -1
 """The kind of leaves that add nothing."""
@@ -24,11 +25,16 @@ class Grid:
         self.model = model
         self.cuts = [sorted({*own, *extra.get(f, ())}) for f, own in enumerate(model.cuts)]
         self._place = [{cut: i for i, cut in enumerate(cuts)} for cuts in self.cuts]
-
-    @cached_property
-    def lefts(self) -> list[list[int]]:
+        self.lefts = [_Lefts(self, tree) for tree in model.trees]
         """Per tree and node the mask of cells that go to the left."""
-        return [[self._left(node) if node.feature >= 0 else 0 for node in tree] for tree in self.model.trees]
+        self._known: dict[tuple[int, tuple[float, ...], bool], int] = {}
+
+    def left(self, node: Node) -> int:
+        """The mask of cells that a test sends to the left."""
+        key = node.feature, node.cuts, node.nan_left
+        if key not in self._known:
+            self._known[key] = self._left(node)
+        return self._known[key]
 
     def _left(self, node: Node) -> int:
         place, turned = self._place[node.feature], 0
@@ -38,6 +44,18 @@ class Grid:
         left = turned if len(node.cuts) % 2 else ~turned
         missing = 1 << (len(self.cuts[node.feature]) + 1)
         return left | missing if node.nan_left else left & ~missing
+
+
+class _Lefts(dict[int, int]):
+    """For each test of a tree that was come to the mask of cells that go to the left."""
+
+    def __init__(self, grid: Grid, tree: list[Node]) -> None:
+        super().__init__()
+        self._grid, self._tree = grid, tree
+
+    def __missing__(self, number: int) -> int:
+        self[number] = mask = self._grid.left(self._tree[number])
+        return mask
 
 
 @dataclass(frozen=True)
@@ -111,60 +129,75 @@ class Place:
         """Rows come to a leaf of each chain, too, and those of cells that are ruled out do not count."""
         self._grid, self._model, self._region = grid, grid.model, region
         self._chains, self._is_ruled_out = chains, is_ruled_out
+        kinds: dict[tuple[float, ...], int] = {}
         self._leaves = [
-            list(_leaves(tree, lefts, region.cells)) for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True)
+            [(scores, kinds.setdefault(scores, len(kinds)), own) for scores, own in _leaves(tree, lefts, region.cells)]
+            for tree, lefts in zip(grid.model.trees, grid.lefts, strict=True)
         ]
-        self._kinds: dict[tuple[float, ...], int] = {}
-        self._scores: list[tuple[float, ...]] = []
+        self._scores = list(kinds)
+        # What nobody can pay for is the same for all classes.
+        self._can_pay: list[list[bool]] | None = None
+        claim = self._claim([[Leaf(0, *leaf[1:]) for leaf in leaves] for leaves in self._leaves], 0, 0)
+        live = [set(map(id, leaves)) for leaves in Box(claim).trees]
+        self._can_pay = [[id(leaf) in own for leaf in tree] for tree, own in zip(claim.trees, live, strict=True)]
 
     def claim(self, label: int, other: int, wanted: frozenset[int]) -> Claim:
         """That a class never wins against the label, and that ties lead to no label that the attacker wants."""
-        model, region = self._model, self._region
-        trees = []
-        for tree, whole, found in zip(model.trees, model.whole, self._leaves, strict=True):
-            leaves = [
-                Leaf(whole[number][other] - whole[number][label], self._kind(tree[number].scores), cells)
-                for number, cells in found
-            ]
-            trees.append(sorted(leaves, key=lambda leaf: -leaf.lead))
+        model = self._model
+        trees = [
+            [Leaf(model.lead(t, scores, other, label), kind, cells) for scores, kind, cells in leaves]
+            for t, leaves in enumerate(self._leaves)
+        ]
+        constant, needed = model.constant(other, label), model.needed(other, label)
+
+        def keeps_label(leaves: Sequence[Leaf]) -> bool:
+            return model.label_of([self._scores[leaf.kind] for leaf in leaves[: len(trees)]]) not in wanted
+
+        return self._claim(trees, constant, needed, keeps_label, (self._grid, label, other))
+
+    def _claim(
+        self, trees: list[list[Leaf]], constant: int, needed: int, keeps_label: Any = None, about: Any = None
+    ) -> Claim:
+        region = self._region
         return Claim(
             [*trees, *self._chains],
             region.cells,
             region.whole_prices,
             region.whole_purses,
-            model.constant(other, label),
-            model.needed(other, label),
-            model.unit,
+            constant,
+            needed,
+            self._model.unit,
             region.price_unit,
-            lambda leaves: model.label_of([self._scores[leaf.kind] for leaf in leaves[: len(trees)]]) not in wanted,
+            keeps_label,
             lambda cells: region.is_too_dear(cells) or self._is_ruled_out(cells),
-            (self._grid, label, other),
+            about,
+            self._can_pay,
         )
 
-    def _kind(self, scores: tuple[float, ...]) -> int:
-        if scores not in self._kinds:
-            self._kinds[scores] = len(self._scores)
-            self._scores.append(scores)
-        return self._kinds[scores]
 
-
-def _leaves(tree: list[Node], lefts: list[int], cells: Sequence[int]) -> Iterator[tuple[int, dict[int, int]]]:
-    """The leaves of a tree that rows of a region can come to, and with which cells."""
+def _leaves(
+    tree: list[Node], lefts: Mapping[int, int], cells: Sequence[int]
+) -> Iterator[tuple[tuple[float, ...], dict[int, int]]]:
+    """The scores of the leaves of a tree that rows of a region can come to, and with which cells."""
     waiting: list[tuple[int, dict[int, int]]] = [(0, {})]
     while waiting:
         number, here = waiting.pop()
-        node = tree[number]
-        f = node.feature
-        if f < 0:
-            yield number, here
-        elif not cells[f]:
-            # The value is missing, and stays so.
-            waiting.append((node.left if node.nan_left else node.right, here))
-        else:
-            own = here.get(f, cells[f])
-            for child, side in ((node.left, own & lefts[number]), (node.right, own & ~lefts[number])):
-                if side:
-                    waiting.append((child, here if side == own else {**here, f: side}))
+        f, _, left, right, nan_left, scores = tree[number]
+        while f >= 0:
+            own = here.get(f) or cells[f]
+            inside = own & lefts[number]
+            if not own:
+                # The value is missing, and stays so.
+                number = left if nan_left else right
+            elif not inside:
+                number = right
+            elif inside == own:
+                number = left
+            else:
+                waiting.append((right, {**here, f: own ^ inside}))
+                number, here = left, {**here, f: inside}
+            f, _, left, right, nan_left, scores = tree[number]
+        yield scores, here
 
 
 def chain_leaves(

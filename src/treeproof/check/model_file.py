@@ -7,10 +7,11 @@ import json
 import math
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import lt
 from typing import Any, NamedTuple
 
 from treeproof.check.rules import Rejected
@@ -67,7 +68,8 @@ class Model:
         """The model of the object in a file."""
         if content.get("format") != "treeproof-ensemble":
             raise Rejected(f"the model's format is {content.get('format')!r}")
-        trees = [_nodes(tree) for tree in content["trees"]]
+        leaves: dict[tuple[float, ...], Node] = {}
+        trees = [_nodes(tree, leaves) for tree in content["trees"]]
         model = cls(content["n_features"], len(content["classes"]), trees, content["base"], content["rule"], content)
         model._check_rule()
         model._check_nodes()
@@ -94,13 +96,18 @@ class Model:
     def _check_nodes(self) -> None:
         """Rejects scores that the library does not hold, and tests that are none."""
         rounded = PRECISIONS[self.rule["precision"]]
-        for scores in (tuple(map(float, self.base)), *(node.scores for node in self._nodes() if node.feature < 0)):
+        for scores in (tuple(map(float, self.base)), *self._scores):
             if len(scores) != len(self.base) or not all(math.isfinite(one) and rounded(one) == one for one in scores):
                 raise Rejected(f"{scores} are no scores of the model")
-        for node in self._nodes():
-            rising = zip((-math.inf, *node.cuts), (*node.cuts, math.inf), strict=True)
-            if node.feature >= self.n_features or not all(low < high for low, high in rising):
-                raise Rejected(f"a test of column {node.feature} at {node.cuts} is none")
+        for tree in self.trees:
+            for f, cuts, *_ in tree:
+                if f >= self.n_features or not all(map(lt, (-math.inf, *cuts), (*cuts, math.inf))):
+                    raise Rejected(f"a test of column {f} at {cuts} is none")
+
+    @cached_property
+    def _scores(self) -> set[tuple[float, ...]]:
+        """The scores of all leaves."""
+        return {node.scores for tree in self.trees for node in tree if node.feature < 0}
 
     @cached_property
     def hash(self) -> str:
@@ -112,14 +119,11 @@ class Model:
     def cuts(self) -> list[list[float]]:
         """Per column the distinct cuts of all tests, rising."""
         found: list[set[float]] = [set() for _ in range(self.n_features)]
-        for node in self._nodes():
-            if node.feature >= 0:
-                found[node.feature].update(node.cuts)
-        return [sorted(some) for some in found]
-
-    def _nodes(self) -> Iterator[Node]:
         for tree in self.trees:
-            yield from tree
+            for f, cuts, *_ in tree:
+                if f >= 0:
+                    found[f].update(cuts)
+        return [sorted(some) for some in found]
 
     # --- labels ------------------------------------------------------------------------------------------------------
 
@@ -127,10 +131,12 @@ class Model:
         """The number of the class of a row."""
         leaves = []
         for tree in self.trees:
-            node = tree[0]
-            while node.feature >= 0:
-                node = tree[node.left if node.goes_left(row[node.feature]) else node.right]
-            leaves.append(node.scores)
+            f, cuts, left, right, nan_left, scores = tree[0]
+            while f >= 0:
+                value = row[f]
+                goes_left = nan_left if value != value else bisect_left(cuts, value) % 2 == 0
+                f, cuts, left, right, nan_left, scores = tree[left if goes_left else right]
+            leaves.append(scores)
         return self.label_of(leaves)
 
     def label_of(self, leaves: Sequence[Sequence[float]]) -> int:
@@ -157,20 +163,17 @@ class Model:
     # --- leads -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _shares(self) -> list[list[list[Fraction]]]:
-        """Per tree and node what it adds to the scores before they are divided, exactly; one score per class."""
-        factors = [
-            Fraction(member["weight"]) / Fraction(member["divisor"])
-            for member in self.rule.get("members", ())
-            for _ in range(member["n_trees"])
-        ] or [Fraction(1)] * len(self.trees)
-        return [
-            [self._per_class([Fraction(score) * factor for score in node.scores]) for node in tree]
-            for tree, factor in zip(self.trees, factors, strict=True)
-        ]
+    def _factors(self) -> list[Fraction]:
+        """Per tree what its scores are multiplied by, before sums are divided."""
+        members = self.rule.get("members", ())
+        factors = [Fraction(one["weight"]) / Fraction(one["divisor"]) for one in members for _ in range(one["n_trees"])]
+        return factors or [Fraction(1)] * len(self.trees)
 
-    def _per_class(self, scores: list[Fraction]) -> list[Fraction]:
-        return [Fraction(0), *scores] if scores and self.rule["decision"] == "cut" else scores
+    @cached_property
+    def _terms(self) -> dict[Fraction, dict[float, Fraction]]:
+        """Per factor of a tree what a score of a leaf adds up to, exactly."""
+        scores = {score for scores in self._scores for score in scores}
+        return {factor: {score: Fraction(score) * factor for score in scores} for factor in set(self._factors)}
 
     @cached_property
     def _divisor(self) -> Fraction:
@@ -190,17 +193,24 @@ class Model:
     @cached_property
     def unit(self) -> int:
         """Times this number all leads are whole."""
-        numbers = [score for tree in self._shares for scores in tree for score in scores] + self._bases
+        numbers = [*self._bases, *(number for terms in self._terms.values() for number in terms.values())]
         return math.lcm(*{number.denominator for number in numbers})
 
     @cached_property
-    def whole(self) -> list[list[tuple[int, ...]]]:
-        """Per tree and node what it adds to the score of each class, in whole units; nothing for tests."""
-        parts = self.unit
-        return [
-            [tuple(score.numerator * (parts // score.denominator) for score in scores) for scores in tree]
-            for tree in self._shares
-        ]
+    def _whole(self) -> list[dict[float, int]]:
+        """Per tree what a score of a leaf adds up to, in whole units."""
+        known = {
+            factor: {score: number.numerator * (self.unit // number.denominator) for score, number in terms.items()}
+            for factor, terms in self._terms.items()
+        }
+        return [known[factor] for factor in self._factors]
+
+    def lead(self, tree: int, scores: Sequence[float], other: int, label: int) -> int:
+        """By how much a leaf of a tree puts a class ahead of another, in whole units."""
+        whole = self._whole[tree]
+        if self.rule["decision"] == "cut":
+            return whole[scores[0]] * (other - label)
+        return whole[scores[other]] - whole[scores[label]]
 
     def constant(self, other: int, label: int) -> int:
         """By how much a class is ahead of another before any tree."""
@@ -215,7 +225,10 @@ class Model:
     @cached_property
     def _largest(self) -> Fraction:
         """No sum is farther from 0 at any time, but for rounding."""
-        trees = [max(abs(score) for scores in tree for score in scores) for tree in self.whole]
+        trees = [
+            max(abs(whole[score]) for scores in {node.scores for node in tree} for score in scores)
+            for tree, whole in zip(self.trees, self._whole, strict=True)
+        ]
         *base, cut = self._offsets
         return Fraction(sum(trees), self.unit) + max(map(abs, base)) + abs(cut)
 
@@ -241,7 +254,7 @@ class Model:
         """A lead that no rounding of the library undoes; more than any lead where sums may overflow."""
         rule, step, largest, divisor = self.rule, self._step, self._largest, self._divisor
         members, single = rule.get("members", ()), rule["precision"] == "float32"
-        raw = Fraction(max(abs(score) for node in self._nodes() for score in node.scores)) * len(self.trees)
+        raw = Fraction(max(abs(score) for scores in self._scores for score in scores)) * len(self.trees)
         parts = [raw / Fraction(member["divisor"]) for member in members]
         flat = Fraction(rule["steepness"]) * largest / divisor if rule["decision"] == "sigmoid" else 0
         too_large = max(largest, largest / divisor, raw, *parts) > 2 ** (120 if single else 1000)
@@ -265,8 +278,8 @@ def hash_of(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _nodes(tree: dict[str, Any]) -> list[Node]:
-    """The nodes of a tree; every one but the first is the child of exactly one before it."""
+def _nodes(tree: dict[str, Any], leaves: dict[tuple[float, ...], Node]) -> list[Node]:
+    """The nodes of a tree; every one but the first is the child of exactly one. Leaves with the same scores are one."""
     more = dict(tree.get("more", ()))
     scores = iter(tree["scores"])
     nodes = []
@@ -274,7 +287,10 @@ def _nodes(tree: dict[str, Any]) -> list[Node]:
         zip(tree["feature"], tree["threshold"], tree["left"], tree["right"], tree["nan_left"], strict=True)
     ):
         if f < 0:
-            nodes.append(Node(-1, (), -1, -1, False, tuple(map(float, next(scores)))))
+            own = tuple(map(float, next(scores)))
+            if own not in leaves:
+                leaves[own] = Node(-1, (), -1, -1, False, own)
+            nodes.append(leaves[own])
         else:
             nodes.append(Node(f, (float(cut), *map(float, more.get(number, ()))), left, right, nan_left, ()))
     children = [child for node in nodes if node.feature >= 0 for child in (node.left, node.right)]

@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import compress
 from math import ceil, floor
+from operator import or_
 from typing import Any, NamedTuple, Protocol
 
 
 class Rejected(Exception):
     """A proof does not hold, and why."""
+
+
+MOST_AT_ONCE = 16
+"""Prices that are looked through one by one."""
 
 
 class Leaf(NamedTuple):
@@ -57,12 +63,42 @@ class Claim:
     """Whether no row of a box of these cells can be paid for, if prices are not rounded."""
     about: Any = None
     """What people call all this; no rule asks for it."""
+    can_pay: Sequence[Sequence[bool]] | None = None
+    """Of each tree, leaf by leaf, whether a row of the region can come to it and pay for that, if somebody knows."""
+
+    @cached_property
+    def payable(self) -> Sequence[Sequence[Leaf]]:
+        """Of each tree the leaves that can be paid for, as far as that is known."""
+        if self.can_pay is None:
+            return self.trees
+        return [list(compress(leaves, live)) for leaves, live in zip(self.trees, self.can_pay, strict=True)]
+
+    @cached_property
+    def trees_with(self) -> list[dict[int, set[int]]]:
+        """Per column and mask of a leaf the trees that have such a leaf."""
+        found: list[dict[int, set[int]]] = [{} for _ in self.region]
+        for t, leaves in enumerate(self.payable):
+            for leaf in leaves:
+                for f, mask in leaf.cells.items():
+                    found[f].setdefault(mask, set()).add(t)
+        return found
 
     @cached_property
     def trees_of(self) -> list[list[int]]:
         """Per column the trees that test it."""
-        tested = [{f for leaf in leaves for f in leaf.cells} for leaves in self.trees]
-        return [[t for t, columns in enumerate(tested) if f in columns] for f in range(len(self.region))]
+        return [sorted(set().union(*trees.values())) for trees in self.trees_with]
+
+    @cached_property
+    def _by_price(self) -> list[list[tuple[int, Any]]]:
+        """Per column masks of cells from the cheapest on, each with its price, or with the masks that it is made of."""
+        found: list[list[tuple[int, Any]]] = []
+        for prices in self.prices:
+            level: list[tuple[int, Any]] = [(mask, price) for price, mask in prices]
+            while len(level) > MOST_AT_ONCE:
+                groups = [level[i : i + MOST_AT_ONCE] for i in range(0, len(level), MOST_AT_ONCE)]
+                level = [(reduce(or_, [mask for mask, _ in group]), group) for group in groups]
+            found.append(level)
+        return found
 
     @cached_property
     def tight(self) -> list[Purse]:
@@ -70,12 +106,17 @@ class Claim:
         dearest = [prices[-1][0] if prices else 0 for prices in self.prices]
         return [purse for purse in self.purses if sum(dearest[f] for f in purse.columns) > purse.budget]
 
+    @cached_property
+    def too_much(self) -> int:
+        """A price that no purse can pay."""
+        return 1 + max([purse.budget for purse in self.purses], default=0)
+
     def least(self, f: int, mask: int) -> int | None:
         """The least price of some cells of a column; None if none of them can be had."""
-        for price, cells in self.prices[f]:
-            if cells & mask:
-                return price
-        return None
+        found: Any = self._by_price[f]
+        while isinstance(found, list):
+            found = next((below for cells, below in found if cells & mask), None)
+        return None if found is None else int(found)
 
 
 @dataclass(frozen=True)
@@ -97,18 +138,38 @@ class Weights:
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
 
+class _Extras(dict[int, int]):
+    """What masks of a column cost on top of what a box costs there: too much if none of the cells is to be had."""
+
+    def __init__(self, claim: Claim, f: int, here: int, paid: int) -> None:
+        super().__init__()
+        self._claim, self._f, self._here, self._paid = claim, f, here, paid
+
+    def __missing__(self, mask: int) -> int:
+        least = self._claim.least(self._f, mask & self._here)
+        self[mask] = extra = self._claim.too_much if least is None else least - self._paid
+        return extra
+
+
 class Box:
     """The cells of each column, the leaves of each tree that live, and what the box costs at least."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         self.cells = list(claim.region)
-        self.trees = [list(tree) for tree in claim.trees]
+        self.trees = [list(leaves) for leaves in claim.payable]
         self.best = [_best(leaves) for leaves in self.trees]
         self.paid = [0] * len(self.cells)
+        self.extras: list[Mapping[int, int]] = [{}] * len(self.cells)
+        """Per column and mask of a leaf what that costs on top of what the box costs there."""
         self.is_empty = any(not leaves for leaves in self.trees)
         for f in range(len(self.cells)):
             self._pay(f)
+        self.costs = [
+            [[sum(_extras(self, leaf, purse).values()) for leaf in leaves] for leaves in self.trees]
+            for purse in claim.tight
+        ]
+        """Per purse that does not pay for everything, and tree, what leaves cost on top of what the box costs."""
         self._leave_dear_leaves(range(len(self.trees)))
 
     def copy(self) -> Box:
@@ -116,7 +177,8 @@ class Box:
         twin = object.__new__(Box)
         twin.claim, twin.is_empty = self.claim, self.is_empty
         twin.cells, twin.trees, twin.paid = self.cells.copy(), self.trees.copy(), self.paid.copy()
-        twin.best = self.best.copy()
+        twin.best, twin.extras = self.best.copy(), self.extras.copy()
+        twin.costs = [costs.copy() for costs in self.costs]
         return twin
 
     def keep(self, f: int, mask: int) -> None:
@@ -125,23 +187,28 @@ class Box:
         if self.is_empty or not gone:
             return
         self.cells[f] = here = self.cells[f] & mask
-        before = self.paid[f]
+        before, paid = self.extras[f], self.paid[f]
         self._pay(f)
-        for t in self.claim.trees_of[f]:
-            live = [leaf for leaf in self.trees[t] if f not in leaf.cells or leaf.cells[f] & here]
-            if len(live) < len(self.trees[t]):
-                self.drop(t, live)
-        if self.paid[f] != before:
-            self._leave_dear_leaves(range(len(self.trees)))
-        elif len(self.claim.prices[f]) > 1:
-            # What is left of a leaf may cost more.
-            self._leave_dear_leaves(self.claim.trees_of[f])
+        for t in {t for own, some in self.claim.trees_with[f].items() if own & gone and not own & here for t in some}:
+            self.drop(t, [leaf.cells.get(f, here) & here for leaf in self.trees[t]])
+        now = self.extras[f]
+        for purse, costs in zip(self.claim.tight, self.costs, strict=True):
+            if f in purse.columns and len(self.claim.prices[f]) > 1:
+                for t in self.claim.trees_of[f]:
+                    costs[t] = [
+                        cost if (own := leaf.cells.get(f)) is None else cost + now[own] - before[own]
+                        for leaf, cost in zip(self.trees[t], costs[t], strict=True)
+                    ]
+        # What is left of a leaf may cost more.
+        self._leave_dear_leaves(range(len(self.trees)) if self.paid[f] != paid else self.claim.trees_of[f])
 
-    def drop(self, t: int, leaves: list[Leaf]) -> None:
-        """Only these leaves of a tree from now on."""
-        self.trees[t] = leaves
-        self.best[t] = _best(leaves)
-        self.is_empty |= not leaves
+    def drop(self, t: int, live: Sequence[int]) -> None:
+        """Only those leaves of a tree from now on whose entry is not 0."""
+        self.trees[t] = list(compress(self.trees[t], live))
+        self.best[t] = _best(self.trees[t])
+        self.is_empty |= not self.trees[t]
+        for costs in self.costs:
+            costs[t] = list(compress(costs[t], live))
 
     def draw_in(self) -> None:
         """Leaves out cells that no leaf of some tree has, which may make the box dearer."""
@@ -171,35 +238,21 @@ class Box:
         """What the box costs a purse at least."""
         return sum(self.paid[f] for f in purse.columns)
 
-    def extra(self, leaf: Leaf, f: int) -> int | None:
-        """What a leaf costs on a column on top of what the box costs there; None if it cannot be had."""
-        least = self.claim.least(f, leaf.cells[f] & self.cells[f])
-        return None if least is None else least - self.paid[f]
-
     def _pay(self, f: int) -> None:
         """Notes what a column costs at least; one that is missing in the row, and stays so, has no cells."""
         least = self.claim.least(f, self.cells[f]) if self.claim.region[f] else 0
         self.is_empty |= least is None
         self.paid[f] = least or 0
+        self.extras[f] = _Extras(self.claim, f, self.cells[f], self.paid[f])
 
     def _leave_dear_leaves(self, trees: Sequence[int]) -> None:
         """Leaves out what no purse can pay for on top of what the box costs anyway."""
-        for purse in self.claim.tight:
+        for purse, costs in zip(self.claim.tight, self.costs, strict=True):
             left = purse.budget - self.spent(purse)
             self.is_empty |= left < 0
             for t in () if self.is_empty else trees:
-                live = [leaf for leaf in self.trees[t] if self._can_pay(leaf, purse.columns, left)]
-                if len(live) < len(self.trees[t]):
-                    self.drop(t, live)
-
-    def _can_pay(self, leaf: Leaf, columns: frozenset[int], left: int) -> bool:
-        for f in leaf.cells:
-            if f in columns:
-                extra = self.extra(leaf, f)
-                if extra is None:
-                    return False
-                left -= extra
-        return left >= 0
+                if max(costs[t], default=0) > left:
+                    self.drop(t, [cost <= left for cost in costs[t]])
 
 
 def _best(leaves: Sequence[Leaf]) -> int:
@@ -259,10 +312,10 @@ class Weighed:
     def leave_out(self) -> bool:
         """Leaves out leaves with which nothing can win, and segments where a tree has none; whether there were any."""
         box, some = self.box, False
-        for t, (leaves, values) in enumerate(zip(box.trees, self.values, strict=True)):
+        for t, values in enumerate(self.values):
             most = self.bound - self.best[t]
-            live = [leaf for leaf, value in zip(leaves, values, strict=True) if most + value >= self.needed]
-            if len(live) < len(leaves):
+            live = [most + value >= self.needed for value in values]
+            if not all(live):
                 box.drop(t, live)
                 some = True
         for f, segments in self.weights.segments.items():
@@ -300,15 +353,15 @@ def _closes_by_spending(box: Box, rate: Fraction) -> bool:
     """
     claim = box.claim
     box.draw_in()
-    if box.is_empty or not _is_for_all(claim):
+    # Whoever can pay for everything needs not choose.
+    if box.is_empty or not _is_for_all(claim) or claim.purses[0] not in claim.tight:
         return box.is_empty
     purse = claim.purses[0]
     total, gains = Fraction(claim.constant), _Gains()
-    for leaves in box.trees:
-        extras = [_extras(box, leaf, purse) for leaf in leaves]
-        free = max([leaf.lead for leaf, extra in zip(leaves, extras, strict=True) if not extra], default=leaves[0].lead)
+    for leaves, costs in zip(box.trees, box.costs[claim.tight.index(purse)], strict=True):
+        free = max([leaf.lead for leaf, cost in zip(leaves, costs, strict=True) if not cost], default=_best(leaves))
         total += free
-        gains.add([(leaf.lead - free, extra) for leaf, extra in zip(leaves, extras, strict=True) if leaf.lead > free])
+        gains.add([(leaf.lead - free, _extras(box, leaf, purse)) for leaf in leaves if leaf.lead > free])
     rate = rate * claim.unit / claim.price_unit
     total += rate * (purse.budget - box.spent(purse)) + gains.most(rate)
     return total < claim.needed
@@ -316,8 +369,7 @@ def _closes_by_spending(box: Box, rate: Fraction) -> bool:
 
 def _extras(box: Box, leaf: Leaf, purse: Purse) -> dict[int, int]:
     """What a leaf costs on columns, where that is more than the box costs anyway."""
-    extras = {f: box.extra(leaf, f) for f in leaf.cells if f in purse.columns}
-    return {f: extra for f, extra in extras.items() if extra}
+    return {f: extra for f, mask in leaf.cells.items() if f in purse.columns and (extra := box.extras[f][mask])}
 
 
 FINE = 2**40
