@@ -142,13 +142,13 @@ def test_what_was_missing_is_no_distance_away_from_what_it_is_filled_with(b: flo
     model = model_content([stump(0, YES, NO, -0.5)], ["no", "yes"], 2)
     attacker = attacker_content(fill={"by_feature": [["a", 1]]})
     result = result_content([None, b], "no", attacker, relations=["a + b <= 0"], broken=[[]])
-    reason = [SUM, 1, 0, 2]  # one fact, the first one, times 1
+    reason = [SUM, 0, 1, 0, 2]  # one fact, the first one, times 1
     chain = [1, 2, 1, *(0, 2, 0), len(reason), *reason]  # only rows pass that lack a
     assert not _is_accepted(model, result, [VALID, 0, 0, *chain, CUT_LEFT, 0, 1, CLOSED, CLOSED])
     ruled_out = result | {"relations": ["a + b >= 0", "b <= -1"]} | {"broken": [[], []]}
     ends = {"value_low": [-1e300] * 2, "value_high": [0.5, 1e300]}
     assert _is_accepted(
-        model | ends, ruled_out, [VALID, 0, 0, 1, 2, 1, *(0, 2, 0), 4, SUM, 1, 0, 1, CUT_LEFT, 0, 1, CLOSED, CLOSED]
+        model | ends, ruled_out, [VALID, 0, 0, 1, 2, 1, *(0, 2, 0), 5, SUM, 0, 1, 0, 1, CUT_LEFT, 0, 1, CLOSED, CLOSED]
     ) == (b < 0)
 
 

@@ -87,7 +87,7 @@ class Reader:
             if kind == CUT:
                 assert self.number() < 2
                 self.number(), self.double()
-            for _ in range(self.number() if kind == SUM else 0):
+            for _ in range((self.number(), self.number())[1] if kind == SUM else 0):  # after the rate
                 self.number(), self.signed()
 
     def weights(self, n_trees: int = 2**31, n_cells: Mapping[int, int] = NO_END) -> None:
