@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
-from tests.check.test_no_clash import VALUES, some_question
 from tests.support.made_up import Proofs, stump
 from tests.support.naive_proofs import double, number
+from tests.support.row_questions import VALUES, some_question
 from treeproof.check.claims import Place
 from treeproof.check.evidence import Reach
 from treeproof.check.results import ITSELF, changes_label
