@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.support.naive_proofs import double, naive_proof, number, signed
-from treeproof.check.claims import Grid, Place, Region
+from treeproof.check.claims import NO_SCORES, Grid, Place, Region
 from treeproof.check.model_file import Model
 from treeproof.check.proof_bytes import Reader
-from treeproof.check.rules import CLOSED, DROP, SPEND, WEIGH, Claim, Rejected, check_tree
+from treeproof.check.rules import CLOSED, DROP, SPEND, WEIGH, Box, Claim, Leaf, Rejected, check_tree
 
 
 def small_model(rng: random.Random, n_features: int = 3, n_classes: int = 2) -> Model:
@@ -126,6 +126,61 @@ def claims(
             for other in sorted(wanted)
         ]
     return found
+
+
+def test_what_leaves_cost_is_kept_up_to_date_as_boxes_shrink() -> None:
+    rng, dropped = random.Random(11), 0
+    for claim, _ in claims(11, 60):
+        box = Box(claim)
+        for _ in range(4):
+            f = rng.randrange(len(box.cells))
+            twin = box.copy()
+            twin.keep(f, rng.getrandbits(max(box.cells[f].bit_length(), 1)))
+            if twin.is_empty:
+                continue
+            box = twin
+            for purse, costs in zip(claim.tight, box.costs, strict=True):
+                left = purse.budget - sum(claim.least(g, cells) or 0 for g, cells in enumerate(box.cells))
+                for leaves, own, every in zip(box.trees, costs, claim.trees, strict=True):
+                    assert own == [cost_of(box, leaf) for leaf in leaves] and max(own) <= left
+                    gone = [leaf for leaf in every if leaf not in leaves]
+                    # What was left out has no cell here, or costs too much.
+                    assert all(not meets(box, leaf) or cost_of(box, leaf) > left for leaf in gone)
+                    dropped += any(meets(box, leaf) for leaf in gone)
+    assert dropped > 100
+
+
+def meets(box: Box, leaf: Leaf) -> bool:
+    return all(mask & box.cells[f] for f, mask in leaf.cells.items())
+
+
+def cost_of(box: Box, leaf: Leaf) -> int:
+    """What a leaf costs on top of a box, from the definition."""
+    least = box.claim.least
+    return sum(least(f, mask & box.cells[f]) - least(f, box.cells[f]) for f, mask in leaf.cells.items())  # type: ignore[operator]
+
+
+def test_the_least_of_many_prices_is_found() -> None:
+    rng = random.Random(3)
+    cells = rng.sample(range(700), 700)
+    prices = [(price, 1 << cell) for price, cell in enumerate(cells[:600])]
+    claim = Claim([], [2**700 - 1], [prices], [], 0, 0, 1, Fraction(1), lambda _: False, lambda _: False)
+    for n in (0, 1, 2, 5, 50):
+        for _ in range(50):
+            mask = sum(1 << cell for cell in rng.sample(range(700), n))
+            assert claim.least(0, mask) == min((price for price, one in prices if one & mask), default=None)
+
+
+def test_conditions_of_valid_rows_are_never_left_out_as_too_dear() -> None:
+    """Their leaves all have the same lead and no scores: only what they cost tells them apart."""
+    rng = random.Random(4)
+    grid = Grid(small_model(rng), {})
+    chain = [Leaf(0, NO_SCORES, {0: 1}), Leaf(0, NO_SCORES, {0: 2}), Leaf(0, NO_SCORES, {0: 4})]
+    assert len(grid.cuts[0]) >= 2
+    prices = [[(Fraction(0), 1), (Fraction(1), 2), (Fraction(3), 4)], *[[(Fraction(0), 1)]] * 2]
+    region = Region(prices, [(Fraction(2), frozenset(range(3)))])
+    claim = Place(grid, region, [chain]).claim(0, 1, frozenset({1}))
+    assert list(claim.trees[-1]) == chain and Box(claim).trees[-1] == chain[:2]
 
 
 @pytest.mark.slow

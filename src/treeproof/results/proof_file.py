@@ -26,6 +26,7 @@ from treeproof.errors import InvalidInput
 from treeproof.files import as_path, obstacle
 from treeproof.importers.native import as_text
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.kept import Kept
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verification_file import epsilon_to_json
 from treeproof.threat.attacker import Attacker
@@ -42,18 +43,18 @@ Proofs: TypeAlias = "dict[int, tuple[bytes | None, str | None]]"
 
 NAMES = ("origin", "feature_names", "decided")
 """Fields of a model file that change no answer."""
+_HASHES: Kept[str] = Kept()
 
 
 def header_of(
     ensemble: Ensemble, attacker: Attacker, relations: tuple[Relation, ...], epsilons: tuple[Any, ...], X: FloatArray
 ) -> dict[str, Any]:
     """What a proof file is about: hashes of all that the proofs depend on."""
-    model = {name: value for name, value in json.loads(as_text(ensemble)).items() if name not in NAMES}
     rows = np.where(np.isnan(X), np.nan, X).astype("<f8").tobytes()
     return {
         "version": VERSION,
         "treeproof": __version__,
-        "model": _hash_of(model),
+        "model": _HASHES.get(ensemble, "model", lambda: _hash_of_model(ensemble)),
         "attacker": _hash_of(content_of(attacker)),
         "relations": _hash_of([str(relation) for relation in relations]),
         "epsilons": _hash_of([epsilon_to_json(epsilon) for epsilon in epsilons]),
@@ -67,6 +68,10 @@ def header_of_attacks(
     """What proofs are about that no attack is cheaper."""
     header = header_of(ensemble, attacker, relations, (), X)
     return {name: value for name, value in header.items() if name != "epsilons"} | {"claim": "no attack is cheaper"}
+
+
+def _hash_of_model(ensemble: Ensemble) -> str:
+    return _hash_of({name: value for name, value in json.loads(as_text(ensemble)).items() if name not in NAMES})
 
 
 def header_of_map(ensemble: Ensemble, attacker: Attacker, grid: Any, nodes: npt.NDArray[Any]) -> dict[str, Any]:

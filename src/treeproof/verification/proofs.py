@@ -14,6 +14,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.compiled import MOST_UNITS, MOST_WITH_PENALTY, unit_exponent
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.kept import Kept
 
 SPARE = 2**20
 """Bytes on top of the limit of one row, so that many short proofs are taken out at once."""
@@ -42,6 +43,9 @@ CLOSED = b"\0"
 """A tree of one box, whose bound is enough."""
 
 
+_EXPONENTS: Kept[int] = Kept()
+
+
 class Recorder:
     """What a search of n rows writes: one tree per row and class; nothing if the limit is 0."""
 
@@ -51,7 +55,7 @@ class Recorder:
 
         self.is_on, self._limit = limit > 0, limit
         most = MOST_UNITS if frame is None else MOST_WITH_PENALTY
-        exponent = (unit_exponent(ensemble, most) or 0) if self.is_on else 0
+        exponent = _EXPONENTS.get(ensemble, most, lambda: unit_exponent(ensemble, most) or 0) if self.is_on else 0
         size = limit + SPARE if self.is_on else 0
         self.proof = proof_for(size, n_rows, ensemble.n_classes, limit, exponent)
         self._trees: dict[tuple[int, int], bytes | None] = {}
