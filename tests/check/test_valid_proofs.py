@@ -228,3 +228,12 @@ def test_sums_that_add_up_are_proved_and_checked(tmp_path: Path, monkeypatch: py
         assert found > 5
         assert not missing
     assert max(reasons) > 1
+
+
+def test_money_that_must_be_spent_twice_is_not_there(tmp_path: Path) -> None:
+    """A row that breaks relations must change two columns to be valid, and somebody who pays for one cannot."""
+    asked = question(3882)
+    X = np.array(asked.X)[:1]
+    words: dict[str, Any] = {"relations": asked.given, "epsilon": asked.epsilon}
+    found, reasons = _checked(tmp_path, asked.ensemble, X, asked.ensemble.predict(X), asked.attacker, **words)
+    assert (found, reasons) == (1, set())

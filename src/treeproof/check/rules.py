@@ -356,15 +356,21 @@ def _closes_by_spending(box: Box, rate: Fraction) -> bool:
     # Whoever can pay for everything needs not choose.
     if box.is_empty or not _is_for_all(claim) or claim.purses[0] not in claim.tight:
         return box.is_empty
-    purse = claim.purses[0]
+    rate = rate * claim.unit / claim.price_unit
+    # Where every leaf costs something, what is to be had for nothing may be put as low as one likes.
+    return any(_bought(box, rate, less) < claim.needed for less in (0, ceil(rate * claim.purses[0].budget)))
+
+
+def _bought(box: Box, rate: Fraction, less: int) -> Fraction:
+    """The most that money can buy; of trees whose leaves all cost something, `less` than the best is free."""
+    claim, purse = box.claim, box.claim.purses[0]
     total, gains = Fraction(claim.constant), _Gains()
     for leaves, costs in zip(box.trees, box.costs[claim.tight.index(purse)], strict=True):
-        free = max([leaf.lead for leaf, cost in zip(leaves, costs, strict=True) if not cost], default=_best(leaves))
+        unpaid = [leaf.lead for leaf, cost in zip(leaves, costs, strict=True) if not cost]
+        free = max(unpaid, default=_best(leaves) - less)
         total += free
         gains.add([(leaf.lead - free, _extras(box, leaf, purse)) for leaf in leaves if leaf.lead > free])
-    rate = rate * claim.unit / claim.price_unit
-    total += rate * (purse.budget - box.spent(purse)) + gains.most(rate)
-    return total < claim.needed
+    return total + rate * (purse.budget - box.spent(purse)) + gains.most(rate)
 
 
 def _extras(box: Box, leaf: Leaf, purse: Purse) -> dict[int, int]:
