@@ -76,11 +76,13 @@ class Line:
         if not self.proved:
             return f"{0:6}"
         checks, sizes = self.checks or [0.0], self.sizes or [0]
+        search = f"{self.search:9.3f} {self.writing / self.search:5.2f}" if self.writing else f"{'':15}"
         line = (
             f"{self.proved:6} {self.found['checked']:7} {self.found['rejected']:8} {self.found['without']:7} "
-            f"{statistics.median(sizes):8.0f} {max(sizes):9} {self.search:9.3f} {self.writing / self.search:5.2f} "
-            f"{statistics.median(checks):8.4f} {max(checks):8.3f} {sum(checks):8.2f} {sum(checks) / self.search:6.1f}"
-        )
+            f"{statistics.median(sizes):8.0f} {max(sizes):9} {search} "
+            f"{statistics.median(checks):8.4f} {max(checks):8.3f} {sum(checks):8.2f} "
+            + (f"{sum(checks) / self.search:6.1f}" if self.writing else "")
+        ).rstrip()
         return f"{line} {self.together:8.2f}" if self.together else line
 
 

@@ -125,7 +125,7 @@ def test_many_rows_are_named_by_a_few(files: ProofFiles, tmp_path: Path) -> None
     assert str(nothing).startswith("The proofs of 0 of 0 proved rows")
 
 
-def test_ctrl_c_keeps_what_was_checked(files: ProofFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_what_was_checked(files: ProofFiles, monkeypatch: pytest.MonkeyPatch, ctrl_c: None) -> None:
     calls, original = itertools.count(), proof_checks._check
 
     def check(asked: Any, rows: list[int]) -> Checked:
