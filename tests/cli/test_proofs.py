@@ -59,7 +59,7 @@ def test_check_lists_rows_without_proofs(files: ProofFiles, tmp_path: Path, caps
     code, out, _ = run(capsys, "proof", "list", short)
     assert code == 0
     assert f"without    row {first}: too large\n" in out
-    code, _, err = run(capsys, "proof", "show", short, first, "--model", files.model, "--result", files.result)
+    code, _, err = run(capsys, "proof", "show", files.model, files.result, short, first)
     assert code == 2
     assert f"short.tpp has no proof of row {first}: too large" in err
 
@@ -104,16 +104,16 @@ def test_proof_list_and_show(files: ProofFiles, capsys: pytest.CaptureFixture[st
     code, out, _ = run(capsys, "proof", "list", files.proofs)
     assert code == 0
     assert out.startswith(f"proofs     {len(checked)} of ")
-    options = ("--model", files.model, "--result", files.result)
-    code, out, _ = run(capsys, "proof", "show", files.proofs, checked[0], *options, "--depth", 2)
+    about = (files.model, files.result)
+    code, out, _ = run(capsys, "proof", "show", *about, files.proofs, checked[0], "--depth", 2)
     assert code == 0
     label = json.loads(files.result.read_text("utf-8"))["predicted"][checked[0]]
     assert out.startswith(f"row {checked[0]}, {label}, in ")
     assert out.splitlines()[-1].startswith("holds: ")
-    code, _, err = run(capsys, "proof", "show", files.proofs, 999, *options)
+    code, _, err = run(capsys, "proof", "show", *about, files.proofs, 999)
     assert code == 2
     assert "has no proof of row 999: the result has rows 0 to 11" in err
-    code, _, err = run(capsys, "proof", "show", files.model, 0, *options)
+    code, _, err = run(capsys, "proof", "show", *about, files.model, 0)
     assert code == 2
     assert "is no file of proofs" in err
 
@@ -124,7 +124,7 @@ def test_check_takes_cheapest_attacks(files: ProofFiles, tmp_path: Path, capsys:
     tp.cheapest_attack(tp.load_model(files.model), rows, tp.Attacker.l0(1), proofs=proofs).to_json(attacks)
     code, out, _ = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
     assert (code, out) == (0, f"proofs     12 of 12 proved rows (100%) checked by treeproof {tp.__version__}\n")
-    assert run(capsys, "proof", "show", proofs, 0, "--model", files.model, "--result", attacks)[0] == 0
+    assert run(capsys, "proof", "show", files.model, attacks, proofs, 0)[0] == 0
     content = json.loads(attacks.read_text())
     attacks.write_text(json.dumps({**content, "price": [price + 1 for price in content["price"]]}))
     code, _, err = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
@@ -183,7 +183,7 @@ def test_proofs_of_maps_are_listed_and_not_shown(
     code, out, _ = run(capsys, "proof", "list", boxes)
     assert code == 0 and "boxes with a proof" in out
     for words in (
-        ["show", boxes, 0, "--model", files.model, "--result", smap],
+        ["show", files.model, smap, boxes, 0],
         ["export", files.model, smap, boxes, 0],
     ):
         code, _, err = run(capsys, "proof", *words, *(["--out", tmp_path / "one"] if words[0] == "export" else []))

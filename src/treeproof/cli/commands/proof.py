@@ -37,16 +37,16 @@ def list_proofs(proofs: str) -> None:
 
 
 @proof.command("show")
+@click.argument("model")
+@click.argument("result")
 @click.argument("proofs")
 @click.argument("row", type=int)
-@click.option("--model", required=True, metavar="FILE", help="The model that was verified.")
-@click.option("--result", required=True, metavar="FILE", help="The result (--json) that is proved.")
 @click.option("--depth", type=click.IntRange(min=1), metavar="N", help="Only so many cuts deep.")
-def show(proofs: str, row: int, model: str, result: str, depth: int | None) -> None:
+def show(model: str, result: str, proofs: str, row: int, depth: int | None) -> None:
     """Prints how PROOFS (.tpp) prove ROW, counted from 0: cuts, bounds, sums, and what closes each box.
 
     \b
-    treeproof proof show proofs.tpp 17 --model model.json --result result.json --depth 3
+    treeproof proof show model.json result.json proofs.tpp 17 --depth 3
     """
     from treeproof.check.shown import show_proof
 
