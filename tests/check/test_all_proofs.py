@@ -121,7 +121,6 @@ def test_nothing_has_a_proof_and_a_counterexample() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_nothing_of_many_things_has_a_proof_and_a_counterexample(seed: int) -> None:
-    proved, refuted = check_questions(seed, 100)
+def test_nothing_of_many_things_has_a_proof_and_a_counterexample() -> None:
+    proved, refuted = check_questions(1, 100)
     assert proved > 50 and refuted > 10

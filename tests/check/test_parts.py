@@ -156,8 +156,8 @@ def test_proofs_against_attackers_of_every_kind_hold(tmp_path: Path, kinds: Coun
 
 @pytest.mark.slow
 def test_proofs_against_many_attackers_of_every_kind_hold(tmp_path: Path, kinds: Counter[str]) -> None:
-    check_any(tmp_path, range(16, 300))
-    assert min(kinds.values()) > 50
+    check_any(tmp_path, range(16, 200))
+    assert min(kinds.values()) > 30
 
 
 def test_a_long_flight_of_stairs_has_a_short_proof(tmp_path: Path, kinds: Counter[str]) -> None:
@@ -337,7 +337,7 @@ def test_no_part_is_accepted_that_is_false() -> None:
 
 @pytest.mark.slow
 def test_no_part_of_many_is_accepted_that_is_false() -> None:
-    check_random_parts(37, range(150))
+    check_random_parts(37, range(80))
 
 
 # --- mutations -------------------------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ def test_mutated_parts_are_rejected_unless_they_are_true(monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 def test_many_mutated_parts_are_rejected_unless_they_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check_mutations(38, range(120), 12, monkeypatch)["rejected"] > 3000
+    assert check_mutations(38, range(70), 12, monkeypatch)["rejected"] > 1500
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
