@@ -450,10 +450,10 @@ def check_tree(claim: Claim, steps: Steps) -> int:
         steps.at(box, weights)
         op = steps.op()
         if op in (CUT_LEFT, CUT_RIGHT):
-            left, right = _halves(box, *steps.cut())
+            left, right = halves(box, *steps.cut())
             waiting += [(right, weights), (left, weights)] if op == CUT_LEFT else [(left, weights), (right, weights)]
         elif op in (KEEP_LEFT, KEEP_RIGHT):
-            left, right = _halves(box, *steps.cut())
+            left, right = halves(box, *steps.cut())
             kept, other = (left, right) if op == KEEP_LEFT else (right, left)
             _close(other, weights)
             closed += 1
@@ -520,8 +520,8 @@ def _check_decided(box: Box) -> None:
         raise Rejected("a box that is called decided has a label that the attacker wants")
 
 
-def _halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
-    """The parts of a box with cells up to a cut of a column, and above it."""
+def halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
+    """The parts of a box with cells up to a cut of a column, and above it; the box itself becomes the latter."""
     # Beyond the cells that can be had nothing is cut off, and that is as good as any cut.
     if not (0 <= f < len(box.cells) and 0 <= cell <= MOST_CELLS):
         raise Rejected(f"there is no cell {cell} of column {f}")

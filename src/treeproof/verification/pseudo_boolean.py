@@ -29,6 +29,7 @@ from treeproof.check.rules import (
     Leaf,
     Steps,
     Weights,
+    halves,
 )
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, write_whole
@@ -236,7 +237,7 @@ class _Proof:
                 steps.weights()
                 op = steps.op()
             if op in (CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT):
-                left, right = _halves(box, *steps.cut())
+                left, right = halves(box.copy(), *steps.cut())
                 first, second = (left, right) if op in (CUT_LEFT, KEEP_RIGHT) else (right, left)
                 waiting += [(box, True), (second, False)]
                 if op in (KEEP_LEFT, KEEP_RIGHT):
@@ -255,7 +256,7 @@ class _Proof:
         while waiting:
             box, is_cut = waiting.pop()
             if not is_cut and not box.is_closed:
-                left, right = _halves(box, *self._cut(box))
+                left, right = halves(box.copy(), *self._cut(box))
                 waiting += [(box, True), (right, False), (left, False)]
                 continue
             if not is_cut:
@@ -339,15 +340,6 @@ class _Proof:
 def clause(literals: Sequence[int]) -> str:
     """At least one of some literals is true."""
     return " ".join(f"1 {'~' if literal < 0 else ''}x{abs(literal)}" for literal in literals) + " >= 1 ;"
-
-
-def _halves(box: Box, f: int, cell: int) -> tuple[Box, Box]:
-    """The parts of a box with cells up to a cut of a column, and above it."""
-    below = (2 << cell) - 1
-    left, right = box.copy(), box.copy()
-    left.keep(f, below)
-    right.keep(f, ~below)
-    return left, right
 
 
 def _bits(mask: int) -> list[int]:
