@@ -22,6 +22,7 @@ from tests.support.strategies import Case, cases
 from treeproof.importers import EnsembleBuilder
 from treeproof.threat.epsilon import bind_epsilon
 from treeproof.threat.prices import price_table
+from treeproof.verification.local_search import Local
 
 INF = math.inf
 
@@ -311,3 +312,19 @@ def test_costs_whose_sum_is_no_exact_double_are_refused() -> None:
     tp.Attacker((-1, 1), costs=2**39, budget=1).bind(ensemble)
     with pytest.raises(tp.InvalidInput, match="all costs together must stay below 4503599627370496"):
         tp.Attacker((-1, 1), costs=2**40, budget=1).bind(ensemble)
+
+
+def test_frozen_columns_are_as_if_the_attacker_had_never_named_them() -> None:
+    X = np.random.default_rng(0).integers(0, 6, (200, 3)).astype(float)
+    model = tp.from_model(
+        DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, (X[:, 0] > X[:, 1]) ^ (X[:, 2] > 3))
+    )
+    moves = {0: (-2, 2), 1: tp.steps(-2, 2, 1), 2: tp.values(0, 5)}
+    for frozen in ([0], [1], [2], [0, 2]):
+        threat = tp.Attacker(moves, budget=2).bind(model).freeze(frozen)
+        fewer = tp.Attacker({f: move for f, move in moves.items() if f not in frozen}, budget=2).bind(model)
+        one, other = (Local(model, each).decide(X, np.zeros(3)) for each in (threat, fewer))
+        assert one.outcome.tolist() == other.outcome.tolist()
+        assert (one.attacked[:, frozen] == X[:, frozen]).all()
+        assert threat.frozen == tuple(frozen)
+    assert (Local(model, threat).decide(X, np.zeros(3)).outcome == tp.Outcome.REFUTED).any()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -65,6 +65,8 @@ class Threat:
     """As the user describes it, where there are relations."""
     goal: tuple[int, ...] = ()
     """The classes that the attacker wants to get, in order; none: any other than the row's own."""
+    frozen: tuple[int, ...] = ()
+    """The features that he could change and must not, in order."""
 
     @cached_property
     def end_low(self) -> FloatArray:
@@ -182,12 +184,25 @@ class Threat:
     def idle(self, n_classes: int) -> Threat:
         """An attacker with the same neighbours who changes nothing, and wants the labels that this one does not."""
         goal = tuple(k for k in range(n_classes) if k not in self.goal)
-        nothing = np.zeros_like(self.low)
-        still = tuple(
+        still = replace(self.freeze(range(len(self.low))), frozen=self.frozen)
+        return replace(still, groups=(), group_budgets=(), goal=goal)
+
+    def freeze(self, features: Iterable[int]) -> Threat:
+        """The same attacker who must not change some features; neighbours may still differ there.
+
+        Of a one-hot group all columns are frozen, or none.
+        """
+        frozen = {*self.frozen, *features}
+        low, high = self.low.copy(), self.high.copy()
+        low[list(frozen)] = high[list(frozen)] = 0.0
+        columns = tuple(
             (f, replace(moves, interval=None, ends=None, costs=None, rules=(), blank=None, fill=None))
+            if f in frozen
+            else (f, moves)
             for f, moves in self.columns
         )
-        return replace(self, low=nothing, high=nothing, ends=(), columns=still, groups=(), group_budgets=(), goal=goal)
+        ends = tuple((f, some) for f, some in self.ends if f not in frozen)
+        return replace(self, low=low, high=high, ends=ends, columns=columns, frozen=tuple(sorted(frozen)))
 
     def inside(self, X: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Boxes of neighbours of X, drawn in to points in columns that have such; low > high: none are."""

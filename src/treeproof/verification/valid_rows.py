@@ -99,6 +99,9 @@ class Columns:
         inner = _with_own_columns(_bound_to_groups(threat, grouped), threat, grouped)
         place_of = dict(zip(grouped.groups, grouped.places, strict=True))
         inner = inner.with_alike({place_of[group]: classes for group, classes in threat.alike_groups})
+        if threat.frozen:
+            own = set(threat.frozen)
+            inner = inner.freeze(place for place, some in enumerate(grouped.columns) if not own.isdisjoint(some))
         return cls(grouped.ensemble, inner, group_relations(relations, grouped), grouped)
 
 
