@@ -26,6 +26,7 @@ ROOMS = [
     "run",
     "check",
     "verification",
+    "explanations",
     "maps",
     "symbolic",
     "guard",
@@ -106,7 +107,7 @@ def test_numba_is_used_by_kernels_only(path: Path) -> None:
 
 
 def test_independent_checks_import_no_engine_and_no_kernel() -> None:
-    engines = {"_kernels", "verification", "maps", "symbolic", "guard", "training"}
+    engines = {"_kernels", "verification", "explanations", "maps", "symbolic", "guard", "training"}
     for path in (SOURCE / "check").rglob("*.py"):
         assert not engines & {room_of(name) for name in own_imports(path)}, name_of(path)
 

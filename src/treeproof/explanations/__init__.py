@@ -1,0 +1,1 @@
+"""Why a label: reasons, contrastive sets, counterfactuals, and what to protect."""
