@@ -46,38 +46,40 @@ class Asked:
     """What was asked: about which rows of which model, and what else these rows could be."""
 
     kind: Kind
-    inflate: bool
-    """Whether values of a reason were widened to ranges and sets."""
+    attacker: Attacker
+    """Who changes columns; unless `against` is set, somebody who may change all of them to anything in the domain."""
+    X: FloatArray
     model: str
     """Where the model comes from, for people to read."""
     decision: str
     """The cut that decides, in words; "" where it is the library's own."""
     fingerprint: str
-    feature_names: tuple[str, ...] | None
-    categories: Categories
-    attacker: Attacker
-    """Who changes columns; unless `against` is set, somebody who may change all of them to anything in the domain."""
-    against: bool
+    feature_names: tuple[str, ...] | None = None
+    categories: Categories = ()
+    inflate: bool = False
+    """Whether values of a reason were widened to ranges and sets."""
+    against: bool = False
     """Whether the attacker is one that the user gave."""
-    missing: tuple[ColumnName, ...]
+    missing: tuple[ColumnName, ...] = ()
     """The columns where a value may become missing, if nobody gave an attacker."""
-    relations: tuple[Relation, ...]
-    X: FloatArray
+    relations: tuple[Relation, ...] = ()
     given: Any = None
     """The data frame of these rows, if it is one of pandas."""
 
     @classmethod
     def of(cls, ensemble: Ensemble, kind: Kind, attacker: Attacker, X: FloatArray, **more: Any) -> Asked:
         """The question about rows of a model; `more` are the fields that neither of them knows."""
-        about_model = {
-            "model": ensemble.origin,
-            "decision": ensemble.decision_text,
-            "fingerprint": ensemble.fingerprint.hex(),
-            "feature_names": ensemble.feature_names,
-            "categories": ensemble.categories,
-        }
-        unless_given = {"inflate": False, "against": False, "missing": (), "relations": ()}
-        return cls(kind=kind, attacker=attacker, X=X, **about_model, **{**unless_given, **more})
+        return cls(
+            kind,
+            attacker,
+            X,
+            model=ensemble.origin,
+            decision=ensemble.decision_text,
+            fingerprint=ensemble.fingerprint.hex(),
+            feature_names=ensemble.feature_names,
+            categories=ensemble.categories,
+            **more,
+        )
 
 
 @dataclass(frozen=True, eq=False)
