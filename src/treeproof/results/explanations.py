@@ -1,85 +1,18 @@
-"""Why rows have their labels: reasons, smallest reasons, contrastive sets, and what was asked about them."""
+"""Why rows have their labels: reasons, smallest reasons and contrastive sets."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, overload
 
-from treeproof.model.columns import Categories
-from treeproof.model.ensemble import Ensemble
+import numpy as np
+
+from treeproof.model.columns import Category, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.verdicts import Outcome
-from treeproof.threat.attacker import Attacker
-from treeproof.threat.relations import Relation
-
-Kind: TypeAlias = Literal["reason", "smallest", "contrastive"]
-"""What is looked for: a set of columns that is enough for the label, a smallest one, or a smallest one to change it."""
-
-ColumnName: TypeAlias = "str | int"
-"""The name of a column or a one-hot group; the position of a column that has no name."""
-
-
-class Range(NamedTuple):
-    """The doubles from `low` to `high`, both included; a missing value has NaN for both."""
-
-    low: float
-    high: float
-
-
-class OneOf(tuple[Any, ...]):
-    """The values that a category may have; None stands for a missing one.
-
-    >>> OneOf(["car", "radio"]), OneOf(["car"]) == ("car",)
-    (OneOf('car', 'radio'), True)
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"OneOf({', '.join(map(repr, self))})"
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What was asked: about which rows of which model, and what else these rows could be."""
-
-    kind: Kind
-    attacker: Attacker
-    """Who changes columns; unless `against` is set, somebody who may change all of them to anything in the domain."""
-    X: FloatArray
-    model: str
-    """Where the model comes from, for people to read."""
-    decision: str
-    """The cut that decides, in words; "" where it is the library's own."""
-    fingerprint: str
-    feature_names: tuple[str, ...] | None = None
-    categories: Categories = ()
-    inflate: bool = False
-    """Whether values of a reason were widened to ranges and sets."""
-    against: bool = False
-    """Whether the attacker is one that the user gave."""
-    missing: tuple[ColumnName, ...] = ()
-    """The columns where a value may become missing, if nobody gave an attacker."""
-    relations: tuple[Relation, ...] = ()
-    given: Any = None
-    """The data frame of these rows, if it is one of pandas."""
-
-    @classmethod
-    def of(cls, ensemble: Ensemble, kind: Kind, attacker: Attacker, X: FloatArray, **more: Any) -> Asked:
-        """The question about rows of a model; `more` are the fields that neither of them knows."""
-        return cls(
-            kind,
-            attacker,
-            X,
-            model=ensemble.origin,
-            decision=ensemble.decision_text,
-            fingerprint=ensemble.fingerprint.hex(),
-            feature_names=ensemble.feature_names,
-            categories=ensemble.categories,
-            **more,
-        )
+from treeproof.results.asked import Asked, ColumnName, Kind, OneOf, Range
+from treeproof.results.verdicts import Outcome, differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +32,39 @@ class Explanation:
     ranges: Mapping[ColumnName, Range | OneOf]
     """What each column of a reason may be: its own value unless it was widened. A contrastive set has none."""
     about: Asked
-    index: Any = None
-    """The row's label in the index of the data frame; its place if there is none."""
-    changed: Any = None
-    """For a contrastive set, a row of another label with changes in these columns only, in the user's own values."""
+    other: FloatArray | None = None
+    """For a contrastive set, a row of another label with changes in these columns only, as doubles; see `changed`."""
     changed_label: Any = None
     """What the model predicts for that row."""
+
+    @property
+    def index(self) -> Any:
+        """What the row is called in the data frame; its place if there is none."""
+        return self.about.index_of(self.row)
+
+    @property
+    def changed(self) -> Any:
+        """The row that a contrastive set leads to, in the user's own values; None if there is none.
+
+        A data frame with one row where a data frame was given, else an array.
+        """
+        if self.other is None:
+            return None
+        known = [(unit.features[0], unit.category) for unit in self.about.units if not unit.is_group]
+        categories = [(f, category) for f, category in known if isinstance(category, Category)]
+        if self.about.given is None:
+            return in_own_values(self.other, categories)
+        moved = differ(self.other, self.about.X[self.row])
+        own = self.about.given.iloc[[self.row]]
+        return changed_frame(own, self.other[np.newaxis], moved[np.newaxis], categories)
+
+    @property
+    def changes(self) -> dict[ColumnName, tuple[Any, Any]]:
+        """What each column of a contrastive set is in the row, and in `changed`."""
+        if self.other is None:
+            return {}
+        asked = self.about
+        return {name: (asked.value(self.row, name), asked.unit[name].value_in(self.other)) for name in self.columns}
 
 
 class Explanations(Sequence[Explanation]):
