@@ -14,6 +14,7 @@ from treeproof.model.columns import Category, is_missing
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import NONE, category_of
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.attacker_words import attacker_on_model
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.relations import Relation, Relations
 from treeproof.threat.relations.grouping import groups_of
@@ -88,6 +89,8 @@ class Asked:
     """Whether values of a reason were widened to ranges and sets."""
     against: bool = False
     """Whether the attacker is one that the user gave."""
+    attacker_words: str = ""
+    """What such an attacker may do."""
     missing: tuple[ColumnName, ...] = ()
     """The columns where a value may become missing, if nobody gave an attacker."""
     given: Any = None
@@ -101,9 +104,13 @@ class Asked:
         attacker: Attacker,
         X: FloatArray,
         relations: Relations | None = None,
+        *,
+        against: bool = False,
         **more: Any,
     ) -> Asked:
         """The question about rows of a model, with relations bound to it; `more` are the other fields."""
+        bound = relations or Relations()
+        names = ensemble.feature_names or tuple(f"feature {f}" for f in range(ensemble.n_features))
         anything = (-math.inf, math.inf)
         domain = [anything] * ensemble.n_features
         if attacker.domain is not None:
@@ -116,9 +123,11 @@ class Asked:
             decision=ensemble.decision_text if ensemble.decided else "",
             fingerprint=ensemble.fingerprint.hex(),
             feature_names=ensemble.feature_names,
-            units=units_of(ensemble, relations),
+            units=units_of(ensemble, bound),
             domain=tuple(domain),
-            relations=() if relations is None else relations.given,
+            relations=bound.given,
+            against=against,
+            attacker_words=attacker_on_model(attacker, ensemble, bound, names) if against else "",
             **more,
         )
 
@@ -154,10 +163,9 @@ class Asked:
         return bool((present == np.rint(present)).all()) and len(np.unique(present)) > 1
 
 
-def units_of(ensemble: Ensemble, relations: Relations | None = None) -> tuple[Unit, ...]:
+def units_of(ensemble: Ensemble, relations: Relations) -> tuple[Unit, ...]:
     """The columns of a model, in its order, each one-hot group in the place of its first member."""
-    groups = groups_of(relations, ensemble) if relations else ()
-    behind = {f: group for group in groups for f in group.features}
+    behind = {f: group for group in groups_of(relations, ensemble) for f in group.features}
     names: Sequence[ColumnName] = ensemble.feature_names or range(ensemble.n_features)
     known = dict(ensemble.categories)
     units: dict[ColumnName, Unit] = {}
