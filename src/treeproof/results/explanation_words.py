@@ -232,7 +232,8 @@ def _others(asked: Asked) -> str:
         else:
             rest = "" if len(limited) == len(numbers) else ", and any number elsewhere, since no domain was given there"
             said.append(f"any number in the domain of {_domains(limited)}{rest}")
-    return f"Columns that are not in an explanation may be anything: {joined(said)}."
+    which = "Columns of a set may become" if asked.kind == "contrastive" else "All other columns may be"
+    return f"{which} {joined(said)}."
 
 
 def _domains(limited: Mapping[Unit, tuple[float, float]]) -> str:
@@ -259,7 +260,7 @@ def _missing_values(asked: Asked) -> list[str]:
     n = int(np.isnan(asked.X).any(axis=1).sum())
     if n:
         have = "row has missing values, which" if n == 1 else "rows have missing values, which"
-        said.append(f"{n:,} {have} may also become anything in columns that are not in its explanation.")
+        said.append(f"{n:,} {have} may stay missing or become anything.")
     return said
 
 
