@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from treeproof import check
     from treeproof.check.proofs import ProofCheck, check_proofs
     from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
+    from treeproof.explanations.explain import explain
     from treeproof.guard import GuardedClassifier
     from treeproof.importers import from_model, load_model, save_model
     from treeproof.maps.stability_map import StabilityMap
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
+    from treeproof.results.explanations import Explanation, Explanations
     from treeproof.results.measures import Measures
     from treeproof.results.table_summary import TableSummary
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
@@ -55,6 +57,8 @@ _HOMES = {
     "CheapestAttacks": "verification.cheapest",
     "Column": "model.columns",
     "Ensemble": "model.ensemble",
+    "Explanation": "results.explanations",
+    "Explanations": "results.explanations",
     "GuardedClassifier": "guard",
     "InvalidInput": "errors",
     "Measures": "results.measures",
@@ -82,6 +86,7 @@ _HOMES = {
     "at_most_one": "threat.relations",
     "cheapest_attack": "verification.cheapest",
     "check_proofs": "check.proofs",
+    "explain": "explanations.explain",
     "from_model": "importers",
     "implies": "threat.relations",
     "load_model": "importers",
@@ -114,6 +119,8 @@ __all__ = [
     "CheapestAttacks",
     "Column",
     "Ensemble",
+    "Explanation",
+    "Explanations",
     "GuardedClassifier",
     "InvalidInput",
     "Measures",
@@ -142,6 +149,7 @@ __all__ = [
     "cheapest_attack",
     "check",
     "check_proofs",
+    "explain",
     "from_model",
     "implies",
     "load_model",
