@@ -54,6 +54,20 @@ def value_in_words(value: Any) -> str:
     return exactly(float(value)) if is_number else visible(value)
 
 
+def changed_in_words(before: Any, after: Any) -> str:
+    """A changed value: exactly, or about so if it has many digits, rounded away from what it was before.
+
+    >>> changed_in_words(36.0, 24.0), changed_in_words(24.0, 8.500000000000002), changed_in_words("car", "radio")
+    ('24', 'about 8.5', 'radio')
+    """
+    said = value_in_words(after)
+    are_numbers = isinstance(after, float) and isinstance(before, (int, float)) and math.isfinite(after)
+    if not are_numbers or after == int(after) or _digits(said) <= MOST_DIGITS:
+        return said
+    away = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if after > before else ROUND_FLOOR)
+    return f"about {exactly(float(away.create_decimal(repr(after))))}"
+
+
 def column_in_words(name: ColumnName) -> str:
     """What a column is called."""
     return f"feature {name}" if isinstance(name, int) else visible(name)
@@ -184,7 +198,7 @@ def _contrast(one: Explanation) -> str:
     asked = one.about
     if not one.columns:
         return "whatever the attacker does" if asked.against else f"in any case: nothing can flip it{_within(asked)}"
-    moves = [f"{value_in_words(before)} → {value_in_words(after)}" for before, after in one.changes.values()]
+    moves = [f"{value_in_words(before)} → {changed_in_words(before, after)}" for before, after in one.changes.values()]
     label, names = visible(one.changed_label), [column_in_words(name) for name in one.columns]
     if len(names) == 1:
         return f"as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
@@ -212,7 +226,7 @@ def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = 
 def each_change(changes: Mapping[ColumnName, tuple[Any, Any]]) -> list[str]:
     """Each of them by itself."""
     return [
-        f"{column_in_words(name)} {value_in_words(after)} instead of {value_in_words(before)}"
+        f"{column_in_words(name)} {changed_in_words(before, after)} instead of {value_in_words(before)}"
         for name, (before, after) in changes.items()
     ]
 
