@@ -15,16 +15,21 @@ from treeproof.importers import as_ensemble
 from treeproof.model.columns import as_doubles
 from treeproof.present.slices import cut_slice, frame_of, plane_of
 from treeproof.results.asked import Asked, OneOf, Range, Unit
-from treeproof.results.explanation_words import column_in_words, conditions_in_words
+from treeproof.results.explanation_words import column_in_words, conditions_in_words, value_in_words
 from treeproof.results.explanations import NAMES, Explanation, Explanations
 from treeproof.results.verdicts import Bounds, Outcome
 from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
 from treeproof.verification.radii.radii import ResilienceCurve
 from treeproof.verification.witnesses import moved_features as _moved_features
+from treeproof.visible import shortened
 
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 """Okabe and Ito's colours, which colour-blind readers can tell apart; one per class, starting over after the last."""
+
+
+MOST_VALUES, MOST_LETTERS = 10, 12
+"""The most values of a category that are named in a picture, and how much of each."""
 
 
 def measures(result: Verification, *, ax: Any = None) -> Any:
@@ -163,7 +168,7 @@ def _number_bar(ax: Any, place: int, allowed: Range, span: tuple[float, float], 
         ax.barh(place, at(allowed.high) - at(allowed.low), left=at(allowed.low), color=HUES[0], height=0.5)
         ax.plot(at(own), place, "o", color="black", markersize=5)
     for end, where, side in ((low, 0.0, "left"), (high, 1.0, "right")):
-        ax.annotate(f"{end:,.6g}", (where, place), (0, -14), textcoords="offset points", ha=side, fontsize="x-small")
+        ax.text(where, place + 0.27, f"{end:,.6g}", ha=side, va="top", fontsize="x-small")
 
 
 def _value_bar(ax: Any, place: int, allowed: OneOf, unit: Unit, own: Any) -> None:
@@ -171,10 +176,13 @@ def _value_bar(ax: Any, place: int, allowed: OneOf, unit: Unit, own: Any) -> Non
     known = () if unit.category is None else unit.category.values
     shown = [*known, *(value for value in allowed if value not in known)]
     for k, value in enumerate(shown):
-        inside = value in allowed
-        ax.barh(place, 0.96 / len(shown), left=k / len(shown), color=HUES[0], alpha=1.0 if inside else 0.15, height=0.5)
+        tone, middle = 1.0 if value in allowed else 0.15, (k + 0.48) / len(shown)
+        ax.barh(place, 0.96 / len(shown), left=k / len(shown), color=HUES[0], alpha=tone, height=0.5)
         if value == own:
-            ax.plot((k + 0.48) / len(shown), place, "o", color="black", markersize=5)
+            ax.plot(middle, place, "o", color="black", markersize=5)
+        if len(shown) <= MOST_VALUES:
+            text = _plain(shortened(value_in_words(value), MOST_LETTERS))
+            ax.text(middle, place + 0.27, text, ha="center", va="top", fontsize="x-small")
 
 
 def slice(

@@ -105,10 +105,16 @@ class Explained:
             lines.append(f"<tr>{cells}</tr>")
         said = _table(head, lines[:SHOWN_ROWS])
         if lines[SHOWN_ROWS:]:
-            said += f"<details><summary>{len(lines) - SHOWN_ROWS:,} more rows</summary>{_table(head, lines[SHOWN_ROWS:])}"
+            said += (
+                f"<details><summary>{len(lines) - SHOWN_ROWS:,} more rows</summary>{_table(head, lines[SHOWN_ROWS:])}"
+            )
             said += "</details>"
         rest = len(found) - len(lines)
-        more = f"<p>… and {rest:,} rows that the page leaves out to stay small; the JSON file has them.</p>" if rest else ""
+        more = (
+            f"<p>… and {rest:,} rows that the page leaves out to stay small; the JSON file has them.</p>"
+            if rest
+            else ""
+        )
         return (
             f'<h3 id="h-reasons">Each row’s {NAMES[found.kind][0]}</h3><div class="scroll" tabindex="0" role="region" '
             f'aria-labelledby="h-reasons">{said}</div>{more}'
