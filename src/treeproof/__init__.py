@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from treeproof import check
     from treeproof.check.proofs import ProofCheck, check_proofs
     from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
+    from treeproof.explanations.counterfactual import counterfactual
     from treeproof.guard import GuardedClassifier
     from treeproof.importers import from_model, load_model, save_model
     from treeproof.maps.stability_map import StabilityMap
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
+    from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.measures import Measures
     from treeproof.results.table_summary import TableSummary
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
@@ -54,6 +56,8 @@ _HOMES = {
     "Bounds": "results.verdicts",
     "CheapestAttacks": "verification.cheapest",
     "Column": "model.columns",
+    "Counterfactual": "results.counterfactuals",
+    "Counterfactuals": "results.counterfactuals",
     "Ensemble": "model.ensemble",
     "GuardedClassifier": "guard",
     "InvalidInput": "errors",
@@ -82,6 +86,7 @@ _HOMES = {
     "at_most_one": "threat.relations",
     "cheapest_attack": "verification.cheapest",
     "check_proofs": "check.proofs",
+    "counterfactual": "explanations.counterfactual",
     "from_model": "importers",
     "implies": "threat.relations",
     "load_model": "importers",
@@ -113,6 +118,8 @@ __all__ = [
     "Bounds",
     "CheapestAttacks",
     "Column",
+    "Counterfactual",
+    "Counterfactuals",
     "Ensemble",
     "GuardedClassifier",
     "InvalidInput",
@@ -142,6 +149,7 @@ __all__ = [
     "cheapest_attack",
     "check",
     "check_proofs",
+    "counterfactual",
     "from_model",
     "implies",
     "load_model",

@@ -233,6 +233,18 @@ class Model:
         return Fraction(sum(trees), self.unit) + max(map(abs, base)) + abs(cut)
 
     @cached_property
+    def _of_classes(self) -> list[tuple[int, Fraction]]:
+        """Per score how many trees add anything to its sum, and what this sum is never farther from 0 than."""
+        found = []
+        for k in range(len(self.base)):
+            trees = [
+                max(abs(whole[scores[k]]) for scores in {node.scores for node in tree if node.scores})
+                for tree, whole in zip(self.trees, self._whole, strict=True)
+            ]
+            found.append((sum(most > 0 for most in trees), Fraction(sum(trees), self.unit)))
+        return found
+
+    @cached_property
     def _step(self) -> Fraction:
         """The share of a number by which it is rounded at most."""
         return Fraction(1, 2**53 if self.rule["precision"] == "float64" else 2**24)
@@ -256,7 +268,11 @@ class Model:
         members, single = rule.get("members", ()), rule["precision"] == "float32"
         raw = Fraction(max(abs(score) for scores in self._scores for score in scores)) * len(self.trees)
         parts = [raw / Fraction(member["divisor"]) for member in members]
-        flat = Fraction(rule["steepness"]) * largest / divisor if rule["decision"] == "sigmoid" else 0
+        # Each sum is rounded by its own size only, and adding 0 rounds nothing.
+        *base, cut = self._offsets
+        own = max(most for _, most in self._of_classes) + max(map(abs, base)) + abs(cut)
+        n_added = len(self.trees) if members else max(n for n, _ in self._of_classes)
+        flat = Fraction(rule["steepness"]) * own / divisor if rule["decision"] == "sigmoid" else 0
         too_large = max(largest, largest / divisor, raw, *parts) > 2 ** (120 if single else 1000)
         if too_large or len(self.trees) > MOST_TREES or flat >= LARGEST_POWER or rule["steepness"] > 2**60:
             return 3 * largest + 1
@@ -264,7 +280,7 @@ class Model:
         least = Fraction(1, 2 ** (149 if single else 1074)) * (
             divisor + sum(1 + Fraction(m["weight"]) for m in members)
         )
-        margin = 2 * (len(self.trees) + 8) * step * largest + 2 * least
+        margin = 2 * (n_added + 8) * step * own + 2 * least
         if rule["decision"] == "softmax":
             margin += 32 * step * divisor
         elif rule["decision"] == "sigmoid":

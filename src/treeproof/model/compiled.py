@@ -93,7 +93,11 @@ class Sums(NamedTuple):
     base: list[Fraction]
     """Where one score decides, the cut is taken off."""
     largest: float
-    """No sum of the library is farther from 0 at any time, but for rounding."""
+    """No sum of the library is farther from 0 at any time, but for rounding; nor is a sum of the largest scores."""
+    largest_of_class: float
+    """The same of single classes, each with what is added to its own sum."""
+    n_added: int
+    """How many trees add anything to the sum of one class, at most: adding 0 rounds nothing."""
     step: float
     """The share of a number by which it is rounded at most."""
     is_whole: bool
@@ -138,17 +142,22 @@ def _sums(ensemble: Ensemble) -> Sums:
         # One score against a cut: class 0 has score 0, class 1 the score minus the cut.
         leaves = np.column_stack((np.zeros(len(leaves)), leaves))
         base = [Fraction(0), base[0] - cut]
-    per_node = np.zeros(ensemble.n_nodes)
-    per_node[ensemble.feature < 0] = np.abs(leaves).max(axis=1)
+    per_node = np.zeros((ensemble.n_nodes, leaves.shape[1]))
+    per_node[ensemble.feature < 0] = np.abs(leaves)
+    per_tree = np.maximum.reduceat(per_node, ensemble.roots)
     with np.errstate(over="ignore"):
-        largest = float(np.maximum.reduceat(per_node, ensemble.roots).sum()) + float(farthest)
+        largest = float(per_tree.max(axis=1).sum()) + float(farthest)
+        largest_of_class = float(per_tree.sum(axis=0).max()) + float(farthest)
     if math.isinf(largest):
         raise UnsupportedModel("the scores of all trees add up to more than a double holds; scale them down")
     plain = rule.decision in (Decision.ARGMAX, Decision.CUT) and not rule.members
     # A base that is added to a rounded quotient may round two equal scores apart.
     divided = rule.divisor != 1 and ((rule.base_last and ensemble.base.any()) or not 2.0**-60 < rule.divisor < 2.0**60)
     whole = bool((leaves == np.rint(leaves)).all()) and all(number.denominator == 1 for number in numbers)
-    return Sums(leaves, base, largest, step, plain and whole and not divided and largest < 0.01 / step)
+    # A member's sum is divided and weighted, whether or not its trees add anything.
+    n_added = ensemble.n_trees if rule.members else int((per_tree > 0).sum(axis=0).max())
+    is_whole = plain and whole and not divided and largest < 0.01 / step
+    return Sums(leaves, base, largest, largest_of_class, n_added, step, is_whole)
 
 
 def _rounding(ensemble: Ensemble, sums: Sums) -> float:
@@ -163,7 +172,8 @@ def _rounding(ensemble: Ensemble, sums: Sums) -> float:
         return math.inf
     # Quotients and products below all normal numbers are rounded by the least of all numbers.
     least = 2.0 ** (-149 if single else -1074) * (rule.divisor + sum(1 + member.weight for member in rule.members))
-    return 2 * (ensemble.n_trees + 8) * step * largest + 2 * least + _probability_slack(ensemble, largest, step)
+    own = sums.largest_of_class
+    return 2 * (sums.n_added + 8) * step * own + 2 * least + _probability_slack(ensemble, own, step)
 
 
 def _probability_slack(ensemble: Ensemble, largest: float, step: float) -> float:

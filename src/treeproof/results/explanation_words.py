@@ -1,0 +1,271 @@
+"""Explanations in plain sentences. Numbers are exact, or narrower than what is proved; everything assumed is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from treeproof.model.columns import is_missing
+from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
+from treeproof.results.attacker_words import MOST_NAMES
+from treeproof.results.column_words import MOST_WHOLE, joined
+from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
+from treeproof.results.verdicts import Outcome
+from treeproof.visible import visible
+
+if TYPE_CHECKING:
+    from treeproof.results.explanations import Explanation
+
+MOST_DIGITS = 6
+"""Ends of ranges that need more digits are moved inwards to so many."""
+
+MOST_LISTED = 8
+"""The most values of a category that a sentence lists."""
+
+
+def exactly(value: float) -> str:
+    """A number with all of its digits, and commas between thousands.
+
+    >>> exactly(4200.0), exactly(12345.678), exactly(0.1 + 0.2), exactly(1e300)
+    ('4,200', '12,345.678', '0.30000000000000004', '1e+300')
+    """
+    if math.isnan(value):
+        return "missing"
+    if math.isinf(value) or not 1e-4 <= abs(value) < MOST_WHOLE:
+        return "0" if value == 0 else repr(value)
+    return f"{value:,.0f}" if value == int(value) else f"{Decimal(repr(value)):,f}"
+
+
+def value_in_words(value: Any) -> str:
+    """A value of a column: a number, a category or a missing one."""
+    if is_missing(value):
+        return "missing"
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return exactly(float(value)) if is_number else visible(value)
+
+
+def column_in_words(name: ColumnName) -> str:
+    """What a column is called."""
+    return f"feature {name}" if isinstance(name, int) else visible(name)
+
+
+def condition(one: Explanation, name: ColumnName) -> str:
+    """What a reason says about one of its columns: `duration > 33`, `purpose is car or radio`."""
+    asked, allowed = one.about, one.ranges[name]
+    called, unit = column_in_words(name), asked.unit[name]
+    if isinstance(allowed, OneOf):
+        return f"{called} is {_values(allowed, unit)}"
+    if math.isnan(allowed.low) or allowed.low == allowed.high:
+        return f"{called} is {exactly(allowed.low)}"
+    own = float(asked.X[one.row, unit.features[0]])
+    return range_in_words(called, allowed, own, asked.domain[unit.features[0]], whole=name in asked.whole)
+
+
+def range_in_words(
+    called: str, allowed: Range, own: float, domain: tuple[float, float] = (-math.inf, math.inf), *, whole: bool = False
+) -> str:
+    """A range around a row's `own` value; an end that is that of the domain is left out.
+
+    An end is said exactly where few digits do, if need be as the double beside it, which is not in the range. Other
+    ends move inwards, but never past `own`: what is said is at most what is proved. So do those of `whole` numbers.
+
+    >>> range_in_words("age", Range(math.nextafter(33.5, 99), 75.0), 40.0, (18.0, 75.0))
+    'age > 33.5'
+    >>> range_in_words("age", Range(math.nextafter(33.5, 99), 60.5), 40.0, whole=True)
+    '34 <= age <= 60'
+    >>> range_in_words("rate", Range(0.3499999940395355, math.inf), 0.4)
+    'rate >= 0.35'
+    """
+    least, most = max(domain[0], -_LARGEST), min(domain[1], _LARGEST)
+    from_below = "" if allowed.low <= least else _end(allowed.low, own, whole, rising=True)
+    from_above = "" if allowed.high >= most else _end(allowed.high, own, whole, rising=False)
+    if from_below and from_above:
+        sign, number = from_below.split(" ")
+        return f"{number} {sign.replace('>', '<')} {called} {from_above}"
+    return f"{called} {from_below or from_above or 'is not missing'}"
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def _end(end: float, own: float, whole: bool, *, rising: bool) -> str:
+    """One end of a range: the sign and the number behind it; `rising` tells that it is the lower one."""
+    beyond = math.nextafter(end, -math.inf if rising else math.inf)
+    closed, opened = (">=", ">") if rising else ("<=", "<")
+    if whole and abs(end) < MOST_WHOLE:
+        return f"{closed} {exactly(float(math.ceil(end) if rising else math.floor(end)))}"
+    said = min((f"{closed} {exactly(end)}", f"{opened} {exactly(beyond)}"), key=len)
+    if _digits(said) <= MOST_DIGITS:
+        return said
+    inwards = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if rising else ROUND_FLOOR)
+    short = float(inwards.create_decimal(repr(end)))
+    is_inside = end <= short <= own if rising else own <= short <= end
+    return f"{closed} {exactly(short)}" if is_inside else said
+
+
+def _digits(text: str) -> int:
+    """The digits of a number but for zeros in front."""
+    return len("".join(filter(str.isdigit, text)).lstrip("0"))
+
+
+def _values(allowed: OneOf, unit: Unit) -> str:
+    """The values that a category may have; those that it may not have, where they are fewer."""
+    known = () if unit.category is None else unit.category.values
+    without = [value for value in known if value not in allowed]
+    if len(allowed) > 1 and not without:
+        return "any known value"
+    if len(allowed) > 2 and len(without) < len(allowed) and len(without) <= MOST_LISTED:
+        return f"any known value but {joined(list(map(value_in_words, without)), 'and')}"
+    said = [value_in_words(value) for value in allowed]
+    if len(said) > MOST_LISTED:
+        return f"one of {len(said)} values ({', '.join(said[:MOST_LISTED])}, …)"
+    return joined(said, "or")
+
+
+def explanation_in_words(one: Explanation) -> str:
+    """One row's explanation in a sentence."""
+    label = visible(one.label)
+    if one.outcome != Outcome.PROVED:
+        return f"{label}; not explained in time"
+    return f"{label} {_contrast(one)}" if one.about.kind == "contrastive" else _reason(one, label)
+
+
+def _reason(one: Explanation, label: str) -> str:
+    asked = one.about
+    stays = f"stays {label}"
+    if asked.attacker.goal:
+        wanted = joined([visible(wanted) for wanted in asked.attacker.goal], "or")
+        if one.label in asked.attacker.goal:
+            return f"{label}, which the attacker wants: there is nothing to defend"
+        stays = f"cannot be made {wanted}"
+    if not one.columns:
+        return (
+            f"{label}, and {stays} whatever the attacker does" if asked.against else f"always {label}{_within(asked)}"
+        )
+    said = joined([condition(one, name) for name in one.columns])
+    if asked.against:
+        return f"{label}, and {stays} while {said}, whatever else the attacker does{_how_few(one)}"
+    return f"{label} because {said}{_how_few(one)}"
+
+
+def _how_few(one: Explanation) -> str:
+    """What is known of whether all columns of a reason are needed."""
+    against = one.about.against
+    if not one.minimal:
+        return (
+            "; enough, maybe fewer columns are"
+            if one.about.kind == "smallest"
+            else ("; enough, maybe not all of it is needed")
+        )
+    if one.about.kind == "smallest":
+        return f"; {'nothing else matters, and ' * (not against)}no fewer columns are enough"
+    return "; each of these is needed" if against else "; nothing else matters"
+
+
+def _contrast(one: Explanation) -> str:
+    asked = one.about
+    if not one.columns:
+        return "whatever the attacker does" if asked.against else f"in any case: nothing can flip it{_within(asked)}"
+    moves = [f"{value_in_words(before)} → {value_in_words(after)}" for before, after in one.changes.values()]
+    label, names = visible(one.changed_label), [column_in_words(name) for name in one.columns]
+    if len(names) == 1:
+        return f"as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
+    fewer = "no fewer columns can" if one.minimal else "maybe fewer columns can"
+    changes = joined([f"{name} {move}" for name, move in zip(names, moves, strict=True)])
+    return f"as it is; changes of {joined(names)} together can flip it, {fewer}: {changes} give {label}"
+
+
+def _within(asked: Asked) -> str:
+    """Where something always holds."""
+    return " within the domain" if _has_domain(asked) else ""
+
+
+def _has_domain(asked: Asked) -> bool:
+    return asked.attacker.domain is not None
+
+
+def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = MOST_NAMES) -> str:
+    """Other values than a row has: `duration 24 instead of 36 and purpose radio instead of car`."""
+    said = [
+        f"{column_in_words(name)} {value_in_words(after)} instead of {value_in_words(before)}"
+        for name, (before, after) in changes.items()
+    ]
+    more = [f"{len(said) - most} more"] if len(said) > most else []
+    return joined([*said[:most], *more])
+
+
+def assumptions_in_words(asked: Asked) -> list[str]:
+    """What a reader must know to judge explanations, in sentences."""
+    said = [_others(asked)]
+    said += _missing_values(asked)
+    if asked.relations:
+        stated = "; ".join(relation_in_short(one) for one in asked.relations[:MOST_RELATIONS])
+        n = len(asked.relations)
+        more = f"; and {n - MOST_RELATIONS} more" if n > MOST_RELATIONS else ""
+        said.append(f"Only rows that keep {n} {'relation' if n == 1 else 'relations'} count: {stated}{more}.")
+    if asked.inflate and (whole := _named([unit for unit in asked.units if unit.name in asked.whole])):
+        said.append(f"Ranges of {whole} are said in whole numbers, as all rows have there.")
+    if asked.decision:
+        said.append(f"Labels are cut elsewhere than the library does: {visible(asked.decision)}.")
+    if asked.feature_names is None:
+        said.append("Columns have no names: they are called by position, from 0 on.")
+    return said
+
+
+def _others(asked: Asked) -> str:
+    """What rows may differ in."""
+    if asked.against:
+        return asked.attacker_words
+    numbers = [unit for unit in asked.units if unit.category is None]
+    said = []
+    if len(numbers) < len(asked.units):
+        said.append("any category that the model knows")
+    if numbers:
+        limited = {unit: asked.domain[unit.features[0]] for unit in numbers}
+        limited = {unit: ends for unit, ends in limited.items() if not all(map(math.isinf, ends))}
+        if not limited:
+            said.append("any number, even one that never occurs, since no domain was given")
+        else:
+            rest = "" if len(limited) == len(numbers) else ", and any number elsewhere, since no domain was given there"
+            said.append(f"any number in the domain of {_domains(limited)}{rest}")
+    which = "Columns of a set may become" if asked.kind == "contrastive" else "All other columns may be"
+    return f"{which} {joined(said)}."
+
+
+def _domains(limited: Mapping[Unit, tuple[float, float]]) -> str:
+    if len(limited) > MOST_NAMES:
+        return f"{len(limited)} columns"
+    said = []
+    for unit, (low, high) in limited.items():
+        ends = f"{exactly(low)} to {exactly(high)}"
+        if math.isinf(low) or math.isinf(high):
+            ends = f"at most {exactly(high)}" if math.isinf(low) else f"at least {exactly(low)}"
+        said.append(f"{column_in_words(unit.name)} ({ends})")
+    return joined(said)
+
+
+def _missing_values(asked: Asked) -> list[str]:
+    """Which values may become missing, and what missing ones may become."""
+    if asked.against:
+        return []
+    said = []
+    if asked.missing:
+        said.append(f"Values may become missing in {joined([column_in_words(name) for name in asked.missing])}.")
+    else:
+        said.append("Values that are there do not become missing.")
+    n = int(np.isnan(asked.X).any(axis=1).sum())
+    if n:
+        have = "row has missing values, which" if n == 1 else "rows have missing values, which"
+        said.append(f"{n:,} {have} may stay missing or become anything.")
+    return said
+
+
+def _named(units: Sequence[Unit]) -> str:
+    """The names of columns or, if they are too many, how many they are."""
+    if len(units) > MOST_NAMES:
+        return f"{len(units)} columns"
+    return joined([column_in_words(unit.name) for unit in units]) if units else ""

@@ -1,0 +1,221 @@
+"""Why rows have their labels: reasons, smallest reasons and contrastive sets."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from treeproof.files import as_path, write_whole
+from treeproof.model.columns import Category, changed_frame, in_own_values
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.asked import Asked, ColumnName, Kind, OneOf, Range
+from treeproof.results.csv_text import as_csv
+from treeproof.results.explanation_file import content_of
+from treeproof.results.explanation_words import assumptions_in_words, column_in_words, explanation_in_words
+from treeproof.results.markup import escape, table
+from treeproof.results.verdicts import Outcome, differ
+from treeproof.visible import visible
+
+MOST_LINES, MOST_COLUMNS = 20, 12
+"""The most rows and columns that are shown of many."""
+
+NAMES: dict[Kind, tuple[str, str]] = {
+    "reason": ("reason", "reasons"),
+    "smallest": ("smallest reason", "smallest reasons"),
+    "contrastive": ("contrastive set", "contrastive sets"),
+}
+"""What one and several of each kind are called."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why one row has its label: columns that are enough for it, or columns whose change is enough for another."""
+
+    row: int
+    """The place of the row among those asked about."""
+    columns: tuple[ColumnName, ...]
+    """In the model's order. A contrastive set is empty if nothing flips the label, and then that is proved."""
+    label: Any
+    """What the model predicts for the row."""
+    outcome: Outcome
+    """PROVED: the columns are enough for the label or, in a contrastive set, to change it. UNKNOWN: none were found."""
+    minimal: bool
+    """Whether it is proved that no column can be dropped (reason), or that no smaller set exists (others)."""
+    ranges: Mapping[ColumnName, Range | OneOf]
+    """What each column of a reason may be: its own value unless it was widened. A contrastive set has none."""
+    about: Asked
+    other: FloatArray | None = None
+    """For a contrastive set, a row of another label with changes in these columns only, as doubles; see `changed`."""
+    changed_label: Any = None
+    """What the model predicts for that row."""
+
+    @property
+    def index(self) -> Any:
+        """What the row is called in the data frame; its place if there is none."""
+        return self.about.index_of(self.row)
+
+    @property
+    def changed(self) -> Any:
+        """The row that a contrastive set leads to, in the user's own values; None if there is none.
+
+        A data frame with one row where a data frame was given, else an array.
+        """
+        if self.other is None:
+            return None
+        known = [(unit.features[0], unit.category) for unit in self.about.units if not unit.is_group]
+        categories = [(f, category) for f, category in known if isinstance(category, Category)]
+        if self.about.given is None:
+            return in_own_values(self.other, categories)
+        moved = differ(self.other, self.about.X[self.row])
+        own = self.about.given.iloc[[self.row]]
+        return changed_frame(own, self.other[np.newaxis], moved[np.newaxis], categories)
+
+    @property
+    def changes(self) -> dict[ColumnName, tuple[Any, Any]]:
+        """What each column of a contrastive set is in the row, and in `changed`."""
+        if self.other is None:
+            return {}
+        asked = self.about
+        return {name: (asked.value(self.row, name), asked.unit[name].value_in(self.other)) for name in self.columns}
+
+    def __str__(self) -> str:
+        """The explanation in a sentence."""
+        return explanation_in_words(self)
+
+    def __repr__(self) -> str:
+        return f"Explanation({self})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentence, and what it assumes."""
+        parts = [f"<b>{escape(self)}</b>", *map(escape, assumptions_in_words(self.about))]
+        return "".join(f"<p>{part}</p>" for part in parts)
+
+
+class Explanations(Sequence[Explanation]):
+    """Explanations of several rows, in the order of the rows."""
+
+    def __init__(
+        self, explanations: Sequence[Explanation], about: Asked, *, seconds: float, interrupted: bool = False
+    ) -> None:
+        self._all = tuple(explanations)
+        self.about = about
+        self.seconds = seconds
+        self.interrupted = interrupted
+        """Whether the work ended early; rows that were not explained are UNKNOWN."""
+
+    @property
+    def kind(self) -> Kind:
+        """What was looked for."""
+        return self.about.kind
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self._all)
+
+    @overload
+    def __getitem__(self, which: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, which: slice) -> Explanations: ...
+    def __getitem__(self, which: int | slice) -> Explanation | Explanations:
+        if not isinstance(which, slice):
+            return self._all[which]
+        return Explanations(self._all[which], self.about, seconds=self.seconds, interrupted=self.interrupted)
+
+    @property
+    def counts(self) -> dict[ColumnName, int]:
+        """How many rows have each column in their explanation, the most common first."""
+        return dict(Counter(column for one in self._all for column in one.columns).most_common())
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What a reader must know to judge the explanations, in sentences."""
+        return assumptions_in_words(self.about)
+
+    @property
+    def n_minimal(self) -> int:
+        """The number of explanations from which it is proved that nothing can be left out."""
+        return sum(one.minimal for one in self._all)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The columns of a table with one line per row, without pandas."""
+        columns: dict[str, list[Any]] = {
+            "label": [one.label for one in self._all],
+            "explanation": [str(one) for one in self._all],
+            "columns": [", ".join(map(column_in_words, one.columns)) for one in self._all],
+            "size": [len(one.columns) for one in self._all],
+            "outcome": [str(one.outcome) for one in self._all],
+            "minimal": [one.minimal for one in self._all],
+        }
+        if self.kind == "contrastive":
+            columns["changed_label"] = [one.changed_label for one in self._all]
+        return columns
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with one line per row, indexed like the frame that was explained."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_columns(), index=[one.index for one in self._all])
+
+    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
+        """Writes the same table as a CSV file, without pandas.
+
+        Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
+        """
+        columns = {"row": [one.index for one in self._all], **self.to_columns()}
+        write_whole(as_path(path), as_csv([list(columns), *zip(*columns.values(), strict=True)], raw))
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Everything as JSON text, also written to `path` if given."""
+        text = json.dumps(content_of(self), allow_nan=False)
+        if path is not None:
+            write_whole(as_path(path), text)
+        return text
+
+    def __str__(self) -> str:
+        """One line per row, and what they assume."""
+        lines = [f"row {visible(one.index)}: {one}" for one in self._all[:MOST_LINES]]
+        if len(self) > MOST_LINES:
+            lines.append(f"and {len(self) - MOST_LINES:,} more rows")
+        return "\n".join([*lines, *self.assumptions])
+
+    def __repr__(self) -> str:
+        return f"Explanations({self.in_short})"
+
+    @property
+    def in_short(self) -> str:
+        """How many there are, of what size, and what is known of them, in one line."""
+        parts = [f"{len(self):,} {NAMES[self.kind][len(self) != 1]}"]
+        sizes = [len(one.columns) for one in self._all if one.outcome == Outcome.PROVED]
+        if sizes:
+            least, most = min(sizes), max(sizes)
+            parts.append(f"{least if least == most else f'{least} to {most}'} of {len(self.about.units)} columns")
+            parts.append(f"{self.n_minimal:,} proved minimal")
+        unknown = len(self) - len(sizes)
+        parts += [f"{unknown:,} not found in time"] * (unknown > 0)
+        parts += ["against an attacker"] * self.about.against
+        parts += ["no domain"] * (self.about.attacker.domain is None and not self.about.against)
+        n = len(self.about.relations)
+        parts += [f"{n} {'relation' if n == 1 else 'relations'}"] * (n > 0)
+        return ", ".join(parts + ["interrupted"] * self.interrupted)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentences, how often each column occurs, and what is assumed."""
+        shown = [(one.index, one) for one in self._all[:MOST_LINES]]
+        rest = len(self) - len(shown)
+        parts = [
+            f"<p><b>Explanations</b> of {escape(f'{self.in_short}: {self.about.model}')}</p>",
+            table(["row", "why"], shown),
+            f"<p>and {rest:,} more rows</p>" if rest else "",
+        ]
+        if self.counts:
+            lines = [(column_in_words(name), f"{n:,}") for name, n in self.counts.items()]
+            parts.append(table(["column", f"{NAMES[self.kind][1]} with it, of {len(self):,}"], lines[:MOST_COLUMNS]))
+        return "".join([*parts, *(f"<p>{escape(one)}</p>" for one in self.assumptions)])
