@@ -179,6 +179,8 @@ class Pieces:
 
     def doubles(self, f: int, span: Span) -> list[float]:
         """Doubles of a range that stand for all of it, in order."""
+        if self.names and self.names[f] in self._bits:
+            return [bit for bit in (0.0, 1.0) if span.first <= bit <= span.last]
         depth = len(self.linked) if self.names and self.names[f] in self.linked else 1
         found: set[float] = set()
         for piece in self.spans(f, span):
