@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from treeproof.check.proofs import ProofCheck, check_proofs
     from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
     from treeproof.explanations.counterfactual import counterfactual
+    from treeproof.explanations.explain import explain
     from treeproof.guard import GuardedClassifier
     from treeproof.importers import from_model, load_model, save_model
     from treeproof.maps.stability_map import StabilityMap
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
     from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
+    from treeproof.results.explanations import Explanation, Explanations
     from treeproof.results.measures import Measures
     from treeproof.results.table_summary import TableSummary
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
@@ -59,6 +61,8 @@ _HOMES = {
     "Counterfactual": "results.counterfactuals",
     "Counterfactuals": "results.counterfactuals",
     "Ensemble": "model.ensemble",
+    "Explanation": "results.explanations",
+    "Explanations": "results.explanations",
     "GuardedClassifier": "guard",
     "InvalidInput": "errors",
     "Measures": "results.measures",
@@ -87,6 +91,7 @@ _HOMES = {
     "cheapest_attack": "verification.cheapest",
     "check_proofs": "check.proofs",
     "counterfactual": "explanations.counterfactual",
+    "explain": "explanations.explain",
     "from_model": "importers",
     "implies": "threat.relations",
     "load_model": "importers",
@@ -121,6 +126,8 @@ __all__ = [
     "Counterfactual",
     "Counterfactuals",
     "Ensemble",
+    "Explanation",
+    "Explanations",
     "GuardedClassifier",
     "InvalidInput",
     "Measures",
@@ -150,6 +157,7 @@ __all__ = [
     "check",
     "check_proofs",
     "counterfactual",
+    "explain",
     "from_model",
     "implies",
     "load_model",

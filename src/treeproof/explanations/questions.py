@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,16 @@ class Answer(NamedTuple):
     other: FloatArray | None = None
 
 
+class Found(NamedTuple):
+    """An explanation of a row: which units are in it, and what is known of it; see `results/explanations.py`."""
+
+    units: npt.NDArray[np.bool_]
+    outcome: Outcome
+    minimal: bool
+    other: FloatArray | None = None
+    """Of a contrastive set, a row with another label that differs in these units only."""
+
+
 class Questions:
     """Questions about the rows X of one model, against one attacker.
 
@@ -41,12 +53,26 @@ class Questions:
         self.units = tuple(dict.fromkeys(behind.get(f, (f,)) for f in range(ensemble.n_features)))
         """What is free or frozen as one: the features of a column, or of a one-hot group."""
         self._labels = ensemble.predict_index(X)
+        self._began: dict[int, float] = {}
 
     def ask(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
         """Does a row keep its label if the attacker may change no units but the `free` ones?"""
         frozen = [f for unit, is_free in zip(self.units, free.tolist(), strict=True) if not is_free for f in unit]
+        limits = self._rest(row)
+        if limits is None:
+            return Answer(Outcome.UNKNOWN)
         one = slice(row, row + 1)
-        search = search_for(self.ensemble, self.threat.freeze(frozen), self.limits)
+        search = search_for(self.ensemble, self.threat.freeze(frozen), limits)
         found = search.decide(self.X[one], np.zeros(self.ensemble.n_features), self._labels[one])
         outcome = Outcome(int(found.outcome[0]))
         return Answer(outcome, found.attacked[0] if outcome == Outcome.REFUTED else None)
+
+    def _rest(self, row: int) -> Limits | None:
+        """The limits with what is left of the time for a row, from its first question on; None: nothing is."""
+        if self.limits.is_over():
+            return None
+        if self.limits.timeout is None:
+            return self.limits
+        now = time.monotonic()
+        left = self.limits.timeout - (now - self._began.setdefault(row, now))
+        return replace(self.limits, timeout=left) if left > 0 else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +13,23 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.files import as_path, write_whole
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.csv_text import as_csv
+from treeproof.results.explanation_file import counterfactuals_content
+from treeproof.results.explanation_words import (
+    MOST_LINES,
+    columns_in_words,
+    counterfactual_in_words,
+    wanted_in_words,
+)
+from treeproof.results.markup import escape, table
 from treeproof.results.measures import missing_in_short
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import Relation
+from treeproof.visible import visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +68,10 @@ class Counterfactual:
         """Whether there is a row with a wanted label."""
         return not math.isinf(self.price)
 
+    def __str__(self) -> str:
+        """The cheapest change in a sentence."""
+        return counterfactual_in_words(self)
+
     def __repr__(self) -> str:
         if not self.found:
             return (
@@ -80,6 +97,8 @@ class Wanted(NamedTuple):
     """The neighbours that must have wanted labels, too; None: that was not asked for."""
     relations: tuple[Relation, ...]
     k: int
+    attacker_words: str = ""
+    """What may be changed, in sentences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +136,63 @@ class Counterfactuals(Sequence[Counterfactual]):
     def exact(self) -> npt.NDArray[np.bool_]:
         """(n,) whether it is proved that nothing is cheaper, or that there is nothing."""
         return np.array([one.outcome == Outcome.PROVED for one in self.each], dtype=np.bool_)
+
+    @property
+    def row_names(self) -> Sequence[Any]:
+        """What each row is called in the data frame; its place if there is none."""
+        return self.rows.index.tolist() if hasattr(self.rows, "index") else range(len(self))
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What a reader must know to judge the changes, in sentences."""
+        return wanted_in_words(self)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The columns of a table with one line per row, without pandas."""
+        return {
+            "label": [one.label for one in self.each],
+            "change": [str(one) for one in self.each],
+            "columns": [columns_in_words(list(one.changes)) for one in self.each],
+            "price": self.price.tolist(),
+            "outcome": [str(one.outcome) for one in self.each],
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with one line per row, indexed like the frame that was given; `rows` are the new rows."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_columns(), index=list(self.row_names))
+
+    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
+        """Writes the same table as a CSV file, without pandas.
+
+        Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
+        """
+        columns = {"row": list(self.row_names), **self.to_columns()}
+        write_whole(as_path(path), as_csv([list(columns), *zip(*columns.values(), strict=True)], raw))
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Everything as JSON text, also written to `path` if given."""
+        text = json.dumps(counterfactuals_content(self), allow_nan=False)
+        if path is not None:
+            write_whole(as_path(path), text)
+        return text
+
+    def __str__(self) -> str:
+        """One line per row, and what they assume."""
+        named = zip(self.row_names, self.each, strict=True)
+        lines = [f"row {visible(index)}: {one}" for index, one in named][:MOST_LINES]
+        if len(self) > MOST_LINES:
+            lines.append(f"and {len(self) - MOST_LINES:,} more rows")
+        return "\n".join([*lines, *self.assumptions])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentences, and what is assumed."""
+        shown = list(zip(self.row_names, self.each, strict=True))[:MOST_LINES]
+        rest = len(self) - len(shown)
+        parts = [f"<p><b>Counterfactuals</b> of {escape(self.about.model)}</p>", table(["row", "change"], shown)]
+        parts += [f"<p>and {rest:,} more rows</p>"] * (rest > 0)
+        return "".join([*parts, *(f"<p>{escape(one)}</p>" for one in self.assumptions)])
 
     def __repr__(self) -> str:
         found = np.isfinite(self.price)

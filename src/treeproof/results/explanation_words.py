@@ -12,13 +12,19 @@ import numpy as np
 from treeproof.model.columns import is_missing
 from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.attacker_words import MOST_NAMES
-from treeproof.results.column_words import MOST_WHOLE, joined
+from treeproof.results.column_words import MOST_WHOLE, joined, quantity
+from treeproof.results.measures import missing_in_short
 from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
 from treeproof.results.verdicts import Outcome
+from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
 if TYPE_CHECKING:
+    from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation
+
+MOST_LINES = 20
+"""The most rows that are shown of many."""
 
 MOST_DIGITS = 6
 """Ends of ranges that need more digits are moved inwards to so many."""
@@ -51,6 +57,11 @@ def value_in_words(value: Any) -> str:
 def column_in_words(name: ColumnName) -> str:
     """What a column is called."""
     return f"feature {name}" if isinstance(name, int) else visible(name)
+
+
+def columns_in_words(names: Sequence[ColumnName]) -> str:
+    """The names of columns in a table."""
+    return ", ".join(map(column_in_words, names))
 
 
 def condition(one: Explanation, name: ColumnName) -> str:
@@ -198,22 +209,58 @@ def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = 
     return joined([*said[:most], *more])
 
 
+def counterfactual_in_words(one: Counterfactual) -> str:
+    """The cheapest change of a row in a sentence."""
+    label, is_proved = visible(one.label), one.outcome == Outcome.PROVED
+    if not one.found:
+        none = "no change that is possible gives a wanted label" if is_proved else "no change was found in time"
+        return f"stays {label}: {none}"
+    if not one.changes:
+        return f"is {label} already"
+    cheapest = "nothing is cheaper" if is_proved else f"at least {quantity(one.least)} is needed"
+    return f"would be {label} with {changes_in_words(one.changes)} (price {quantity(one.price)}, {cheapest})"
+
+
+def wanted_in_words(result: Counterfactuals) -> list[str]:
+    """What a reader must know to judge counterfactuals, in sentences."""
+    about = result.about
+    said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
+    if about.epsilon is not None:
+        said.append("Every possible row within ε of the changed one has a wanted label, too.")
+    said += _kept(about.relations)
+    n = int((result.missing > 0).sum())
+    if n:
+        said.append(f"{missing_in_short(n)[:1].upper()}{missing_in_short(n)[1:]}: nobody fills them in.")
+    if about.feature_names is None:
+        said.append(BY_POSITION)
+    return said
+
+
+BY_POSITION = "Columns have no names: they are called by position, from 0 on."
+
+
 def assumptions_in_words(asked: Asked) -> list[str]:
     """What a reader must know to judge explanations, in sentences."""
     said = [_others(asked)]
     said += _missing_values(asked)
-    if asked.relations:
-        stated = "; ".join(relation_in_short(one) for one in asked.relations[:MOST_RELATIONS])
-        n = len(asked.relations)
-        more = f"; and {n - MOST_RELATIONS} more" if n > MOST_RELATIONS else ""
-        said.append(f"Only rows that keep {n} {'relation' if n == 1 else 'relations'} count: {stated}{more}.")
+    said += _kept(asked.relations)
     if asked.inflate and (whole := _named([unit for unit in asked.units if unit.name in asked.whole])):
         said.append(f"Ranges of {whole} are said in whole numbers, as all rows have there.")
     if asked.decision:
         said.append(f"Labels are cut elsewhere than the library does: {visible(asked.decision)}.")
     if asked.feature_names is None:
-        said.append("Columns have no names: they are called by position, from 0 on.")
+        said.append(BY_POSITION)
     return said
+
+
+def _kept(relations: Sequence[Relation]) -> list[str]:
+    """Which rows count at all."""
+    if not relations:
+        return []
+    stated = "; ".join(relation_in_short(one) for one in relations[:MOST_RELATIONS])
+    n = len(relations)
+    more = f"; and {n - MOST_RELATIONS} more" if n > MOST_RELATIONS else ""
+    return [f"Only rows that keep {n} {'relation' if n == 1 else 'relations'} count: {stated}{more}."]
 
 
 def _others(asked: Asked) -> str:

@@ -1,0 +1,175 @@
+"""The door to explanations: why rows have their labels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.explanations.questions import Found, Questions
+from treeproof.explanations.reasons import dropping_order, reason
+from treeproof.importers import as_ensemble
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.asked import Asked, ColumnName, Kind, OneOf, Range, Unit
+from treeproof.results.explanations import Explanation, Explanations
+from treeproof.results.verdicts import Outcome
+from treeproof.run.limits import Limits, check_jobs
+from treeproof.run.progress import progress_bar
+from treeproof.run.watch import kept_after_ctrl_c
+from treeproof.run.workers import in_groups, run_tasks
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.moves import ANY
+from treeproof.threat.settings import as_prices
+from treeproof.threat.threat import Threat
+from treeproof.verification.request import Request
+
+ROWS = 16
+"""Rows per task."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A few rows, and what is asked about them; it travels to other processes, so it carries no model."""
+
+    kind: Kind
+    threat: Threat
+    X: FloatArray
+    limits: Limits
+    order: npt.NDArray[np.int64]
+
+
+def explain(
+    model: Any,
+    X: Any,
+    *,
+    kind: Kind = "reason",
+    order: Any = None,
+    attacker: Attacker | None = None,
+    domain: Any = None,
+    missing: Any = None,
+    relations: Any = None,
+    n_jobs: int | None = None,
+    timeout: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    voting: Any = None,
+) -> Explanations:
+    """Why the model gives each row its label, proved.
+
+    A `kind="reason"` is a set of columns that is enough for the label: whatever the others are, within the `domain`,
+    the label is the same, and no column can be dropped from it. By default columns that few tests use are dropped
+    first; `order` lists those that are wanted, the most wanted first. Values become missing in the columns of
+    `missing=` only, and those that are missing may become anything.
+
+    With an `attacker`, the question is which columns, if they were out of his reach, would make the row robust.
+    `relations`, as in `verify`, say which rows are possible; rows that break them are refused. `timeout` is for a row;
+    what was not found by then is said to be not minimal. `n_jobs` is as in `verify`. One parameter per choice that
+    users have.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> clf = DecisionTreeClassifier().fit([[0.0, 0.0], [1.0, 0.0]], ["no", "yes"])
+    >>> tp.explain(clf, [[0.25, 3.0]])[0].columns
+    (0,)
+    """
+    began = time.monotonic()
+    if kind not in get_args(Kind):
+        raise InvalidInput(f"kind is one of {', '.join(map(repr, get_args(Kind)))}, got {kind!r}", argument="kind")
+    ensemble = as_ensemble(model, voting=voting).named_after(X)
+    whose = _attacker(ensemble, X, attacker, domain, missing)
+    asked = Request.unlabelled(ensemble, X, whose, None, relations)
+    _refuse_broken(asked)
+    check_jobs(n_jobs)
+    limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
+    about = Asked.of(
+        asked.ensemble, kind, whose, asked.X, asked.threat.relations, against=attacker is not None,
+        missing=() if whose.blank is None or attacker is not None else tuple(whose.blank.keys or ()), given=asked.given,
+    )  # fmt: skip
+    numbers = dropping_order(asked.ensemble, about.units, order)
+    groups = in_groups(len(asked.X), ROWS)
+    tasks = [_Task(kind, asked.threat, asked.X[rows], limits, numbers) for rows in groups]
+    everything = Found(np.ones(len(about.units), dtype=bool), Outcome.PROVED, minimal=False)
+    found = [everything] * len(asked.X)
+    with progress_bar(progress, len(asked.X), "explaining") as advance:
+
+        def take(number: int, answer: list[Found]) -> None:
+            some = groups[number]
+            found[some[0] : some[-1] + 1] = answer
+            advance(len(some))
+
+        # After Ctrl-C, what was found is kept. One task needs no workers.
+        if len(tasks) == 1:
+            take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
+        else:
+            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+    interrupted = limits.interrupted or limits.late
+    return _result(asked, about, found, seconds=time.monotonic() - began, interrupted=interrupted)
+
+
+def _attacker(ensemble: Ensemble, X: Any, attacker: Attacker | None, domain: Any, missing: Any) -> Attacker:
+    """Who may change columns: the user's attacker, or anybody within the domain."""
+    if attacker is not None:
+        for name, given in (("domain", domain), ("missing", missing)):
+            if given is not None:
+                own = "domain=" if name == "domain" else "blank="
+                raise InvalidInput(
+                    f"{name}= is for explanations without an attacker",
+                    argument=name,
+                    way_out=f"give the attacker {own}",
+                )
+        return attacker
+    gaps = np.flatnonzero(np.isnan(ensemble.check_rows(X)).any(axis=0)).tolist()
+    return Attacker(ANY, domain=domain, blank=as_prices(missing, "missing"), fill=gaps or None)
+
+
+def _refuse_broken(asked: Request) -> None:
+    """Refuses to explain no rows at all, and rows that are not possible."""
+    if not len(asked.X):
+        raise InvalidInput("X has no rows; give at least one", argument="X")
+    for row, relation in asked.threat.relations.which_broken(asked.X):
+        raise InvalidInput(
+            f"row {row} breaks the relation {str(relation)!r}: of a row that is not possible everything would be true",
+            argument="relations",
+            way_out="leave the row out, or mend the relation",
+        )
+
+
+def _answer(ensemble: Ensemble, task: _Task) -> list[Found]:
+    """The explanations of the rows of a task."""
+    questions = Questions(ensemble, task.threat, task.X, task.limits)
+    return [reason(questions, row, task.order) for row in range(len(task.X))]
+
+
+def _result(asked: Request, about: Asked, found: Sequence[Found], *, seconds: float, interrupted: bool) -> Explanations:
+    """The explanations in the user's own names and values."""
+    labels = asked.ensemble.classes[asked.y].tolist()
+    made = []
+    for row, one in enumerate(found):
+        units = [unit for unit, there in zip(about.units, one.units.tolist(), strict=True) if there]
+        made.append(
+            Explanation(
+                row,
+                tuple(unit.name for unit in units),
+                labels[row],
+                one.outcome,
+                one.minimal,
+                _own_values(about, row, units),
+                about,
+            )
+        )
+    return Explanations(made, about, seconds=seconds, interrupted=interrupted)
+
+
+def _own_values(about: Asked, row: int, units: Sequence[Unit]) -> dict[ColumnName, Range | OneOf]:
+    """What the row has in some columns."""
+    values = {unit.name: about.value(row, unit.name) for unit in units}
+    return {
+        unit.name: Range(values[unit.name], values[unit.name]) if unit.category is None else OneOf([values[unit.name]])
+        for unit in units
+    }

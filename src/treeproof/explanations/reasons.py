@@ -1,0 +1,65 @@
+"""Reasons: columns that are enough for a label, none of which can be dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput
+from treeproof.explanations.questions import Found, Questions
+from treeproof.model.columns import some_of
+from treeproof.model.ensemble import Ensemble
+from treeproof.results.asked import Unit
+from treeproof.results.verdicts import Outcome
+
+
+def dropping_order(ensemble: Ensemble, units: Sequence[Unit], wanted: Any = None) -> npt.NDArray[np.int64]:
+    """The numbers of the units in the order in which they are dropped.
+
+    Those that few tests use come first, of several the last. Units that are `wanted`, the most wanted one first, come
+    after all others.
+    """
+    own = np.concatenate((ensemble.feature, ensemble.feature[ensemble.more_node]))
+    uses = np.bincount(own[own >= 0], minlength=ensemble.n_features)
+    counts = [int(uses[list(unit.features)].sum()) for unit in units]
+    first = [] if wanted is None else _wanted(ensemble, units, wanted)
+    others = sorted(set(range(len(units))) - set(first), key=lambda number: (counts[number], -number))
+    return np.array(others + first[::-1], dtype=np.int64)
+
+
+def _wanted(ensemble: Ensemble, units: Sequence[Unit], given: Any) -> list[int]:
+    """The numbers of the units that a user lists."""
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise InvalidInput(f"order is a list of columns, the most wanted in a reason first, got {given!r}")
+    by_name = {unit.name: number for number, unit in enumerate(units)}
+    by_feature = {f: number for number, unit in enumerate(units) for f in unit.features}
+    found: list[int] = []
+    for one in given:
+        key = one.item() if isinstance(one, np.generic) else one
+        number = by_name.get(key)
+        if number is None and units[0].is_group | (len(units) < ensemble.n_features) and isinstance(key, str):
+            members = ensemble.feature_names or ()
+            if key not in members:
+                raise InvalidInput(f"order names {key!r}, which is no column; there are {some_of(list(by_name))}")
+        number = by_feature[ensemble.feature_index(key)] if number is None else number
+        if number in found:
+            raise InvalidInput(f"order names {units[number].name!r} twice; list each column once")
+        found.append(number)
+    return found
+
+
+def reason(questions: Questions, row: int, order: npt.NDArray[np.int64]) -> Found:
+    """The reason of a row: goes through the units in this order, and drops each whose removal leaves enough.
+
+    If time is up before that, what is left is still enough, but maybe not minimal.
+    """
+    free, minimal = np.zeros(len(questions.units), dtype=bool), True
+    for number in order.tolist():
+        free[number] = True
+        outcome = questions.ask(row, free).outcome
+        free[number] = outcome == Outcome.PROVED
+        minimal &= outcome != Outcome.UNKNOWN
+    return Found(~free, Outcome.PROVED, minimal)
