@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.explanations.bound import Bound
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
-from treeproof.verification.valid_rows import search_for
+from treeproof.verification.valid_rows import Columns, search_for
 
 
 class Answer(NamedTuple):
@@ -48,19 +49,65 @@ class Questions:
 
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits | None = None) -> None:
         self.ensemble, self.threat, self.X, self.limits = ensemble, threat, X, limits or Limits()
-        groups = groups_of(threat.relations, ensemble) if threat.relations else ()
-        behind = {f: group.features for group in groups for f in group.features}
-        self.units = tuple(dict.fromkeys(behind.get(f, (f,)) for f in range(ensemble.n_features)))
-        """What is free or frozen as one: the features of a column, or of a one-hot group."""
         self._labels = ensemble.predict_index(X)
+        self._columns = Columns.of(ensemble, threat, X)
+        grouped = self._columns.grouped
+        self.units = tuple((f,) for f in range(ensemble.n_features)) if grouped is None else grouped.columns
+        """What is free or frozen as one: the features of a column, or of a one-hot group."""
+        self._content = np.isin(self._labels, threat.goal)
         self._began: dict[int, float] = {}
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """The same questions compiled; None where prices are only known to be at least so much, or bind."""
+        if self.threat.power is not None:
+            return None
+        bound = Bound(self._columns, self._columns.rows(self.X), self._labels, self.limits)
+        return None if bound.is_poor else bound
 
     def ask(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
         """Does a row keep its label if the attacker may change no units but the `free` ones?"""
-        frozen = [f for unit, is_free in zip(self.units, free.tolist(), strict=True) if not is_free for f in unit]
+        if self._content[row]:
+            return Answer(Outcome.PROVED)  # nobody attacks a row that has a label he wants
         limits = self._rest(row)
         if limits is None:
             return Answer(Outcome.UNKNOWN)
+        if self.bound is not None:
+            self.bound.set_free(row, free)
+            outcome = self.bound.ask(row)
+            if outcome == Outcome.PROVED:
+                return Answer(outcome)
+            if outcome == Outcome.REFUTED and self.is_shown(other := self.bound.other(row)):
+                return Answer(outcome, other)
+        return self.settle(row, free)
+
+    def is_shown(self, other: FloatArray) -> bool:
+        """Whether a row with other cells is a counterexample: sums of its columns may break relations."""
+        return not self._columns.joint or self.threat.relations.holds(other)
+
+    def drop(self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int) -> int:
+        """Frees units one after another, from a place of the order on, each if the row keeps its label without it.
+
+        Returns the place of the first one that must be settled by other means, if there is one.
+        """
+        if self._content[row]:
+            free[order[first:]] = True
+            return len(order)
+        place = first
+        while self.bound is not None and place < len(order) and self._rest(row) is not None:
+            place, outcome = self.bound.drop(row, free, order, place, not self._columns.joint)
+            if place < len(order) and outcome == Outcome.REFUTED and self.is_shown(self.bound.other(row)):
+                place += 1
+            elif outcome != Outcome.PROVED:
+                break
+        return place
+
+    def settle(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
+        """The same by all means of the search for one row."""
+        limits = self._rest(row)
+        if limits is None:
+            return Answer(Outcome.UNKNOWN)
+        frozen = [f for unit, is_free in zip(self.units, free.tolist(), strict=True) if not is_free for f in unit]
         one = slice(row, row + 1)
         search = search_for(self.ensemble, self.threat.freeze(frozen), limits)
         found = search.decide(self.X[one], np.zeros(self.ensemble.n_features), self._labels[one])

@@ -56,10 +56,13 @@ def reason(questions: Questions, row: int, order: npt.NDArray[np.int64]) -> Foun
 
     If time is up before that, what is left is still enough, but maybe not minimal.
     """
-    free, minimal = np.zeros(len(questions.units), dtype=bool), True
-    for number in order.tolist():
-        free[number] = True
-        outcome = questions.ask(row, free).outcome
-        free[number] = outcome == Outcome.PROVED
-        minimal &= outcome != Outcome.UNKNOWN
+    free, minimal, place = np.zeros(len(questions.units), dtype=bool), True, 0
+    while place < len(order):
+        place = questions.drop(row, free, order, place)
+        if place < len(order):
+            free[order[place]] = True
+            outcome = questions.settle(row, free).outcome
+            free[order[place]] = outcome == Outcome.PROVED
+            minimal &= outcome != Outcome.UNKNOWN
+            place += 1
     return Found(~free, Outcome.PROVED, minimal)

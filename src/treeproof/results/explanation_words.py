@@ -54,6 +54,20 @@ def value_in_words(value: Any) -> str:
     return exactly(float(value)) if is_number else visible(value)
 
 
+def changed_in_words(before: Any, after: Any) -> str:
+    """A changed value: exactly, or about so if it has many digits, rounded away from what it was before.
+
+    >>> changed_in_words(36.0, 24.0), changed_in_words(24.0, 8.500000000000002), changed_in_words("car", "radio")
+    ('24', 'about 8.5', 'radio')
+    """
+    said = value_in_words(after)
+    are_numbers = isinstance(after, float) and isinstance(before, (int, float)) and math.isfinite(after)
+    if not are_numbers or after == int(after) or _digits(said) <= MOST_DIGITS:
+        return said
+    away = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if after > before else ROUND_FLOOR)
+    return f"about {exactly(float(away.create_decimal(repr(after))))}"
+
+
 def column_in_words(name: ColumnName) -> str:
     """What a column is called."""
     return f"feature {name}" if isinstance(name, int) else visible(name)
@@ -157,31 +171,34 @@ def _reason(one: Explanation, label: str) -> str:
         return (
             f"{label}, and {stays} whatever the attacker does" if asked.against else f"always {label}{_within(asked)}"
         )
-    said = joined([condition(one, name) for name in one.columns])
+    said = joined(conditions_in_words(one))
     if asked.against:
-        return f"{label}, and {stays} while {said}, whatever else the attacker does{_how_few(one)}"
-    return f"{label} because {said}{_how_few(one)}"
+        return f"{label}, and {stays} while {said}, whatever else the attacker does; {how_few(one)}"
+    return f"{label} because {said}; {how_few(one)}"
 
 
-def _how_few(one: Explanation) -> str:
+def conditions_in_words(one: Explanation) -> list[str]:
+    """What a reason says about each of its columns."""
+    return [condition(one, name) for name in one.columns]
+
+
+def how_few(one: Explanation) -> str:
     """What is known of whether all columns of a reason are needed."""
     against = one.about.against
-    if not one.minimal:
-        return (
-            "; enough, maybe fewer columns are"
-            if one.about.kind == "smallest"
-            else ("; enough, maybe not all of it is needed")
-        )
     if one.about.kind == "smallest":
-        return f"; {'nothing else matters, and ' * (not against)}no fewer columns are enough"
-    return "; each of these is needed" if against else "; nothing else matters"
+        if not one.minimal:
+            return "enough, maybe fewer columns are"
+        return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
+    if not one.minimal:
+        return "enough, maybe not all of it is needed"
+    return "each of these is needed" if against else "nothing else matters"
 
 
 def _contrast(one: Explanation) -> str:
     asked = one.about
     if not one.columns:
         return "whatever the attacker does" if asked.against else f"in any case: nothing can flip it{_within(asked)}"
-    moves = [f"{value_in_words(before)} → {value_in_words(after)}" for before, after in one.changes.values()]
+    moves = [f"{value_in_words(before)} → {changed_in_words(before, after)}" for before, after in one.changes.values()]
     label, names = visible(one.changed_label), [column_in_words(name) for name in one.columns]
     if len(names) == 1:
         return f"as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
@@ -201,12 +218,17 @@ def _has_domain(asked: Asked) -> bool:
 
 def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = MOST_NAMES) -> str:
     """Other values than a row has: `duration 24 instead of 36 and purpose radio instead of car`."""
-    said = [
-        f"{column_in_words(name)} {value_in_words(after)} instead of {value_in_words(before)}"
-        for name, (before, after) in changes.items()
-    ]
+    said = each_change(changes)
     more = [f"{len(said) - most} more"] if len(said) > most else []
     return joined([*said[:most], *more])
+
+
+def each_change(changes: Mapping[ColumnName, tuple[Any, Any]]) -> list[str]:
+    """Each of them by itself."""
+    return [
+        f"{column_in_words(name)} {changed_in_words(before, after)} instead of {value_in_words(before)}"
+        for name, (before, after) in changes.items()
+    ]
 
 
 def counterfactual_in_words(one: Counterfactual) -> str:
@@ -217,8 +239,13 @@ def counterfactual_in_words(one: Counterfactual) -> str:
         return f"stays {label}: {none}"
     if not one.changes:
         return f"is {label} already"
-    cheapest = "nothing is cheaper" if is_proved else f"at least {quantity(one.least)} is needed"
-    return f"would be {label} with {changes_in_words(one.changes)} (price {quantity(one.price)}, {cheapest})"
+    return f"would be {label} with {changes_in_words(one.changes)} ({price_in_words(one)})"
+
+
+def price_in_words(one: Counterfactual) -> str:
+    """What a change costs, and whether nothing is cheaper."""
+    least = f"at least {quantity(one.least)} is needed"
+    return f"price {quantity(one.price)}, {'nothing is cheaper' if one.outcome == Outcome.PROVED else least}"
 
 
 def wanted_in_words(result: Counterfactuals) -> list[str]:
