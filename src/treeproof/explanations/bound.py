@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,10 +81,21 @@ class Bound:
         free[:] = self.bounds.box["low"] > self.bounds.box["high"]
         return place, _outcome(int(self.found.status[row]))
 
-    def other(self, row: int) -> FloatArray:
-        """The counterexample that was found last for a row, as doubles of the user's columns."""
-        x, cells = self.rows[row : row + 1], self.found.cells[row : row + 1]
-        return np.asarray(self.columns.own(self.local._doubles(x, x, x, cells)[1])[0])
+    def pull_back(self, row: int, order: npt.NDArray[np.int64]) -> None:
+        """Puts features of the last counterexample of a row back to where they were, while it stays one."""
+        from treeproof._kernels.explanations.frozen import pull_back
+
+        question, asked, found, _ = self._kernel
+        pull_back(question, asked, found, row, order)
+
+    def changed(self, row: int) -> npt.NDArray[np.bool_]:
+        """Which features the last counterexample of a row changes."""
+        return np.asarray(self.found.cells[row] != self._own[row])
+
+    def other(self, row: int) -> Callable[[], FloatArray]:
+        """What makes doubles of the user's columns from the last counterexample of a row."""
+        x, cells = self.rows[row : row + 1], self.found.cells[row : row + 1].copy()
+        return lambda: np.asarray(self.columns.own(self.local._doubles(x, x, x, cells)[1])[0])
 
 
 def _outcome(status: int) -> Outcome:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,17 +14,25 @@ import numpy.typing as npt
 from treeproof.explanations.bound import Bound
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.verdicts import Outcome
+from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
 from treeproof.verification.valid_rows import Columns, search_for
 
 
-class Answer(NamedTuple):
-    """PROVED: the label holds; REFUTED: the row `other` has another one; UNKNOWN: time is up."""
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """PROVED: the label holds; REFUTED: a row has another one; UNKNOWN: time is up."""
 
     outcome: Outcome
-    other: FloatArray | None = None
+    changed: npt.NDArray[np.bool_] | None = None
+    """The units that this row changes."""
+    make: Callable[[], FloatArray] | None = None
+
+    @cached_property
+    def other(self) -> FloatArray | None:
+        """The row with another label."""
+        return None if self.make is None else self.make()
 
 
 class Found(NamedTuple):
@@ -65,25 +74,32 @@ class Questions:
         bound = Bound(self._columns, self._columns.rows(self.X), self._labels, self.limits)
         return None if bound.is_poor else bound
 
-    def ask(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
-        """Does a row keep its label if the attacker may change no units but the `free` ones?"""
+    def ask(self, row: int, free: npt.NDArray[np.bool_], pull: npt.NDArray[np.int64] | None = None) -> Answer:
+        """Does a row keep its label if the attacker may change no units but the `free` ones?
+
+        If not, units of the counterexample are put back to what they were, in the order `pull`, while it stays one.
+        """
         if self._content[row]:
             return Answer(Outcome.PROVED)  # nobody attacks a row that has a label he wants
-        limits = self._rest(row)
-        if limits is None:
+        if self._rest(row) is None:
             return Answer(Outcome.UNKNOWN)
-        if self.bound is not None:
-            self.bound.set_free(row, free)
-            outcome = self.bound.ask(row)
+        bound = self.bound
+        if bound is not None:
+            bound.set_free(row, free)
+            outcome = bound.ask(row)
             if outcome == Outcome.PROVED:
                 return Answer(outcome)
-            if outcome == Outcome.REFUTED and self.is_shown(other := self.bound.other(row)):
-                return Answer(outcome, other)
+            if outcome == Outcome.REFUTED and not self._columns.joint:
+                if pull is not None:
+                    bound.pull_back(row, pull)
+                return Answer(outcome, bound.changed(row), bound.other(row))
+            if outcome == Outcome.REFUTED and self._is_valid(row):
+                return Answer(outcome, bound.changed(row), bound.other(row))
         return self.settle(row, free)
 
-    def is_shown(self, other: FloatArray) -> bool:
-        """Whether a row with other cells is a counterexample: sums of its columns may break relations."""
-        return not self._columns.joint or self.threat.relations.holds(other)
+    def _is_valid(self, row: int) -> bool:
+        """Whether the last compiled counterexample of a row keeps relations with sums, of which no cell tells."""
+        return self.bound is not None and self.threat.relations.holds(self.bound.other(row)())
 
     def drop(self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int) -> int:
         """Frees units one after another, from a place of the order on, each if the row keeps its label without it.
@@ -96,7 +112,7 @@ class Questions:
         place = first
         while self.bound is not None and place < len(order) and self._rest(row) is not None:
             place, outcome = self.bound.drop(row, free, order, place, not self._columns.joint)
-            if place < len(order) and outcome == Outcome.REFUTED and self.is_shown(self.bound.other(row)):
+            if place < len(order) and outcome == Outcome.REFUTED and self._is_valid(row):
                 place += 1
             elif outcome != Outcome.PROVED:
                 break
@@ -112,7 +128,11 @@ class Questions:
         search = search_for(self.ensemble, self.threat.freeze(frozen), limits)
         found = search.decide(self.X[one], np.zeros(self.ensemble.n_features), self._labels[one])
         outcome = Outcome(int(found.outcome[0]))
-        return Answer(outcome, found.attacked[0] if outcome == Outcome.REFUTED else None)
+        if outcome != Outcome.REFUTED:
+            return Answer(outcome)
+        other = found.attacked[0]
+        moved = differ(other, self.X[row])
+        return Answer(outcome, np.array([moved[list(unit)].any() for unit in self.units]), lambda: other)
 
     def _rest(self, row: int) -> Limits | None:
         """The limits with what is left of the time for a row, from its first question on; None: nothing is."""

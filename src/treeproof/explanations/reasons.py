@@ -22,8 +22,7 @@ def dropping_order(ensemble: Ensemble, units: Sequence[Unit], wanted: Any = None
     Those that few tests use come first, of several the last. Units that are `wanted`, the most wanted one first, come
     after all others.
     """
-    own = np.concatenate((ensemble.feature, ensemble.feature[ensemble.more_node]))
-    uses = np.bincount(own[own >= 0], minlength=ensemble.n_features)
+    uses = np.bincount(ensemble.feature[ensemble.feature >= 0], minlength=ensemble.n_features)
     counts = [int(uses[list(unit.features)].sum()) for unit in units]
     first = [] if wanted is None else _wanted(ensemble, units, wanted)
     others = sorted(set(range(len(units))) - set(first), key=lambda number: (counts[number], -number))

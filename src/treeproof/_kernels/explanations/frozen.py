@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from treeproof._kernels.jit import borrowing, door, inner
-from treeproof._kernels.search.asked import BROKEN, SAFE, fill_region
+from treeproof._kernels.search.asked import BROKEN, SAFE, fill_region, is_attack
 from treeproof._kernels.search.region import INFINITE
 from treeproof._kernels.search.rows import open_up, race_classes
 
@@ -77,3 +77,20 @@ def drop(question, asked, found, room, bounds, row, order, first, max_boxes, tru
             if status != BROKEN or not trusted:
                 return place
     return order.shape[0]
+
+
+@door
+def pull_back(question, asked, found, row, order):
+    """Puts features of a row's counterexample back to where they were, one after another, while it stays one."""
+    label, cells, kept = asked.labels[row], question.cells, found.cells[row]
+    for f in range(cells.shape[0]):
+        cells[f] = kept[f]
+    for place in range(order.shape[0]):
+        f = order[place]
+        own = asked.reach[row, f].own
+        if kept[f] != own:
+            cells[f] = own
+            if is_attack(question, label):
+                kept[f] = own
+            else:
+                cells[f] = kept[f]
