@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from treeproof import check
     from treeproof.check.proofs import ProofCheck, check_proofs
     from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
+    from treeproof.explanations.counterfactual import counterfactual
     from treeproof.explanations.explain import explain
     from treeproof.guard import GuardedClassifier
     from treeproof.importers import from_model, load_model, save_model
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
+    from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation, Explanations
     from treeproof.results.measures import Measures
     from treeproof.results.table_summary import TableSummary
@@ -56,6 +58,8 @@ _HOMES = {
     "Bounds": "results.verdicts",
     "CheapestAttacks": "verification.cheapest",
     "Column": "model.columns",
+    "Counterfactual": "results.counterfactuals",
+    "Counterfactuals": "results.counterfactuals",
     "Ensemble": "model.ensemble",
     "Explanation": "results.explanations",
     "Explanations": "results.explanations",
@@ -86,6 +90,7 @@ _HOMES = {
     "at_most_one": "threat.relations",
     "cheapest_attack": "verification.cheapest",
     "check_proofs": "check.proofs",
+    "counterfactual": "explanations.counterfactual",
     "explain": "explanations.explain",
     "from_model": "importers",
     "implies": "threat.relations",
@@ -118,6 +123,8 @@ __all__ = [
     "Bounds",
     "CheapestAttacks",
     "Column",
+    "Counterfactual",
+    "Counterfactuals",
     "Ensemble",
     "Explanation",
     "Explanations",
@@ -149,6 +156,7 @@ __all__ = [
     "cheapest_attack",
     "check",
     "check_proofs",
+    "counterfactual",
     "explain",
     "from_model",
     "implies",

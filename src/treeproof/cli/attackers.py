@@ -119,6 +119,17 @@ class AttackerChoice:
         return {"--attacker": self.attacker_file, "--threat": self.threat_file, "--ranges": self.ranges}
 
     @property
+    def is_given(self) -> bool:
+        """Whether any option but --domain and --goal describes an attacker."""
+        return any(
+            value not in (None, False, "") for name, value in vars(self).items() if name not in ("domain", "goal")
+        )
+
+    def domain_on(self, ensemble: Ensemble) -> Any:
+        """The ranges of --domain; None where there is none."""
+        return _by_name(self.domain, "--domain", ensemble, lambda text: _pair(text, "--domain"))
+
+    @property
     def fraction(self) -> str:
         """What --relative applies to, as it was given."""
         return f"--delta {self.delta}" if self.delta is not None else str(self.attacker_file or self.threat_file)
@@ -147,7 +158,7 @@ class AttackerChoice:
             return _scaled(attacker, ensemble, ranges(X)) if self.relative else attacker
         features = tuple(place(name, ensemble) for name in listed(self.only)) or None
         words: dict[str, Any] = {
-            "domain": _by_name(self.domain, "--domain", ensemble, lambda text: _pair(text, "--domain")),
+            "domain": self.domain_on(ensemble),
             "step": _by_name(self.step, "--step", ensemble, str.strip),
             "goal": named_classes(self.goal, "--goal", ensemble),
         }

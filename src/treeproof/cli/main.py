@@ -20,6 +20,7 @@ from treeproof.visible import shortened, visible
 COMMANDS = {
     "demo": "demo",
     "verify": "verify",
+    "explain": "explain",
     "inspect": "inspect",
     "suggest": "suggest",
     "map": "map:map_command",

@@ -22,8 +22,7 @@ def dropping_order(ensemble: Ensemble, units: Sequence[Unit], wanted: Any = None
     Those that few tests use come first, of several the last. Units that are `wanted`, the most wanted one first, come
     after all others.
     """
-    own = np.concatenate((ensemble.feature, ensemble.feature[ensemble.more_node]))
-    uses = np.bincount(own[own >= 0], minlength=ensemble.n_features)
+    uses = np.bincount(ensemble.feature[ensemble.feature >= 0], minlength=ensemble.n_features)
     counts = [int(uses[list(unit.features)].sum()) for unit in units]
     first = [] if wanted is None else _wanted(ensemble, units, wanted)
     others = sorted(set(range(len(units))) - set(first), key=lambda number: (counts[number], -number))
@@ -56,10 +55,13 @@ def reason(questions: Questions, row: int, order: npt.NDArray[np.int64]) -> Foun
 
     If time is up before that, what is left is still enough, but maybe not minimal.
     """
-    free, minimal = np.zeros(len(questions.units), dtype=bool), True
-    for number in order.tolist():
-        free[number] = True
-        outcome = questions.ask(row, free).outcome
-        free[number] = outcome == Outcome.PROVED
-        minimal &= outcome != Outcome.UNKNOWN
+    free, minimal, place = np.zeros(len(questions.units), dtype=bool), True, 0
+    while place < len(order):
+        place = questions.drop(row, free, order, place)
+        if place < len(order):
+            free[order[place]] = True
+            outcome = questions.settle(row, free).outcome
+            free[order[place]] = outcome == Outcome.PROVED
+            minimal &= outcome != Outcome.UNKNOWN
+            place += 1
     return Found(~free, Outcome.PROVED, minimal)

@@ -1,4 +1,4 @@
-"""The JSON file of explanations. docs/format.md describes it."""
+"""The JSON files of explanations and counterfactuals. docs/format.md describes them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from treeproof.model.columns import is_missing
 from treeproof.results.asked import ColumnName, OneOf, Range
 from treeproof.results.explanation_words import assumptions_in_words
-from treeproof.results.verification_file import plain_label, rows_to_json
+from treeproof.results.verification_file import epsilon_to_json, plain_label, rows_to_json
 
 if TYPE_CHECKING:
+    from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation, Explanations
 
-FORMAT, VERSION = "treeproof-explanations", 1
+EXPLANATIONS, COUNTERFACTUALS = "treeproof-explanations", "treeproof-counterfactuals"
+VERSION = 1
 
 
-def content_of(result: Explanations) -> dict[str, Any]:
+def explanations_content(result: Explanations) -> dict[str, Any]:
     """Explanations as the content of their JSON file."""
     asked = result.about
     return {
-        "format": FORMAT,
+        "format": EXPLANATIONS,
         "version": VERSION,
         "kind": asked.kind,
         "inflate": asked.inflate,
@@ -58,10 +61,55 @@ def _explanation(one: Explanation) -> dict[str, Any]:
     }
 
 
+def counterfactuals_content(result: Counterfactuals) -> dict[str, Any]:
+    """Counterfactuals as the content of their JSON file."""
+    about = result.about
+    return {
+        "format": COUNTERFACTUALS,
+        "version": VERSION,
+        "model": about.model,
+        "fingerprint": about.fingerprint,
+        "feature_names": None if about.feature_names is None else list(about.feature_names),
+        "to": [plain_label(label) for label in about.to],
+        "attacker": json.loads(about.attacker.to_json()),
+        "within": about.within,
+        "epsilon": None if about.epsilon is None else epsilon_to_json(about.epsilon),
+        "relations": list(map(str, about.relations)),
+        "k": about.k,
+        "assumptions": result.assumptions,
+        "seconds": result.seconds,
+        "interrupted": result.interrupted,
+        "counterfactuals": [
+            {
+                "row": one.place,
+                "index": _plain(index),
+                **_change(one),
+                "others": [_change(other) for other in one.others],
+            }
+            for index, one in zip(result.row_names, result, strict=True)
+        ],
+    }
+
+
+def _change(one: Counterfactual) -> dict[str, Any]:
+    return {
+        "price": _finite(one.price),
+        "outcome": str(one.outcome),
+        "least": _finite(one.least),
+        "label": plain_label(one.label),
+        "changes": [[name, *map(_value, ends)] for name, ends in one.changes.items()],
+        "sentence": str(one),
+    }
+
+
+def _value(value: Any) -> Any:
+    return None if is_missing(value) else plain_label(value)
+
+
 def range_to_json(allowed: Range | OneOf) -> dict[str, Any]:
     """What a column may be: `{"low": …, "high": …}` (null: no end), `{"values": […]}` or `{"missing": true}`."""
     if isinstance(allowed, OneOf):
-        return {"values": [None if value is None else plain_label(value) for value in allowed]}
+        return {"values": [_value(value) for value in allowed]}
     if math.isnan(allowed.low):
         return {"missing": True}
     return {"low": _finite(allowed.low), "high": _finite(allowed.high)}

@@ -12,13 +12,19 @@ import numpy as np
 from treeproof.model.columns import is_missing
 from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.attacker_words import MOST_NAMES
-from treeproof.results.column_words import MOST_WHOLE, joined
+from treeproof.results.column_words import MOST_WHOLE, joined, quantity
+from treeproof.results.measures import missing_in_short
 from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
 from treeproof.results.verdicts import Outcome
+from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
 if TYPE_CHECKING:
+    from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation
+
+MOST_LINES = 20
+"""The most rows that are shown of many."""
 
 MOST_DIGITS = 6
 """Ends of ranges that need more digits are moved inwards to so many."""
@@ -48,9 +54,28 @@ def value_in_words(value: Any) -> str:
     return exactly(float(value)) if is_number else visible(value)
 
 
+def changed_in_words(before: Any, after: Any) -> str:
+    """A changed value: exactly, or about so if it has many digits, rounded away from what it was before.
+
+    >>> changed_in_words(36.0, 24.0), changed_in_words(24.0, 8.500000000000002), changed_in_words("car", "radio")
+    ('24', 'about 8.5', 'radio')
+    """
+    said = value_in_words(after)
+    are_numbers = isinstance(after, float) and isinstance(before, (int, float)) and math.isfinite(after)
+    if not are_numbers or after == int(after) or _digits(said) <= MOST_DIGITS:
+        return said
+    away = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if after > before else ROUND_FLOOR)
+    return f"about {exactly(float(away.create_decimal(repr(after))))}"
+
+
 def column_in_words(name: ColumnName) -> str:
     """What a column is called."""
     return f"feature {name}" if isinstance(name, int) else visible(name)
+
+
+def columns_in_words(names: Sequence[ColumnName]) -> str:
+    """The names of columns in a table."""
+    return ", ".join(map(column_in_words, names))
 
 
 def condition(one: Explanation, name: ColumnName) -> str:
@@ -146,31 +171,34 @@ def _reason(one: Explanation, label: str) -> str:
         return (
             f"{label}, and {stays} whatever the attacker does" if asked.against else f"always {label}{_within(asked)}"
         )
-    said = joined([condition(one, name) for name in one.columns])
+    said = joined(conditions_in_words(one))
     if asked.against:
-        return f"{label}, and {stays} while {said}, whatever else the attacker does{_how_few(one)}"
-    return f"{label} because {said}{_how_few(one)}"
+        return f"{label}, and {stays} while {said}, whatever else the attacker does; {how_few(one)}"
+    return f"{label} because {said}; {how_few(one)}"
 
 
-def _how_few(one: Explanation) -> str:
+def conditions_in_words(one: Explanation) -> list[str]:
+    """What a reason says about each of its columns."""
+    return [condition(one, name) for name in one.columns]
+
+
+def how_few(one: Explanation) -> str:
     """What is known of whether all columns of a reason are needed."""
     against = one.about.against
-    if not one.minimal:
-        return (
-            "; enough, maybe fewer columns are"
-            if one.about.kind == "smallest"
-            else ("; enough, maybe not all of it is needed")
-        )
     if one.about.kind == "smallest":
-        return f"; {'nothing else matters, and ' * (not against)}no fewer columns are enough"
-    return "; each of these is needed" if against else "; nothing else matters"
+        if not one.minimal:
+            return "enough, maybe fewer columns are"
+        return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
+    if not one.minimal:
+        return "enough, maybe not all of it is needed"
+    return "each of these is needed" if against else "nothing else matters"
 
 
 def _contrast(one: Explanation) -> str:
     asked = one.about
     if not one.columns:
         return "whatever the attacker does" if asked.against else f"in any case: nothing can flip it{_within(asked)}"
-    moves = [f"{value_in_words(before)} → {value_in_words(after)}" for before, after in one.changes.values()]
+    moves = [f"{value_in_words(before)} → {changed_in_words(before, after)}" for before, after in one.changes.values()]
     label, names = visible(one.changed_label), [column_in_words(name) for name in one.columns]
     if len(names) == 1:
         return f"as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
@@ -190,30 +218,76 @@ def _has_domain(asked: Asked) -> bool:
 
 def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = MOST_NAMES) -> str:
     """Other values than a row has: `duration 24 instead of 36 and purpose radio instead of car`."""
-    said = [
-        f"{column_in_words(name)} {value_in_words(after)} instead of {value_in_words(before)}"
-        for name, (before, after) in changes.items()
-    ]
+    said = each_change(changes)
     more = [f"{len(said) - most} more"] if len(said) > most else []
     return joined([*said[:most], *more])
+
+
+def each_change(changes: Mapping[ColumnName, tuple[Any, Any]]) -> list[str]:
+    """Each of them by itself."""
+    return [
+        f"{column_in_words(name)} {changed_in_words(before, after)} instead of {value_in_words(before)}"
+        for name, (before, after) in changes.items()
+    ]
+
+
+def counterfactual_in_words(one: Counterfactual) -> str:
+    """The cheapest change of a row in a sentence."""
+    label, is_proved = visible(one.label), one.outcome == Outcome.PROVED
+    if not one.found:
+        none = "no change that is possible gives a wanted label" if is_proved else "no change was found in time"
+        return f"stays {label}: {none}"
+    if not one.changes:
+        return f"is {label} already"
+    return f"would be {label} with {changes_in_words(one.changes)} ({price_in_words(one)})"
+
+
+def price_in_words(one: Counterfactual) -> str:
+    """What a change costs, and whether nothing is cheaper."""
+    least = f"at least {quantity(one.least)} is needed"
+    return f"price {quantity(one.price)}, {'nothing is cheaper' if one.outcome == Outcome.PROVED else least}"
+
+
+def wanted_in_words(result: Counterfactuals) -> list[str]:
+    """What a reader must know to judge counterfactuals, in sentences."""
+    about = result.about
+    said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
+    if about.epsilon is not None:
+        said.append("Every possible row within ε of the changed one has a wanted label, too.")
+    said += _kept(about.relations)
+    n = int((result.missing > 0).sum())
+    if n:
+        said.append(f"{missing_in_short(n)[:1].upper()}{missing_in_short(n)[1:]}: nobody fills them in.")
+    if about.feature_names is None:
+        said.append(BY_POSITION)
+    return said
+
+
+BY_POSITION = "Columns have no names: they are called by position, from 0 on."
 
 
 def assumptions_in_words(asked: Asked) -> list[str]:
     """What a reader must know to judge explanations, in sentences."""
     said = [_others(asked)]
     said += _missing_values(asked)
-    if asked.relations:
-        stated = "; ".join(relation_in_short(one) for one in asked.relations[:MOST_RELATIONS])
-        n = len(asked.relations)
-        more = f"; and {n - MOST_RELATIONS} more" if n > MOST_RELATIONS else ""
-        said.append(f"Only rows that keep {n} {'relation' if n == 1 else 'relations'} count: {stated}{more}.")
+    said += _kept(asked.relations)
     if asked.inflate and (whole := _named([unit for unit in asked.units if unit.name in asked.whole])):
         said.append(f"Ranges of {whole} are said in whole numbers, as all rows have there.")
     if asked.decision:
         said.append(f"Labels are cut elsewhere than the library does: {visible(asked.decision)}.")
     if asked.feature_names is None:
-        said.append("Columns have no names: they are called by position, from 0 on.")
+        said.append(BY_POSITION)
     return said
+
+
+def _kept(relations: Sequence[Relation]) -> list[str]:
+    """Which rows count at all."""
+    if not relations:
+        return []
+    stated = "; ".join(relation_in_short(one) for one in relations[:MOST_RELATIONS])
+    n = len(relations)
+    more = f"; and {n - MOST_RELATIONS} more" if n > MOST_RELATIONS else ""
+    return [f"Only rows that keep {n} {'relation' if n == 1 else 'relations'} count: {stated}{more}."]
 
 
 def _others(asked: Asked) -> str:
@@ -232,7 +306,8 @@ def _others(asked: Asked) -> str:
         else:
             rest = "" if len(limited) == len(numbers) else ", and any number elsewhere, since no domain was given there"
             said.append(f"any number in the domain of {_domains(limited)}{rest}")
-    return f"Columns that are not in an explanation may be anything: {joined(said)}."
+    which = "Columns of a set may become" if asked.kind == "contrastive" else "All other columns may be"
+    return f"{which} {joined(said)}."
 
 
 def _domains(limited: Mapping[Unit, tuple[float, float]]) -> str:
@@ -259,7 +334,7 @@ def _missing_values(asked: Asked) -> list[str]:
     n = int(np.isnan(asked.X).any(axis=1).sum())
     if n:
         have = "row has missing values, which" if n == 1 else "rows have missing values, which"
-        said.append(f"{n:,} {have} may also become anything in columns that are not in its explanation.")
+        said.append(f"{n:,} {have} may stay missing or become anything.")
     return said
 
 

@@ -16,14 +16,20 @@ from treeproof.model.columns import Category, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.asked import Asked, ColumnName, Kind, OneOf, Range
 from treeproof.results.csv_text import as_csv
-from treeproof.results.explanation_file import content_of
-from treeproof.results.explanation_words import assumptions_in_words, column_in_words, explanation_in_words
+from treeproof.results.explanation_file import explanations_content
+from treeproof.results.explanation_words import (
+    MOST_LINES,
+    assumptions_in_words,
+    column_in_words,
+    columns_in_words,
+    explanation_in_words,
+)
 from treeproof.results.markup import escape, table
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.visible import visible
 
-MOST_LINES, MOST_COLUMNS = 20, 12
-"""The most rows and columns that are shown of many."""
+MOST_COLUMNS = 12
+"""The most columns that are shown of many."""
 
 NAMES: dict[Kind, tuple[str, str]] = {
     "reason": ("reason", "reasons"),
@@ -149,7 +155,7 @@ class Explanations(Sequence[Explanation]):
         columns: dict[str, list[Any]] = {
             "label": [one.label for one in self._all],
             "explanation": [str(one) for one in self._all],
-            "columns": [", ".join(map(column_in_words, one.columns)) for one in self._all],
+            "columns": [columns_in_words(one.columns) for one in self._all],
             "size": [len(one.columns) for one in self._all],
             "outcome": [str(one.outcome) for one in self._all],
             "minimal": [one.minimal for one in self._all],
@@ -174,7 +180,7 @@ class Explanations(Sequence[Explanation]):
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Everything as JSON text, also written to `path` if given."""
-        text = json.dumps(content_of(self), allow_nan=False)
+        text = json.dumps(explanations_content(self), allow_nan=False)
         if path is not None:
             write_whole(as_path(path), text)
         return text

@@ -319,6 +319,10 @@ class Attacker:
         """The same attacker with another budget."""
         return Attacker._of(**vars(self) | {"budget": budget, "goal": self.goal or None})
 
+    def with_goal(self, goal: Any) -> Attacker:
+        """The same attacker who wants these labels."""
+        return Attacker._of(**vars(self) | {"goal": goal})
+
     @property
     def without_limits(self) -> Attacker:
         """The same attacker with any budget, or with the largest radius there is."""

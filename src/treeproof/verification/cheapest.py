@@ -177,7 +177,7 @@ def cheapest_attack(
     >>> found.price.round(6).tolist(), found.exact.tolist(), found.label.tolist()
     ([0.5, 0.25], [True, True], [1, 0])
     """
-    _refuse_free(check_attacker(attacker))
+    refuse_free(check_attacker(attacker), "ask for robustness_radius, or give it costs=, budget= or use Attacker.lp")
     if attacker.power is not None and not within and attacker.radius == 0:
         # The radius only matters within it, but 0 would mean that no feature can be touched.
         attacker = attacker.with_radius(1.0)
@@ -216,13 +216,14 @@ def _proof_file(proofs: Any, asked: Request, attacker: Attacker) -> NoProofFile:
     return ProofFile(proofs, header_of_attacks(asked.ensemble, attacker, asked.threat.relations.given, asked.X))
 
 
-def _refuse_free(attacker: Attacker) -> None:
+def refuse_free(attacker: Attacker, way_out: str) -> None:
+    """Refuses an attacker to whom every move is free, since none is the cheapest."""
     has_costs = attacker.costs != COST_OF_1 or attacker.blank or attacker.fill or attacker.rewrites or attacker.groups
     if attacker.power is None and attacker.budget is None and not has_costs:
         raise InvalidInput(
             "the attacker has no costs, budget or Lp radius: all its moves are free, and none is the cheapest",
             argument="attacker",
-            way_out="ask for robustness_radius, or give it costs=, budget= or use Attacker.lp",
+            way_out=way_out,
         )
 
 

@@ -317,12 +317,36 @@ class Local:
 
         `own_prices` are those of all cells of a feature, for each row.
         """
-        from treeproof._kernels.search.asked import Asked, Prices
-
         # What no search proves here is left to the one for pairs.
         self._claims = [PAIRS] * len(low)
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
+        asked = self.asked_about(low, high, own, labels, X, own_prices, reach, budget)
+        if unaffordable is not None:
+            asked = asked._replace(unaffordable=np.ascontiguousarray(unaffordable))
+        if cheapest:
+            asked = asked._replace(prices=asked.prices._replace(limited=True), cheapest=True)
+        found = self._within_limits(asked)
+        self.around = found.around
+        self.boxes += int(found.boxes.sum())
+        # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
+        some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
+        return found.status, np.where(some[:, None], found.cells, np.int32(NO_CELL))
+
+    def asked_about(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        own: FloatArray,
+        labels: npt.NDArray[np.int64],
+        X: FloatArray,
+        own_prices: tuple[tuple[int, FloatArray], ...] = (),
+        reach: tuple[FloatArray, FloatArray] | None = None,
+        budget: float | FloatArray | None = None,
+    ) -> Any:
+        """The same question as kernels take it: where each row can be, and at what price."""
+        from treeproof._kernels.search.asked import Asked, Prices
+
         threat = self.threat
         reachable = self._reachable(low, high, own, threat.reach(low, high) if reach is None else reach)
         own_prices = (*own_prices, *((f, self._own_prices(moves, f, X, low, high)) for f, moves in threat.columns))
@@ -351,18 +375,11 @@ class Local:
             budgets,
             self._group,
             np.array(threat.group_budgets, dtype=np.float64),
-            self._limited or cheapest,
+            self._limited,
             threat.is_flat,
         )
-        if unaffordable is None:
-            unaffordable = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
-        asked = Asked(reachable, prices, labels, np.ascontiguousarray(unaffordable), cheapest, self._goal, self._sums)
-        found = self._within_limits(asked)
-        self.around = found.around
-        self.boxes += int(found.boxes.sum())
-        # A search for the cheapest that is done has proved that nothing is cheaper than what it found, if anything.
-        some = np.isfinite(found.price) if cheapest else found.status == Outcome.REFUTED
-        return found.status, np.where(some[:, None], found.cells, np.int32(NO_CELL))
+        nothing = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
+        return Asked(reachable, prices, labels, nothing, False, self._goal, self._sums)
 
     def _reachable(
         self, low: FloatArray, high: FloatArray, own: FloatArray, reach: tuple[FloatArray, FloatArray]

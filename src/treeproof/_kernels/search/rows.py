@@ -72,9 +72,15 @@ def _sort_classes(watch, model, part, label, leads, order):
 def enter(watch, model, asked, found, room, row):
     """Fills the room for one row, with the classes in the order of their leads."""
     watch.progress[0] = row + 1
-    search = room.search[0]
-    search.label, search.slack, search.turn = asked.labels[row], model.slack, 0
     fill_region(asked, found.price, row, room.region)
+    open_up(watch, model, asked.labels[row], found, room, row)
+
+
+@borrowing
+def open_up(watch, model, label, found, room, row):
+    """Fills the part of the room's region, with the classes in the order of their leads."""
+    search = room.search[0]
+    search.label, search.slack, search.turn = label, model.slack, 0
     restrict(watch, model, room.region, room.part)
     found.status[row] = _sort_classes(watch, model, room.part, search.label, room.leads, room.order)
 
@@ -126,6 +132,20 @@ def begin_with_all(room, todo):
     room.search[0].waiting, room.search[0].work = 1, 0
 
 
+@inner
+def race_classes(question, found, room, row, max_boxes):
+    """Decides the row that was entered by races against classes, of up to `max_boxes` boxes each."""
+    while next_class(found, room.search[0], room.leads, room.order, row):
+        result, boxes, began = TOO_CLOSE, 0, mark(question.proof)
+        for close in (False, True):
+            if result == TOO_CLOSE and (close or question.sums.bound.shape[0] == 0):
+                take_back(question.proof, began)
+                result = race_in(room.region, question, room, close, max_boxes)
+                boxes += room.search[0].boxes
+        known = np.int64(SAFE if result == TOO_CLOSE else result)
+        note_class(question.proof, began, found, room.search[0], row, known, boxes)
+
+
 @door
 def race_rows(question, asked, found, room, rows, max_boxes):
     """Decides rows by races of up to `max_boxes` boxes each; what is left is HARD, with the classes that are open."""
@@ -133,13 +153,5 @@ def race_rows(question, asked, found, room, rows, max_boxes):
         if question.watch.stop[0] < 0 or not begin_row(question.proof):
             return
         enter(question.watch, question.model, asked, found, room, row)
-        while next_class(found, room.search[0], room.leads, room.order, row):
-            result, boxes, began = TOO_CLOSE, 0, mark(question.proof)
-            for close in (False, True):
-                if result == TOO_CLOSE and (close or question.sums.bound.shape[0] == 0):
-                    take_back(question.proof, began)
-                    result = race_in(room.region, question, room, close, max_boxes)
-                    boxes += room.search[0].boxes
-            known = np.int64(SAFE if result == TOO_CLOSE else result)
-            note_class(question.proof, began, found, room.search[0], row, known, boxes)
+        race_classes(question, found, room, row, max_boxes)
     question.watch.progress[0] = 0

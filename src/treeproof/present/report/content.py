@@ -18,9 +18,12 @@ from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.present.report.curves import Curve, measured_resilience, measured_robustness
+from treeproof.present.report.explained import Explained
 from treeproof.present.report.instances import Instances, choose
 from treeproof.present.report.planes import Planes, choose_features, cut_planes
 from treeproof.results.attacker_words import actors_in_words, attacker_on_model
+from treeproof.results.counterfactuals import Counterfactuals
+from treeproof.results.explanations import Explanations
 from treeproof.results.verification import Verification
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
@@ -48,6 +51,7 @@ class Content:
     planes: Planes | None
     instances: Instances
     record: list[tuple[str, str]]
+    explained: Explained | None
 
 
 def gather(
@@ -60,11 +64,14 @@ def gather(
     max_seconds: float,
     n_jobs: int | None,
     voting: Any,
+    explanations: Explanations | None,
+    counterfactuals: Counterfactuals | None,
 ) -> Content:
-    """Computes what is not yet in the result: curves and slices."""
+    """Computes what is not yet in the result: curves and slices. One parameter per choice that users have."""
     began = time.monotonic()
     asked = _asked(model, result, voting)
     ensemble, attacker = asked.ensemble, asked.attacker
+    explained = None if explanations is None else Explained.of(ensemble, explanations, counterfactuals)
     names = _names(ensemble, feature_names)
     # A plane leaves the rows that keep relations.
     wanted = [] if result.relations else choose_features(ensemble, attacker, result, features, names)
@@ -84,7 +91,7 @@ def gather(
     record = _record(asked, result, names, time.monotonic() - began)
     return Content(
         title or "How secure is this model?", ensemble, attacker, asked.threat, result, names, robustness, resilience,
-        planes, choose(result), record,
+        planes, choose(result), record, explained,
     )  # fmt: skip
 
 
@@ -112,16 +119,10 @@ def _names(ensemble: Ensemble, given: Sequence[str] | None) -> tuple[str, ...]:
 def _record(asked: Request, result: Verification, names: Sequence[str], seconds: float) -> list[tuple[str, str]]:
     """Model, attacker, data and versions, for the record."""
     ensemble, n = asked.ensemble, len(result)
-    classes = ", ".join(str(label) for label in ensemble.classes.tolist()[:20])
     epsilons = "; ".join(result.names_of_epsilons) or "none"
     searched = f"{result.seconds:.2f} s, {result.boxes:,} boxes searched"
     return [
-        ("Model", ensemble.origin),
-        ("Trees", f"{ensemble.n_trees:,}, up to {int(ensemble.depths.max())} deep, {ensemble.n_nodes:,} nodes"),
-        ("Features", f"{ensemble.n_features:,}"),
-        ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
-        *([("Decision", ensemble.decision_text)] if ensemble.decided else []),
-        ("Model’s fingerprint", result.fingerprint[:16]),
+        *_about_model(ensemble, result.fingerprint),
         ("Attacker", attacker_on_model(asked.attacker, ensemble, asked.threat.relations, names)),
         *([] if result.actors is None else [("Attacked", actors_in_words(result.actors))]),
         ("Neighbourhood", epsilons),
@@ -129,9 +130,37 @@ def _record(asked: Request, result: Verification, names: Sequence[str], seconds:
         ("Verification", f"{searched}{', interrupted' if result.interrupted else ''}"),
         *([] if result.proofs is None else [("Proofs", result.proofs.in_words)]),
         ("Curves and slices", f"{seconds:.1f} s"),
+        *_when_and_with_what(ensemble),
+    ]
+
+
+def record_of_explanations(ensemble: Ensemble, found: Explanations) -> list[tuple[str, str]]:
+    """Model, rows and versions, for the record of a page about explanations alone."""
+    return [
+        *_about_model(ensemble, found.about.fingerprint),
+        ("Rows", f"{len(found):,}, fingerprint {_hash(found.about.X)}"),
+        ("Explanations", f"{found.seconds:.2f} s{', interrupted' if found.interrupted else ''}"),
+        *_when_and_with_what(ensemble),
+    ]
+
+
+def _about_model(ensemble: Ensemble, fingerprint: str) -> list[tuple[str, str]]:
+    classes = ", ".join(str(label) for label in ensemble.classes.tolist()[:20])
+    return [
+        ("Model", ensemble.origin),
+        ("Trees", f"{ensemble.n_trees:,}, up to {int(ensemble.depths.max())} deep, {ensemble.n_nodes:,} nodes"),
+        ("Features", f"{ensemble.n_features:,}"),
+        ("Classes", classes + (" …" if ensemble.n_classes > 20 else "")),
+        *([("Decision", ensemble.decision_text)] if ensemble.decided else []),
+        ("Model’s fingerprint", fingerprint[:16]),
+    ]
+
+
+def _when_and_with_what(ensemble: Ensemble) -> list[tuple[str, str]]:
+    return [
         ("Made", datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
         ("Versions", _versions(ensemble)),
-    ]  # fmt: skip
+    ]
 
 
 def _hash(*arrays: Any) -> str:

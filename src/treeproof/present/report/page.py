@@ -52,6 +52,7 @@ def page(content: Content) -> str:
         robustness_curve=_curve("Robustness", content.robustness, "robust", _at_any_reach(content)),
         resilience_curve=_curve("Resilience", content.resilience, "resilient"),
         features=_features(content),
+        explained="" if content.explained is None else content.explained.section,
         slices=_slices_note(content),
         instances=_instances_note(content.instances, len(result)),
         kinds="".join(f'<option value="{i}">{escape(name)}</option>' for i, (_, name, _) in enumerate(KINDS)),

@@ -1,0 +1,209 @@
+"""`treeproof explain`: why rows of a data file have their labels, and what would change them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treeproof.cli import screen
+from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
+from treeproof.cli.options import (
+    ModelRows,
+    Source,
+    data_options,
+    jobs_option,
+    listed,
+    load,
+    model_options,
+    named_classes,
+    place,
+    raw_csv_option,
+    relations_option,
+    say_assumed,
+    say_cut,
+)
+from treeproof.cli.outputs import Outputs
+from treeproof.errors import InvalidInput
+from treeproof.files import write_whole
+
+if TYPE_CHECKING:
+    from treeproof import Attacker, Counterfactuals, Explanations
+    from treeproof.results.asked import Kind
+
+ENDINGS = {"--json": (".json",), "--csv": (".csv",), "--report": (".html", ".htm"), "--changes": (".json",)}
+"""What the names of files that are written end in."""
+
+KINDS = ("reason", "smallest", "contrastive")
+ROWS, COLUMNS = 20, 12
+"""How many rows and columns are printed."""
+
+
+@click.command()
+@model_options
+@data_options
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default="reason",
+    show_default=True,
+    help="Columns that are enough for the label, the fewest of them, or the fewest whose change can flip it.",
+)
+@click.option("--inflate", is_flag=True, help="Widen values of a reason to the largest ranges and sets.")
+@click.option("--order", default="", metavar="COL,…", help="Columns wanted in reasons, the most wanted first.")
+@click.option("--missing", default="", metavar="COL,…", help="Values of these columns may become missing.")
+@click.option(
+    "--counterfactual",
+    metavar="CLASS,…",
+    help="Also find the cheapest change to one of these classes. The attacker is then whoever asks for it, and "
+    "explanations are not against him; without one, every change of a column costs 1.",
+)
+@attacker_options
+@relations_option
+@click.option("--timeout", type=float, metavar="S", help="Seconds per row before it is left as it is.")
+@click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
+@jobs_option
+@click.option("--report", metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
+@click.option("--json", "json_file", metavar="FILE", help="Write every explanation, exactly.")
+@click.option("--changes", metavar="FILE", help="With --counterfactual: write every change as JSON, exactly.")
+@click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
+@raw_csv_option
+def explain(
+    model: str,
+    voting: str | None,
+    threshold: float | None,
+    classes: str | None,
+    allow_pickle: bool,
+    confirm: bool,
+    data: str,
+    label: str,
+    drop: str,
+    separator: str | None,
+    decimal: str,
+    max_bytes: int,
+    kind: Kind,
+    inflate: bool,
+    order: str,
+    missing: str,
+    counterfactual: str | None,
+    relations_file: str | None,
+    timeout: float | None,
+    max_seconds: float | None,
+    jobs: int,
+    report: str | None,
+    json_file: str | None,
+    changes: str | None,
+    csv_file: str | None,
+    raw_csv: bool,
+    **attack: Any,
+) -> None:
+    """Why does MODEL give the rows of DATA their labels, and what would change them? A label column is not needed.
+
+    \b
+    treeproof explain model.json applicants.csv --domain age=18:75
+    treeproof explain model.json applicants.csv --kind smallest --inflate --json reasons.json
+    treeproof explain model.json applicants.csv --counterfactual good --any purpose --delta amount=5000
+    \f
+    One parameter per option. Long because of them: they take half of the lines.
+    """
+    import treeproof as tp
+
+    if changes is not None and counterfactual is None:
+        raise InvalidInput("--changes goes with --counterfactual, the class that rows should have")
+    choice = AttackerChoice(**attack)
+    relations = choice.relations(relations_file)
+    written = {"--json": json_file, "--csv": csv_file, "--report": report, "--changes": changes}
+    outputs = Outputs(written, {"MODEL": model, "DATA": data, "--relations": relations_file, **choice.files}, ENDINGS)
+    source = Source(data, label, drop, separator, decimal, max_bytes)
+    rows = source.rows(load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes))
+    limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
+    attacker = _attacker(choice, source, rows, relations)
+    _say_question(rows, data, attacker, choice, relations, counterfactual is not None)
+    ensemble = rows.matched.ensemble
+    against = attacker if counterfactual is None else None
+    found = tp.explain(
+        ensemble,
+        rows.X,
+        kind=kind,
+        inflate=inflate,
+        order=[place(name, ensemble) for name in listed(order)] or None,
+        attacker=against,
+        domain=None if against is not None else choice.domain_on(ensemble),
+        missing=[place(name, ensemble) for name in listed(missing)] or None,
+        relations=relations or None,
+        **limits,
+    )
+    changed = None
+    if counterfactual is not None and not found.interrupted:
+        to = named_classes(counterfactual, "--counterfactual", ensemble)
+        whoever = attacker or tp.Attacker.l0(ensemble.n_features, domain=choice.domain_on(ensemble))
+        changed = tp.counterfactual(ensemble, rows.X, to=to, attacker=whoever, relations=relations or None, **limits)
+    # Files come first: whoever reads the output may be gone.
+    outputs.save(json_file, found.to_json)
+    outputs.save(csv_file, lambda file: found.to_csv(file, raw=raw_csv))
+    if changed is not None:
+        outputs.save(changes, changed.to_json)
+    if report:
+        page = tp.report_html(ensemble, found, counterfactuals=changed)
+        outputs.save(report, lambda file: write_whole(file, page))
+    show(found, changed)
+    outputs.finish()
+    if found.interrupted or (changed is not None and changed.interrupted):
+        screen.say("stopped    before everything was found")
+        raise KeyboardInterrupt
+
+
+def _attacker(choice: AttackerChoice, source: Source, rows: ModelRows, relations: list[Any]) -> Attacker | None:
+    """The attacker, if options describe one."""
+    if not choice.is_given:
+        if choice.goal is not None:
+            raise InvalidInput("--goal is an attacker's; say what he may do, with --delta or --any")
+        return None
+    ensemble = rows.matched.ensemble
+    return choice.attacker(ensemble, choice.reference(source, ensemble, rows.X), relations)
+
+
+def _say_question(
+    rows: ModelRows,
+    data: str,
+    attacker: Attacker | None,
+    choice: AttackerChoice,
+    relations: list[Any],
+    is_asking: bool,
+) -> None:
+    """Says what is asked, and of whom."""
+    ensemble = rows.matched.ensemble
+    screen.say(f"model      {ensemble}")
+    screen.say(f"data       {data}: {len(rows.X)} rows")
+    say_assumed(rows.matched)
+    say_cut(ensemble)
+    if attacker is not None:
+        say_attacker(attacker, ensemble, choice, relations)
+        if is_asking:
+            screen.say("           he is whoever asks for another label; explanations are not against him")
+    screen.announce_compilation()
+
+
+def show(found: Explanations, changed: Counterfactuals | None) -> None:
+    """Prints the first sentences, how often each column occurs, and what is assumed."""
+    screen.say()
+    for at, one in enumerate(found[:ROWS]):
+        screen.say(f"{f'row {one.index}':<10} {one}")
+        if changed is not None:
+            screen.say(f"{screen.INDENT}{changed[at]}")
+    if len(found) > ROWS:
+        screen.say(f"           and {len(found) - ROWS:,} more rows")
+    screen.say()
+    if len(found) > 1 and found.counts:
+        lines = [(_called(name), n, f"{n / len(found):.0%}") for name, n in list(found.counts.items())[:COLUMNS]]
+        screen.table(f"{found.in_short}, {found.seconds:.2f} s", ("column", "rows", "share"), lines)
+    for sentence in found.assumptions:
+        screen.say(f"assumed    {sentence}")
+    for sentence in () if changed is None else changed.assumptions:
+        screen.say(f"changes    {sentence}")
+
+
+def _called(name: str | int) -> str:
+    from treeproof.results.explanation_words import column_in_words
+
+    return column_in_words(name)

@@ -1,0 +1,277 @@
+"""The cheapest change that gives a row a wanted label, proved cheapest; several that differ; and resilient ones."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
+from treeproof.importers import as_ensemble
+from treeproof.model.columns import changed_frame, in_own_values
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.groups import Group, category_of, group_columns
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.attacker_words import attacker_on_model
+from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
+from treeproof.results.verdicts import Outcome, differ
+from treeproof.run.limits import Limits, as_count, check_jobs
+from treeproof.run.progress import progress_bar
+from treeproof.run.watch import kept_after_ctrl_c
+from treeproof.run.workers import in_groups, run_tasks
+from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.reached import moved_in_vain
+from treeproof.threat.relations.grouping import groups_of
+from treeproof.threat.threat import Threat
+from treeproof.verification.cheapest import refuse_free
+from treeproof.verification.request import Request
+
+ROWS = 64
+"""Rows per task: their searches are compiled code, and what Python adds is shared by all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A few rows; it travels to other processes, so it carries no model."""
+
+    threat: Threat
+    X: FloatArray
+    within: bool
+    k: int
+    limits: Limits
+
+
+def counterfactual(
+    model: Any,
+    X: Any,
+    *,
+    to: Any,
+    attacker: Attacker,
+    k: int = 1,
+    epsilon: Any = None,
+    within: bool = False,
+    relations: Any = None,
+    n_jobs: int | None = None,
+    timeout: float | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    voting: Any = None,
+) -> Counterfactuals:
+    """The cheapest change of each row that gives it a wanted label, with a proof that there is no cheaper one.
+
+    `to` is one label or several. For a wanted probability, give a model with that `threshold`: it has the label where
+    the probability reaches it. What may change, in which steps and at what price is said by the `attacker`, who is the
+    person asking here: intervals such as `(0, inf)` only go up, columns that are not named stay. Its intervals and
+    domain bind, and so do `relations`; budgets and an Lp radius only with `within=True`. The price is the sum of costs,
+    or the Lp norm; it is inf where no change gives a wanted label, which is proved then, too, and 0 for a row that has
+    one already.
+
+    With `k`, there are up to k - 1 `others` for each row: the next is the cheapest change that does not change all
+    columns that one before it changes. With `epsilon`, changes are resilient: every valid row within ε of the changed
+    one has a wanted label, too, with neighbours as in `verify`. `timeout` is for each change of a row; `n_jobs` is as
+    in `verify`. One parameter per choice that users have.
+
+    >>> import treeproof as tp
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> clf = DecisionTreeClassifier().fit([[0.0, 0.0], [1.0, 0.0]], ["no", "yes"])
+    >>> found = counterfactual(clf, [[0.0, 0.0], [0.75, 0.0]], to="yes", attacker=tp.Attacker.lp(1, 1))
+    >>> found.price.round(6).tolist(), found[0].label, list(found[0].changes), found.exact.tolist()
+    ([0.5, 0.0], 'yes', [0], [True, True])
+    """
+    began = time.monotonic()
+    number = as_count(k, "k")
+    if number is None:
+        raise InvalidInput(f"k is how many changes of a row are wanted, at least 1, got {k!r}", argument="k")
+    if epsilon is not None:
+        raise InvalidInput("epsilon: resilient changes are not looked for in this version", argument="epsilon")
+    check_jobs(n_jobs)
+    limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
+    ensemble = as_ensemble(model, voting=voting)
+    asked = _request(ensemble, X, to, attacker, within, relations)
+    threat = asked.threat if within else asked.threat.without_limits()
+    groups = in_groups(len(asked.X), ROWS)
+    tasks = [_Task(threat, asked.X[rows], within, number, limits) for rows in groups]
+    nothing = Change(np.empty(0), math.inf, Outcome.UNKNOWN, 0.0)
+    found = [[nothing._replace(row=x)] for x in asked.X]
+    with progress_bar(progress, len(asked.X)) as advance:
+
+        def take(number: int, changes: list[list[Change]]) -> None:
+            for row, some in zip(groups[number].tolist(), changes, strict=True):
+                found[row] = some
+            advance(len(groups[number]))
+
+        # After Ctrl-C, what was found is kept. One task needs no workers.
+        if len(tasks) == 1:
+            take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
+        else:
+            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+    about = Wanted(
+        asked.ensemble.origin,
+        asked.ensemble.fingerprint.hex(),
+        asked.ensemble.feature_names,
+        tuple(asked.ensemble.classes[list(threat.goal)].tolist()),
+        attacker,
+        within,
+        epsilon,
+        threat.relations.given,
+        number,
+        _in_words(asked, attacker if within else attacker.without_limits),
+    )
+    return _Result(asked, threat, found).all(about, time.monotonic() - began, limits.interrupted)
+
+
+def _in_words(asked: Request, attacker: Attacker) -> str:
+    """What may be changed, in sentences."""
+    names = asked.ensemble.feature_names or tuple(f"feature {f}" for f in range(asked.ensemble.n_features))
+    return attacker_on_model(attacker, asked.ensemble, asked.threat.relations, names)
+
+
+def _request(ensemble: Ensemble, X: Any, to: Any, attacker: Any, within: bool, relations: Any) -> Request:
+    """What the user asks, checked; the wanted labels are the attacker's goal."""
+    if check_attacker(attacker).goal:
+        raise InvalidInput(
+            f"to={to!r} is what is wanted, and the attacker has a goal of its own, {list(attacker.goal)!r}",
+            argument="to",
+            way_out="leave goal= out",
+        )
+    refuse_free(attacker, "give it costs= or a budget=, or use Attacker.lp")
+    attacker = attacker.with_goal(_labels(to, ensemble))
+    if attacker.power is not None and not within and attacker.radius == 0:
+        # The radius only matters within it, but 0 would mean that no feature can be touched.
+        attacker = attacker.with_radius(1.0)
+    asked = Request.unlabelled(ensemble, X, attacker, None, relations)
+    broken = asked.threat.relations.which_broken(asked.X) if asked.threat.relations else []
+    if broken:
+        row, relation = broken[0]
+        raise InvalidInput(
+            f"row {row} breaks the relation {str(relation)!r} itself; leave such rows, or the relation, out",
+            argument="relations",
+        )
+    return asked
+
+
+def _labels(to: Any, ensemble: Ensemble) -> tuple[Any, ...]:
+    """The wanted labels, some of those that the model has."""
+    known = ensemble.classes.tolist()
+    given = to.tolist() if hasattr(to, "tolist") else to
+    wanted = list(given) if isinstance(given, (list, tuple, set, frozenset)) else [given]
+    names = ", ".join(map(repr, known))
+    for label in wanted:
+        if label not in known:
+            raise InvalidInput(f"to names {label!r}, which is no label of the model; it has {names}", argument="to")
+    if not wanted or set(wanted) == set(known):
+        what = "every label of the model" if wanted else "no label"
+        raise InvalidInput(f"to names {what}; it has {names}, so name some of them", argument="to")
+    return tuple(wanted)
+
+
+def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
+    """The changes of the rows of a task: per row the cheapest, and the next ones."""
+    if task.limits.is_over() or task.limits.timeout == 0:
+        return [[Change(x, math.inf, Outcome.UNKNOWN, 0.0)] for x in task.X]
+    finder = Finder(ensemble, task.threat, task.within, task.limits)
+    changes = finder.changes(task.X)
+    return [[first, *finder.others(x, first, task.k - 1)] for x, first in zip(task.X, changes, strict=True)]
+
+
+class _Result:
+    """The result, in the user's own values, once every change has been replayed on the source model."""
+
+    def __init__(self, asked: Request, threat: Threat, found: Sequence[Sequence[Change]]) -> None:
+        self._asked, self._threat, self._found = asked, threat, found
+        self._ensemble = asked.ensemble
+        self._groups = groups_of(threat.relations, asked.ensemble) if threat.relations else ()
+        self._labels = self._replayed()
+        deepest = max(map(len, found), default=1)
+        self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
+
+    def _replayed(self) -> dict[tuple[int, int], Any]:
+        """The label of each changed row, by its number and rank, as the source model has it."""
+        every = [(row, rank) for row, some in enumerate(self._found) for rank in range(len(some))]
+        if not every:
+            return {}
+        labels = self._ensemble.source_labels(np.array([self._found[row][rank].row for row, rank in every]))
+        wanted = set(self._ensemble.classes[list(self._threat.goal)].tolist())
+        for (row, rank), label in zip(every, labels.tolist(), strict=True):
+            change = self._found[row][rank]
+            if math.isfinite(change.price):
+                if label not in wanted:
+                    raise SoundnessError(f"row {row}: the change that was found gives it {label!r}; please report this")
+                self._check_price(row, change)
+        return dict(zip(every, labels.tolist(), strict=True))
+
+    def _check_price(self, row: int, change: Change) -> None:
+        """SoundnessError unless the attacker can make the change at its price, to a valid row."""
+        prices = prices_of_change(self._ensemble, self._threat, self._asked.X[row], change.row)
+        price = total_price(self._threat, prices.values())
+        if price != change.price or (self._threat.relations and self._threat.relations.broken(change.row[None])[0]):
+            raise SoundnessError(f"row {row}: the change that was found costs {price!r}; please report this")
+
+    def _in_own_values(self, rank: int) -> Any:
+        """All rows after their changes of this rank, like X."""
+        rows: FloatArray = self._asked.X.copy()
+        for row, some in enumerate(self._found):
+            if rank < len(some):
+                rows[row] = some[rank].row
+        if self._asked.given is None:
+            return in_own_values(rows, self._ensemble.categories)
+        return changed_frame(self._asked.given, rows, differ(rows, self._asked.X), self._ensemble.categories)
+
+    def all(self, about: Wanted, seconds: float, interrupted: bool) -> Counterfactuals:
+        """The counterfactuals of all rows."""
+        X = self._asked.X
+        missing: npt.NDArray[np.int64] = np.isnan(X[:, ~self._threat.fillable]).sum(axis=1)
+        each = tuple(self._one(row, 0) for row in range(len(X)))
+        in_vain = moved_in_vain(self._threat, self._ensemble, X)
+        return Counterfactuals(each, self._like_x[0], about, missing, in_vain, seconds, interrupted)
+
+    def _one(self, row: int, rank: int) -> Counterfactual:
+        """The counterfactual of a row with this rank; the first one has all others."""
+        change, like_x = self._found[row][rank], self._like_x[rank]
+        others = tuple(self._one(row, other) for other in range(1, len(self._found[row]))) if rank == 0 else ()
+        return Counterfactual(
+            row,
+            like_x.iloc[[row]] if self._asked.given is not None else like_x[row],
+            change.price,
+            change.outcome,
+            change.least,
+            self._labels[row, rank],
+            self._changes(row, rank),
+            others,
+        )
+
+    def _changes(self, row: int, rank: int) -> dict[str | int, tuple[Any, Any]]:
+        """What changes in a row, by columns and groups."""
+        before, after = self._asked.X[row], self._found[row][rank].row
+        names, group_of = self._ensemble.feature_names, {group.features: group for group in self._groups}
+        found: dict[str | int, tuple[Any, Any]] = {}
+        for unit in changed_units(self._ensemble, self._threat, before, after):
+            if unit in group_of:
+                group = group_of[unit]
+                found[group.name] = self._member(group, before), self._member(group, after)
+            else:
+                name = unit[0] if names is None else names[unit[0]]
+                found[name] = self._value(self._own_rows, row, unit[0]), self._value(self._like_x[rank], row, unit[0])
+        return found
+
+    @property
+    def _own_rows(self) -> Any:
+        given = self._asked.given
+        return in_own_values(self._asked.X, self._ensemble.categories) if given is None else given
+
+    def _value(self, rows: Any, row: int, f: int) -> Any:
+        """One value of rows like X, as Python has it."""
+        value = rows[row, f] if self._asked.given is None else rows.iloc[row, f]
+        return value.item() if isinstance(value, np.generic) else value
+
+    def _member(self, group: Group, row: FloatArray) -> Any:
+        """The value of a one-hot group."""
+        grouped = group_columns(self._ensemble, self._groups)
+        code = grouped.rows(row[None])[0, grouped.places[self._groups.index(group)]]
+        return category_of(group, self._ensemble).values[int(code)]

@@ -1,0 +1,179 @@
+"""Where the cheapest changes of rows to wanted labels are found: one per row, and the next ones that differ from it."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import SoundnessError
+from treeproof.model.ensemble import Ensemble
+from treeproof.numbers.doubles import FloatArray, root_at_most
+from treeproof.results.verdicts import Outcome, differ
+from treeproof.run.limits import Limits
+from treeproof.threat.relations.grouping import groups_of
+from treeproof.threat.threat import Threat
+from treeproof.verification.valid_rows import Columns, search_for
+
+
+class Change(NamedTuple):
+    """A row after a change, its price (inf: there is none), whether that is proved, and what it costs at least."""
+
+    row: FloatArray
+    price: float
+    outcome: Outcome
+    least: float
+
+
+@dataclass(frozen=True, eq=False)
+class Finder:
+    """Finds the cheapest changes of rows that the attacker can make, to labels of his goal."""
+
+    ensemble: Ensemble
+    threat: Threat
+    """With any budget or radius, unless his own bind."""
+    within: bool
+    limits: Limits
+
+    def changes(self, X: FloatArray) -> list[Change]:
+        """The cheapest change of each row."""
+        labels = self.ensemble.predict_index(X)
+        found = search_for(self.ensemble, self.threat, self.limits).cheapest(X, self.within)
+        changes = []
+        for x, w, price, outcome, label in zip(
+            X, found.attacked, found.price.tolist(), found.outcome.tolist(), labels.tolist(), strict=True
+        ):
+            if label in self.threat.goal:
+                changes.append(Change(x, 0.0, Outcome.PROVED, 0.0))
+            else:
+                w = self._without_needless(x, w) if math.isfinite(price) else x
+                proved = outcome == Outcome.PROVED
+                changes.append(Change(w, price, Outcome(outcome), price if proved else 0.0))
+        return changes
+
+    def holds(self, row: FloatArray) -> bool:
+        """Whether a row that the attacker can reach is what is looked for."""
+        relations = self.threat.relations
+        return int(self.ensemble.predict_index(row[None])[0]) in self.threat.goal and not (
+            relations and relations.broken(row[None])[0]
+        )
+
+    def _without_needless(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """The row after a change without what is free of charge and not needed."""
+        prices = prices_of_change(self.ensemble, self.threat, x, w)
+        for unit, price in prices.items():
+            shorter = w.copy()
+            shorter[list(unit)] = x[list(unit)]
+            if price == 0 and self.holds(shorter):
+                w = shorter
+        return w
+
+    def frozen(self, features: Iterable[int], limits: Limits) -> Finder:
+        """The same if some features must not change."""
+        return replace(self, threat=self.threat.freeze(features), limits=limits)
+
+    def others(self, x: FloatArray, first: Change, n: int) -> list[Change]:
+        """The n next changes of a row: each the cheapest that does not change all columns that one before it changes.
+
+        If there are fewer, the last one has the price inf.
+        """
+        found: list[Change] = []
+        search = _Diverse(self, x, first)
+        if first.price == 0 or math.isinf(first.price):
+            return found
+        while len(found) < n and (not found or found[-1].price < math.inf):
+            found.append(search.next())
+        return found
+
+
+Unit = tuple[int, ...]
+"""The features of one column, or of one one-hot group."""
+
+
+def units_of(ensemble: Ensemble, threat: Threat) -> tuple[Unit, ...]:
+    """What changes as one: the features of a column, or of a one-hot group."""
+    groups = groups_of(threat.relations, ensemble) if threat.relations else ()
+    behind = {f: group.features for group in groups for f in group.features}
+    return tuple(dict.fromkeys(behind.get(f, (f,)) for f in range(ensemble.n_features)))
+
+
+def changed_units(ensemble: Ensemble, threat: Threat, x: FloatArray, w: FloatArray) -> tuple[Unit, ...]:
+    """The units in which two rows differ."""
+    moved: npt.NDArray[np.bool_] = differ(x, w)
+    return tuple(unit for unit in units_of(ensemble, threat) if moved[list(unit)].any())
+
+
+def prices_of_change(ensemble: Ensemble, threat: Threat, x: FloatArray, w: FloatArray) -> dict[Unit, Fraction]:
+    """What each unit costs that changes from x to w; SoundnessError if the attacker cannot do that."""
+    columns = Columns.of(ensemble, threat, x[None])
+    units = units_of(ensemble, threat)
+    prices = columns.threat.attack_prices(*(columns.rows(one[None])[0] for one in (x, x, w)))
+    if prices is None:
+        raise SoundnessError(f"a change was found that the attacker cannot make: {x!r} to {w!r}; please report this")
+    return {units[place]: price for place, price in prices.items()}
+
+
+def total_price(threat: Threat, prices: Iterable[Fraction]) -> float:
+    """The Lp norm or the sum of costs."""
+    total = sum(prices, Fraction(0))
+    return float(total) if threat.power is None else root_at_most(total, threat.power)
+
+
+class _Diverse:
+    """The changes of one row from the cheapest on, each free of all that one before it needs.
+
+    A queue of questions with frozen columns, the cheapest answer first. An answer that changes all columns of an
+    earlier change is asked for again, once with each of these columns frozen: one of them stays in every change that is
+    still wanted. So the first answer that does not is the cheapest one.
+    """
+
+    def __init__(self, finder: Finder, x: FloatArray, first: Change) -> None:
+        self._finder, self._x = finder, x
+        self._earlier: list[frozenset[Unit]] = [self._columns(first)]
+        self._number: Iterator[int] = itertools.count()
+        self._queue = [(first.price, next(self._number), frozenset[Unit](), first)]
+        self._asked: set[frozenset[Unit]] = {frozenset()}
+        self._exact = first.outcome == Outcome.PROVED
+
+    def _columns(self, change: Change) -> frozenset[Unit]:
+        return frozenset(changed_units(self._finder.ensemble, self._finder.threat, self._x, change.row))
+
+    def next(self) -> Change:
+        """The next change; its price is inf if there is none."""
+        began, limits = time.monotonic(), self._finder.limits
+        while self._queue:
+            price, _, frozen, change = self._queue[0]
+            columns = self._columns(change)
+            known = next((some for some in self._earlier if some <= columns), None)
+            if known is None:
+                self._earlier.append(columns)
+                outcome = Outcome.PROVED if self._exact else Outcome.UNKNOWN
+                return change._replace(outcome=outcome, least=price if self._exact else 0.0)
+            left = None if limits.timeout is None else limits.timeout - (time.monotonic() - began)
+            if limits.is_over() or (left is not None and left <= 0):
+                self._exact = False
+                break
+            heapq.heappop(self._queue)
+            for unit in sorted(known):
+                self._ask(frozen | {unit}, replace(limits, timeout=left))
+        outcome = Outcome.PROVED if self._exact else Outcome.UNKNOWN
+        return Change(self._x, math.inf, outcome, math.inf if self._exact else 0.0)
+
+    def _ask(self, frozen: frozenset[Unit], limits: Limits) -> None:
+        """Asks for the cheapest change with frozen columns, unless that was asked before."""
+        if frozen in self._asked:
+            return
+        self._asked.add(frozen)
+        features = itertools.chain.from_iterable(frozen)
+        change = self._finder.frozen(features, limits).changes(self._x[None])[0]
+        self._exact &= change.outcome == Outcome.PROVED
+        if math.isfinite(change.price):
+            heapq.heappush(self._queue, (change.price, next(self._number), frozen, change))
