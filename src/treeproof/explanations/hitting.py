@@ -43,7 +43,11 @@ class HittingSets:
         self._path = Path(self._masks(n + 2), self._masks(n + 2), np.zeros(n + 2, dtype=np.int64))
         rows = n_rows if may_miss else 1
         self._scratch = Scratch(
-            np.zeros(rows, dtype=ROW), self._masks(rows), self._masks(rows), np.zeros(n, dtype=np.int64), np.zeros(n, bool)
+            np.zeros(rows, dtype=ROW),
+            self._masks(rows),
+            self._masks(rows),
+            np.zeros(n, dtype=np.int64),
+            np.zeros(n, bool),
         )
         self.sums = np.zeros(n, dtype=np.int64)
         """(n_columns,) how many of the sets each column is in."""

@@ -8,7 +8,7 @@ candidate that fails yields another set to hit; the first that does not is prove
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -18,13 +18,9 @@ from treeproof.errors import SoundnessError
 from treeproof.explanations.hitting import HittingSets
 from treeproof.explanations.questions import Found, Questions
 from treeproof.explanations.reasons import reason
-from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.threat.threat import Threat
-from treeproof.verification.valid_rows import Columns, search_for
-
-Units: TypeAlias = npt.NDArray[np.bool_]
-"""(n_units,): which are in a set."""
+from treeproof.verification.valid_rows import search_for
 
 Order: TypeAlias = npt.NDArray[np.int64]
 """The numbers of all units, in some order."""
@@ -39,15 +35,16 @@ def smallest(questions: Questions, row: int, order: Order) -> Found:
     best = reason(questions, row, order).units
     hitting = HittingSets(np.ones(len(best), dtype=np.int64))
     while (candidate := hitting.propose(is_over, below=int(best.sum()))) is not None:
-        answer = questions.ask(row, ~candidate)
-        if answer.outcome == Outcome.PROVED:
-            best = candidate
-        elif answer.other is not None:
-            for changed in _contrastive_sets(questions, row, answer.other, hitting.sums):
-                hitting.add(changed)
-        else:
+        # What is in many sets already is changed last, so that the next set has others.
+        answer = questions.ask(row, ~candidate, pull=np.argsort(-hitting.sums, kind="stable"))
+        if answer.outcome == Outcome.UNKNOWN:
             break
-    return Found(best, Outcome.PROVED, hitting.least >= best.sum(), least=min(hitting.least, int(best.sum())))
+        if answer.changed is None:
+            best = candidate
+        else:
+            hitting.add(answer.changed)
+    least = min(hitting.least, int(best.sum()))
+    return Found(best, Outcome.PROVED, bool(least == best.sum()), least=least)
 
 
 def contrastive(questions: Questions, row: int, order: Order) -> Found:
@@ -55,62 +52,16 @@ def contrastive(questions: Questions, row: int, order: Order) -> Found:
 
     UNKNOWN if time was up before any were found.
     """
-    threat = Columns.of(questions.ensemble, questions.threat, questions.X[row : row + 1]).threat
-    return _cheapest(questions, row) if _counts_columns(threat) else _hits_reasons(questions, row, order)
+    if _counts_columns(questions.columns.threat):
+        return _cheapest(questions, row)
+    return _hits_reasons(questions, row, order)
 
 
 def _clock(questions: Questions) -> Callable[[], bool]:
     """Whether the time for a row is up that begins now."""
-    limits, began = questions.limits, time.monotonic()
-    late = np.inf if limits.timeout is None else began + limits.timeout
+    limits = questions.limits
+    late = np.inf if limits.timeout is None else time.monotonic() + limits.timeout
     return lambda: limits.is_over() or time.monotonic() >= late
-
-
-def changed_units(questions: Questions, row: int, other: FloatArray) -> Units:
-    """The units where another row differs from one of the rows."""
-    changed = differ(questions.X[row], other)
-    return np.array([changed[list(features)].any() for features in questions.units])
-
-
-def _contrastive_sets(
-    questions: Questions, row: int, other: FloatArray, sums: npt.NDArray[np.int64]
-) -> Iterator[Units]:
-    """Units whose change is shown to flip by a counterexample after needless changes are undone: one or two sets.
-
-    Changes of units that are in many sets already (`sums`) are undone first, and for a second set those of the first.
-    """
-    first = changed_units(questions, row, _undone(questions, row, other, np.argsort(-sums, kind="stable")))
-    yield first
-    order = np.lexsort((-sums, ~first))
-    second = changed_units(questions, row, _undone(questions, row, other, order))
-    if not np.array_equal(first, second):
-        yield second
-
-
-def _undone(questions: Questions, row: int, other: FloatArray, order: Order) -> FloatArray:
-    """A counterexample after changes of units, in this order, are undone wherever it is one without them, too."""
-    x, changed = questions.X[row], changed_units(questions, row, other)
-    left = [list(questions.units[unit]) for unit in order if changed[unit]]
-    while left:
-        # Row j has the changes of the first j + 1 units undone.
-        tried = np.repeat(other[None], len(left), axis=0)
-        for j, features in enumerate(left):
-            tried[j:, features] = x[features]
-        works = np.flatnonzero(flips(questions, row, tried))
-        n = 0
-        if len(works):
-            n = int(works[-1]) + 1
-            other = tried[n - 1]
-        left = left[n + 1 :]
-    return other
-
-
-def flips(questions: Questions, row: int, others: FloatArray) -> npt.NDArray[np.bool_]:
-    """Which rows have another label than one of the rows, one that is wanted, and are valid."""
-    threat = questions.threat
-    labels = questions.ensemble.class_of_doubles(others)
-    flipped = np.isin(labels, threat.goal) if threat.goal else labels != questions.labels[row]
-    return np.asarray(flipped & ~threat.relations.broken(others) if threat.relations else flipped)
 
 
 def _counts_columns(threat: Threat) -> bool:
@@ -124,46 +75,41 @@ def _counts_columns(threat: Threat) -> bool:
 
 def _cheapest(questions: Questions, row: int) -> Found:
     """A contrastive set by the search for a cheapest attack, where each column costs 1."""
-    one = questions.X[row : row + 1]
-    found = search_for(questions.ensemble, questions.threat, questions.limits).cheapest(one, within=True)
-    is_proved, other = found.outcome[0] == Outcome.PROVED, found.attacked[0]
-    if np.isinf(found.price[0]):
+    x = questions.X[row : row + 1]
+    found = search_for(questions.ensemble, questions.threat, questions.limits).cheapest(x, within=True)
+    is_proved, other, price = bool(found.outcome[0] == Outcome.PROVED), found.attacked[0], float(found.price[0])
+    if np.isinf(price):
         nothing = np.zeros(len(questions.units), dtype=bool)
-        return Found(nothing, Outcome.PROVED if is_proved else Outcome.UNKNOWN, bool(is_proved))
-    changed = changed_units(questions, row, other)
-    if changed.sum() != found.price[0] or not flips(questions, row, found.attacked)[0]:
+        return Found(nothing, Outcome.PROVED if is_proved else Outcome.UNKNOWN, is_proved)
+    moved = differ(other, x[0])
+    changed = np.array([moved[list(unit)].any() for unit in questions.units])
+    if changed.sum() != price:
         raise SoundnessError(
-            f"row {row}: a change of {int(changed.sum())} columns was found at a price of {found.price[0]:g}; "
-            "please report this"
+            f"row {row}: a change of {int(changed.sum())} columns was found at a price of {price:g}; please report this"
         )
-    least = int(changed.sum()) if is_proved else 1
-    return Found(changed, Outcome.PROVED, bool(is_proved), other, least)
+    return Found(changed, Outcome.PROVED, is_proved, other, int(price) if is_proved else 1)
 
 
 def _hits_reasons(questions: Questions, row: int, order: Order) -> Found:
     """A contrastive set as a smallest one that hits all reasons."""
     n, is_over = len(questions.units), _clock(questions)
-    hitting, nothing = HittingSets(np.ones(n, dtype=np.int64)), np.zeros(n, dtype=bool)
-    best, other = np.ones(n, dtype=bool), None
-    while (candidate := hitting.propose(is_over, below=n + 1)) is not None:
+    hitting, best = HittingSets(np.ones(n, dtype=np.int64)), Found(np.zeros(n, dtype=bool), Outcome.UNKNOWN, False)
+    while (candidate := hitting.propose(is_over)) is not None:
         answer = questions.ask(row, candidate)
-        if answer.other is not None:
-            changed = changed_units(questions, row, answer.other)
-            return Found(changed, Outcome.PROVED, True, answer.other, int(changed.sum()))
+        if answer.changed is not None:
+            return Found(answer.changed, Outcome.PROVED, True, answer.other, int(answer.changed.sum()))
         if answer.outcome == Outcome.UNKNOWN:
             break
-        # Units that are in many reasons are freed first, so that the next one has others.
         free = candidate.copy()
-        for unit in sorted(order.tolist(), key=lambda unit: -hitting.sums[unit]):
+        # What is in many reasons is freed first, so that the next one has others.
+        for unit in sorted(order.tolist(), key=lambda unit: -int(hitting.sums[unit])):
             if not free[unit]:
                 free[unit] = True
                 answer = questions.ask(row, free)
                 free[unit] = answer.outcome == Outcome.PROVED
-                if answer.other is not None and (changed := changed_units(questions, row, answer.other)).sum() < best.sum():
-                    best, other = changed, answer.other
+                if answer.changed is not None and (best.other is None or answer.changed.sum() < best.units.sum()):
+                    best = Found(answer.changed, Outcome.PROVED, False, answer.other)
         if free.all():
-            return Found(nothing, Outcome.PROVED, True)
+            return Found(np.zeros(n, dtype=bool), Outcome.PROVED, True)
         hitting.add(~free)
-    if other is None:
-        return Found(nothing, Outcome.UNKNOWN, False)
-    return Found(best, Outcome.PROVED, False, other, hitting.least)
+    return best._replace(least=hitting.least)
