@@ -107,9 +107,7 @@ def is_free(attacker: tp.Attacker) -> bool:
 # --- plain attackers -------------------------------------------------------------------------------------------------
 
 
-def plain_price(
-    ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], row: Sequence[float]
-) -> Price | None:
+def plain_price(ensemble: Ensemble, attacker: OracleAttacker, x: Sequence[float], row: Sequence[float]) -> Price | None:
     """What an attacker pays for a row, by definition; None if he cannot make it."""
     total: Price = 0
     for f, (old, new) in enumerate(zip(x, row, strict=True)):
@@ -184,7 +182,7 @@ def _holds(
 ) -> bool:
     """Whether all neighbours of a row have a wanted label: what nobody makes of it, with its neighbours."""
     nobody = replace(attacker, intervals=((0.0, 0.0),) * len(row), p=None, budget=None)
-    (_, near), = plain_resilient(ensemble, nobody, row, eps, labels)
+    ((_, near),) = plain_resilient(ensemble, nobody, row, eps, labels)
     return set(near) <= set(to)
 
 
