@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,43 +28,69 @@ class Bound:
 
     def __init__(self, columns: Columns, rows: FloatArray, labels: npt.NDArray[np.int64], limits: Limits) -> None:
         from treeproof._kernels.explanations.frozen import Bounds
-        from treeproof._kernels.search.asked import Watch, question_about
+        from treeproof._kernels.search.asked import Watch
         from treeproof._kernels.search.region import CELLS
-        from treeproof._kernels.search.rows import room_for
 
         self.columns, self.rows = columns, rows
         self.local = Local(columns.ensemble, columns.threat, limits, columns.space)
-        asked = self.local.asked_about(rows, rows, rows, labels, rows)
-        has_gaps, self.is_poor = _limits_of(asked, self.local.space.start)
-        if not (has_gaps or self.is_poor):
-            asked = asked._replace(prices=asked.prices._replace(limited=False))
-        found = self.local._nothing_found(asked)
-        model = self.local.space.compiled[0]
+        self.space = self.local.space
+        self._asked = self.local.asked_about(rows, rows, rows, labels, rows)
+        self.found = self.local._nothing_found(self._asked)
+        self._has_gaps, self.is_poor = _limits_of(self._asked, self.space.start)
+        model = self.space.compiled[0]
         looks = LOOKS + 4 * (len(model.nodes) + len(model.more) + len(model.roots) * columns.ensemble.n_classes)
         self._watch = Watch(np.array([0, 0, looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
-        question = question_about(
-            *self.local.space.compiled, asked, found, self._watch, Recorder(0, columns.ensemble, len(rows)).proof
-        )
-        self._kernel = question, asked, found, room_for(question.model, asked.prices)
-        self._own = asked.reach["own"]
-        self.bounds = Bounds(np.empty(rows.shape[1], dtype=CELLS), np.ones(int(self.local.space.start[-1]), dtype=bool))
+        self.own = self._asked.reach["own"]
+        self._holes = False
+        """Whether cells between those that are asked about are left out."""
+        self._bounds = Bounds(np.empty(rows.shape[1], dtype=CELLS), np.ones(int(self.space.start[-1]), dtype=bool))
+
+    @cached_property
+    def _plain(self) -> tuple[Any, ...]:
+        """What kernels take where everything between two cells in reach is in reach, and can be paid for."""
+        return self._kernel(limited=False)
+
+    @cached_property
+    def _priced(self) -> tuple[Any, ...]:
+        """The same where some cells in between are out of reach: these have no price."""
+        return self._kernel(limited=True)
+
+    def _kernel(self, limited: bool) -> tuple[Any, ...]:
+        from treeproof._kernels.search.asked import question_about
+        from treeproof._kernels.search.rows import room_for
+
+        asked = self._asked._replace(prices=self._asked.prices._replace(limited=limited))
+        proof = Recorder(0, self.columns.ensemble, len(self.rows)).proof
+        question = question_about(*self.space.compiled, asked, self.found, self._watch, proof)
+        return question, asked, self.found, room_for(question.model, asked.prices)
 
     @property
-    def found(self) -> Any:
-        """What was found last about each row."""
-        return self._kernel[2]
+    def _current(self) -> tuple[Any, ...]:
+        """What kernels take for the cells that are asked about."""
+        return self._priced if self._has_gaps or self._holes else self._plain
 
     def set_free(self, row: int, free: npt.NDArray[np.bool_]) -> None:
         """Asks about a row whose features may be anything where they are free, and stay what they are elsewhere."""
-        box = self.bounds.box
-        box["low"], box["high"] = np.where(free, 1, self._own[row]), np.where(free, 0, self._own[row])
+        box, self._holes = self._bounds.box, False
+        box["low"], box["high"] = np.where(free, 1, self.own[row]), np.where(free, 0, self.own[row])
+
+    def set_cells(self, f: int, cells: npt.NDArray[np.int64]) -> None:
+        """Asks about rows that have a feature in some cells, in rising order."""
+        low, high = int(cells[0]), int(cells[-1])
+        self._bounds.box[f] = low, high
+        if high - low >= len(cells):
+            self._holes, start = True, int(self.space.start[f])
+            self._bounds.allowed[start + low : start + high + 1] = False
+            self._bounds.allowed[start + cells] = True
+        else:
+            self._bounds.allowed[self.space.start[f] + cells] = True
 
     def ask(self, row: int) -> Outcome:
         """Does the row keep its label, with its features as they were set? UNKNOWN if that is hard to tell."""
         from treeproof._kernels.explanations.frozen import ask
 
         self._watch.stop[1] = 0
-        return _outcome(int(ask(*self._kernel, self.bounds, row, self.local.patience)))
+        return _outcome(int(ask(*self._current, self._bounds, row, self.local.patience)))
 
     def drop(
         self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int, trusted: bool
@@ -77,20 +104,26 @@ class Bound:
 
         self._watch.stop[1] = 0
         self.set_free(row, free)
-        place = int(drop(*self._kernel, self.bounds, row, order, first, self.local.patience, trusted))
-        free[:] = self.bounds.box["low"] > self.bounds.box["high"]
+        place = int(drop(*self._current, self._bounds, row, order, first, self.local.patience, trusted))
+        free[:] = self._bounds.box["low"] > self._bounds.box["high"]
         return place, _outcome(int(self.found.status[row]))
 
     def pull_back(self, row: int, order: npt.NDArray[np.int64]) -> None:
         """Puts features of the last counterexample of a row back to where they were, while it stays one."""
         from treeproof._kernels.explanations.frozen import pull_back
 
-        question, asked, found, _ = self._kernel
-        pull_back(question, asked, found, row, order)
+        pull_back(*self._current[:3], row, order)
+
+    def draw_near(self, row: int, f: int, first: int) -> int:
+        """Puts a feature of the last counterexample of a row to the cell nearest to `first` where it stays one."""
+        from treeproof._kernels.explanations.frozen import draw_near
+
+        step = 1 if first <= self.found.cells[row, f] else -1
+        return int(draw_near(*self._current[:3], row, f, first, step))
 
     def changed(self, row: int) -> npt.NDArray[np.bool_]:
         """Which features the last counterexample of a row changes."""
-        return np.asarray(self.found.cells[row] != self._own[row])
+        return np.asarray(self.found.cells[row] != self.own[row])
 
     def other(self, row: int) -> Callable[[], FloatArray]:
         """What makes doubles of the user's columns from the last counterexample of a row."""

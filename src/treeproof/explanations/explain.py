@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.explanations.inflate import Wide
+from treeproof.explanations.inflate import inflate as widened
 from treeproof.explanations.questions import Found, Questions
 from treeproof.explanations.reasons import dropping_order, reason
 from treeproof.importers import as_ensemble
@@ -42,6 +44,14 @@ class _Task:
     X: FloatArray
     limits: Limits
     order: npt.NDArray[np.int64]
+    inflate: bool
+
+
+class _Made(NamedTuple):
+    """An explanation of a row, with ranges if these are asked for."""
+
+    found: Found
+    wide: Wide | None = None
 
 
 def explain(
@@ -49,6 +59,7 @@ def explain(
     X: Any,
     *,
     kind: Kind = "reason",
+    inflate: bool = False,
     order: Any = None,
     attacker: Attacker | None = None,
     domain: Any = None,
@@ -65,7 +76,9 @@ def explain(
     A `kind="reason"` is a set of columns that is enough for the label: whatever the others are, within the `domain`,
     the label is the same, and no column can be dropped from it. By default columns that few tests use are dropped
     first; `order` lists those that are wanted, the most wanted first. Values become missing in the columns of
-    `missing=` only, and those that are missing may become anything.
+    `missing=` only, and those that are missing may become anything. With `inflate`, each number of a reason is widened
+    to the largest range and each category to the largest set of values, one column after another, which are still
+    enough.
 
     With an `attacker`, the question is which columns, if they were out of his reach, would make the row robust.
     `relations`, as in `verify`, say which rows are possible; rows that break them are refused. `timeout` is for a row;
@@ -81,6 +94,9 @@ def explain(
     began = time.monotonic()
     if kind not in get_args(Kind):
         raise InvalidInput(f"kind is one of {', '.join(map(repr, get_args(Kind)))}, got {kind!r}", argument="kind")
+    if inflate and (attacker is not None or kind == "contrastive"):
+        what = "an attacker says how far values go" if attacker is not None else "a contrastive set has no ranges"
+        raise InvalidInput(f"inflate=True, but {what}; leave it out", argument="inflate")
     ensemble = as_ensemble(model, voting=voting).named_after(X)
     whose = _attacker(ensemble, X, attacker, domain, missing)
     asked = Request.unlabelled(ensemble, X, whose, None, relations)
@@ -93,12 +109,12 @@ def explain(
     )  # fmt: skip
     numbers = dropping_order(asked.ensemble, about.units, order)
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(kind, asked.threat, asked.X[rows], limits, numbers) for rows in groups]
+    tasks = [_Task(kind, asked.threat, asked.X[rows], limits, numbers, inflate) for rows in groups]
     everything = Found(np.ones(len(about.units), dtype=bool), Outcome.PROVED, minimal=False)
-    found = [everything] * len(asked.X)
+    found = [_Made(everything)] * len(asked.X)
     with progress_bar(progress, len(asked.X), "explaining") as advance:
 
-        def take(number: int, answer: list[Found]) -> None:
+        def take(number: int, answer: list[_Made]) -> None:
             some = groups[number]
             found[some[0] : some[-1] + 1] = answer
             advance(len(some))
@@ -140,36 +156,42 @@ def _refuse_broken(asked: Request) -> None:
         )
 
 
-def _answer(ensemble: Ensemble, task: _Task) -> list[Found]:
+def _answer(ensemble: Ensemble, task: _Task) -> list[_Made]:
     """The explanations of the rows of a task."""
     questions = Questions(ensemble, task.threat, task.X, task.limits)
-    return [reason(questions, row, task.order) for row in range(len(task.X))]
+    made = []
+    for row in range(len(task.X)):
+        found = reason(questions, row, task.order)
+        made.append(_Made(found, widened(questions, row, found.units) if task.inflate else None))
+    return made
 
 
-def _result(asked: Request, about: Asked, found: Sequence[Found], *, seconds: float, interrupted: bool) -> Explanations:
+def _result(asked: Request, about: Asked, made: Sequence[_Made], *, seconds: float, interrupted: bool) -> Explanations:
     """The explanations in the user's own names and values."""
     labels = asked.ensemble.classes[asked.y].tolist()
-    made = []
-    for row, one in enumerate(found):
-        units = [unit for unit, there in zip(about.units, one.units.tolist(), strict=True) if there]
-        made.append(
-            Explanation(
-                row,
-                tuple(unit.name for unit in units),
-                labels[row],
-                one.outcome,
-                one.minimal,
-                _own_values(about, row, units),
-                about,
-            )
-        )
-    return Explanations(made, about, seconds=seconds, interrupted=interrupted)
+    explanations = []
+    for row, (found, wide) in enumerate(made):
+        units = {number: about.units[number] for number in np.flatnonzero(found.units).tolist()}
+        ranges: dict[ColumnName, Range | OneOf] = {
+            unit.name: _allowed(about, row, unit, number, wide) for number, unit in units.items()
+        }
+        minimal = found.minimal and (wide is None or wide.complete)
+        explanations.append(Explanation(row, tuple(ranges), labels[row], found.outcome, minimal, ranges, about))
+    return Explanations(explanations, about, seconds=seconds, interrupted=interrupted)
 
 
-def _own_values(about: Asked, row: int, units: Sequence[Unit]) -> dict[ColumnName, Range | OneOf]:
-    """What the row has in some columns."""
-    values = {unit.name: about.value(row, unit.name) for unit in units}
-    return {
-        unit.name: Range(values[unit.name], values[unit.name]) if unit.category is None else OneOf([values[unit.name]])
-        for unit in units
-    }
+def _allowed(about: Asked, row: int, unit: Unit, number: int, wide: Wide | None) -> Range | OneOf:
+    """What a column of a reason may be: what it is in the row, unless it was widened."""
+    own = about.value(row, unit.name)
+    if wide is not None and number in wide.ranges:
+        # An end of what the model takes is no end to people.
+        (low, high), (first, last) = wide.ranges[number], about.domain[unit.features[0]]
+        return Range(first if low is None else low, last if high is None else high)
+    if unit.category is None:
+        return Range(own, own)
+    if wide is None or number not in wide.values:
+        return OneOf([own])
+    code = float(about.X[row, unit.features[0]])
+    return OneOf(
+        own if not unit.is_group and value == code else unit.category.value_of(value) for value in wide.values[number]
+    )

@@ -17,7 +17,8 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
-from treeproof.verification.valid_rows import Columns, search_for
+from treeproof.verification.local_search import Local
+from treeproof.verification.valid_rows import Columns, ValidSearch
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,8 @@ class Found(NamedTuple):
     minimal: bool
     other: FloatArray | None = None
     """Of a contrastive set, a row with another label that differs in these units only."""
+    least: int = 0
+    """Of a smallest set, and of a contrastive one: none has fewer units than this."""
 
 
 class Questions:
@@ -59,11 +62,13 @@ class Questions:
     def __init__(self, ensemble: Ensemble, threat: Threat, X: FloatArray, limits: Limits | None = None) -> None:
         self.ensemble, self.threat, self.X, self.limits = ensemble, threat, X, limits or Limits()
         self._labels = ensemble.predict_index(X)
-        self._columns = Columns.of(ensemble, threat, X)
-        grouped = self._columns.grouped
+        self.columns = Columns.of(ensemble, threat, X)
+        """What the search works on: each unit is one of its columns."""
+        grouped = self.columns.grouped
         self.units = tuple((f,) for f in range(ensemble.n_features)) if grouped is None else grouped.columns
         """What is free or frozen as one: the features of a column, or of a one-hot group."""
-        self._content = np.isin(self._labels, threat.goal)
+        self.is_content = np.isin(self._labels, threat.goal)
+        """Which rows have a label that the attacker wants: nobody attacks them."""
         self._began: dict[int, float] = {}
 
     @cached_property
@@ -71,7 +76,7 @@ class Questions:
         """The same questions compiled; None where prices are only known to be at least so much, or bind."""
         if self.threat.power is not None:
             return None
-        bound = Bound(self._columns, self._columns.rows(self.X), self._labels, self.limits)
+        bound = Bound(self.columns, self.columns.rows(self.X), self._labels, self.limits)
         return None if bound.is_poor else bound
 
     def ask(self, row: int, free: npt.NDArray[np.bool_], pull: npt.NDArray[np.int64] | None = None) -> Answer:
@@ -79,7 +84,7 @@ class Questions:
 
         If not, units of the counterexample are put back to what they were, in the order `pull`, while it stays one.
         """
-        if self._content[row]:
+        if self.is_content[row]:
             return Answer(Outcome.PROVED)  # nobody attacks a row that has a label he wants
         if self._rest(row) is None:
             return Answer(Outcome.UNKNOWN)
@@ -89,15 +94,15 @@ class Questions:
             outcome = bound.ask(row)
             if outcome == Outcome.PROVED:
                 return Answer(outcome)
-            if outcome == Outcome.REFUTED and not self._columns.joint:
+            if outcome == Outcome.REFUTED and not self.columns.joint:
                 if pull is not None:
                     bound.pull_back(row, pull)
                 return Answer(outcome, bound.changed(row), bound.other(row))
-            if outcome == Outcome.REFUTED and self._is_valid(row):
+            if outcome == Outcome.REFUTED and self.is_valid(row):
                 return Answer(outcome, bound.changed(row), bound.other(row))
         return self.settle(row, free)
 
-    def _is_valid(self, row: int) -> bool:
+    def is_valid(self, row: int) -> bool:
         """Whether the last compiled counterexample of a row keeps relations with sums, of which no cell tells."""
         return self.bound is not None and self.threat.relations.holds(self.bound.other(row)())
 
@@ -106,13 +111,13 @@ class Questions:
 
         Returns the place of the first one that must be settled by other means, if there is one.
         """
-        if self._content[row]:
+        if self.is_content[row]:
             free[order[first:]] = True
             return len(order)
         place = first
         while self.bound is not None and place < len(order) and self._rest(row) is not None:
-            place, outcome = self.bound.drop(row, free, order, place, not self._columns.joint)
-            if place < len(order) and outcome == Outcome.REFUTED and self._is_valid(row):
+            place, outcome = self.bound.drop(row, free, order, place, not self.columns.joint)
+            if place < len(order) and outcome == Outcome.REFUTED and self.is_valid(row):
                 place += 1
             elif outcome != Outcome.PROVED:
                 break
@@ -120,13 +125,21 @@ class Questions:
 
     def settle(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
         """The same by all means of the search for one row."""
+        return self.settle_against(row, self.columns.threat.freeze(np.flatnonzero(~free).tolist()))
+
+    def settle_against(self, row: int, threat: Threat) -> Answer:
+        """Does a row keep its label against another attacker on the columns of the search?"""
         limits = self._rest(row)
         if limits is None:
             return Answer(Outcome.UNKNOWN)
-        frozen = [f for unit, is_free in zip(self.units, free.tolist(), strict=True) if not is_free for f in unit]
-        one = slice(row, row + 1)
-        search = search_for(self.ensemble, self.threat.freeze(frozen), limits)
-        found = search.decide(self.X[one], np.zeros(self.ensemble.n_features), self._labels[one])
+        one, columns = slice(row, row + 1), replace(self.columns, threat=threat)
+        nowhere, labels = np.zeros(self.ensemble.n_features), self._labels[one]
+        search = (
+            ValidSearch(self.ensemble, self.threat, limits, columns=columns)
+            if self.threat.relations
+            else Local(self.ensemble, threat, limits)
+        )
+        found = search.decide(self.X[one], nowhere, labels)
         outcome = Outcome(int(found.outcome[0]))
         if outcome != Outcome.REFUTED:
             return Answer(outcome)

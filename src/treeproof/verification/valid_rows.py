@@ -142,9 +142,17 @@ def _divided(clauses: tuple[tuple[Literal, ...], ...]) -> tuple[tuple[Clause, ..
 class ValidSearch:
     """The local search for one model, one attacker and relations that valid rows keep; as `Local`."""
 
-    def __init__(self, ensemble: Ensemble, threat: Threat, limits: Limits | None = None, proof_limit: int = 0) -> None:
-        """Proofs of up to `proof_limit` bytes are recorded; 0: none are."""
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        threat: Threat,
+        limits: Limits | None = None,
+        proof_limit: int = 0,
+        columns: Columns | None = None,
+    ) -> None:
+        """Proofs of up to `proof_limit` bytes are recorded; 0: none are. `columns` are those of the rows, if known."""
         self.ensemble, self.threat, self._proof_limit = ensemble, threat, proof_limit
+        self._columns = columns
         self.limits = limits or Limits()
         self.boxes = 0
 
@@ -173,7 +181,7 @@ class ValidSearch:
             return _united(
                 X, [(part, self.decide_boxes(X[part], low[part], high[part], labels[part])) for part in parts]
             )
-        columns = Columns.of(self.ensemble, self.threat, X)
+        columns = self._columns or Columns.of(self.ensemble, self.threat, X)
         rows, (low, high) = columns.rows(X), columns.boxes(X, low, high)
         local = Local(columns.ensemble, columns.threat, self.limits, columns.space, proof_limit=self._proof_limit)
         clashes = Clashes(self.ensemble, self.threat) if self._proof_limit else None

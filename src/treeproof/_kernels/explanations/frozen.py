@@ -94,3 +94,16 @@ def pull_back(question, asked, found, row, order):
                 kept[f] = own
             else:
                 cells[f] = kept[f]
+
+
+@door
+def draw_near(question, asked, found, row, f, first, step):
+    """Puts a feature of a row's counterexample to the first cell, from `first` on by steps, where it stays one."""
+    label, cells, kept = asked.labels[row], question.cells, found.cells[row]
+    for g in range(cells.shape[0]):
+        cells[g] = kept[g]
+    cells[f] = first
+    while cells[f] != kept[f] and not is_attack(question, label):
+        cells[f] += step
+    kept[f] = cells[f]
+    return kept[f]
