@@ -71,6 +71,8 @@ class Bound:
 
     def set_free(self, row: int, free: npt.NDArray[np.bool_]) -> None:
         """Asks about a row whose features may be anything where they are free, and stay what they are elsewhere."""
+        if self._holes:  # an earlier question left cells out, maybe those of this row
+            self._bounds.allowed[:] = True
         box, self._holes = self._bounds.box, False
         box["low"], box["high"] = np.where(free, 1, self.own[row]), np.where(free, 0, self.own[row])
 
