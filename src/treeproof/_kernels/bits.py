@@ -26,3 +26,13 @@ def highest_bit(typing_context, word):  # noqa: ARG001
         return builder.sub(ir.Constant(ir.IntType(64), 63), zeros)
 
     return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def count_bits(typing_context, word):  # noqa: ARG001
+    """How many bits of a uint64 are set."""
+
+    def codegen(context, builder, signature, arguments):  # noqa: ARG001
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), codegen

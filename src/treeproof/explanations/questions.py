@@ -44,6 +44,8 @@ class Found(NamedTuple):
     minimal: bool
     other: FloatArray | None = None
     """Of a contrastive set, a row with another label that differs in these units only."""
+    least: int = 0
+    """Of a smallest set, and of a contrastive one: none has fewer units than this."""
 
 
 class Questions:

@@ -1,0 +1,115 @@
+"""Smallest sets of columns: those that are enough for a label, and those whose change is enough for another one.
+
+A set is enough for the label (sufficient) iff it hits every set of columns whose change can flip it (contrastive), and
+the other way round. So candidates for the one are the smallest sets that hit all known ones of the other kind. A
+candidate that fails yields another set to hit; the first that does not is proved to be a smallest one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from treeproof.errors import SoundnessError
+from treeproof.explanations.hitting import HittingSets
+from treeproof.explanations.questions import Found, Questions
+from treeproof.explanations.reasons import reason
+from treeproof.results.verdicts import Outcome, differ
+from treeproof.threat.threat import Threat
+from treeproof.verification.valid_rows import search_for
+
+Order: TypeAlias = npt.NDArray[np.int64]
+"""The numbers of all units, in some order."""
+
+
+def smallest(questions: Questions, row: int, order: Order) -> Found:
+    """As few units as are enough for the label of a row; units are dropped in this order to begin with.
+
+    If time is up before that is proved, what comes back is enough, but there may be less that is.
+    """
+    is_over = _clock(questions)
+    best = reason(questions, row, order).units
+    hitting = HittingSets(np.ones(len(best), dtype=np.int64))
+    while (candidate := hitting.propose(is_over, below=int(best.sum()))) is not None:
+        # What is in many sets already is changed last, so that the next set has others.
+        answer = questions.ask(row, ~candidate, pull=np.argsort(-hitting.sums, kind="stable"))
+        if answer.outcome == Outcome.UNKNOWN:
+            break
+        if answer.changed is None:
+            best = candidate
+        else:
+            hitting.add(answer.changed)
+    least = min(hitting.least, int(best.sum()))
+    return Found(best, Outcome.PROVED, bool(least == best.sum()), least=least)
+
+
+def contrastive(questions: Questions, row: int, order: Order) -> Found:
+    """As few units as can give a row another label if only they change, and such a row; none if nothing can.
+
+    UNKNOWN if time was up before any were found.
+    """
+    if _counts_columns(questions.columns.threat):
+        return _cheapest(questions, row)
+    return _hits_reasons(questions, row, order)
+
+
+def _clock(questions: Questions) -> Callable[[], bool]:
+    """Whether the time for a row is up that begins now."""
+    limits = questions.limits
+    late = np.inf if limits.timeout is None else time.monotonic() + limits.timeout
+    return lambda: limits.is_over() or time.monotonic() >= late
+
+
+def _counts_columns(threat: Threat) -> bool:
+    """Whether the price of an attack is the number of columns that it changes."""
+    if threat.power is not None or not threat.is_flat:
+        return False
+    movable = threat.movable | threat.fillable
+    own = [moves.cost for f, moves in threat.columns if movable[f]]
+    return bool((threat.cost[movable] == 1).all() and all(cost == 1 for cost in own))
+
+
+def _cheapest(questions: Questions, row: int) -> Found:
+    """A contrastive set by the search for a cheapest attack, where each column costs 1."""
+    x = questions.X[row : row + 1]
+    found = search_for(questions.ensemble, questions.threat, questions.limits).cheapest(x, within=True)
+    is_proved, other, price = bool(found.outcome[0] == Outcome.PROVED), found.attacked[0], float(found.price[0])
+    if np.isinf(price):
+        nothing = np.zeros(len(questions.units), dtype=bool)
+        return Found(nothing, Outcome.PROVED if is_proved else Outcome.UNKNOWN, is_proved)
+    moved = differ(other, x[0])
+    changed = np.array([moved[list(unit)].any() for unit in questions.units])
+    if changed.sum() != price:
+        raise SoundnessError(
+            f"row {row}: a change of {int(changed.sum())} columns was found at a price of {price:g}; please report this"
+        )
+    return Found(changed, Outcome.PROVED, is_proved, other, int(price) if is_proved else 1)
+
+
+def _hits_reasons(questions: Questions, row: int, order: Order) -> Found:
+    """A contrastive set as a smallest one that hits all reasons."""
+    n, is_over = len(questions.units), _clock(questions)
+    hitting, best = HittingSets(np.ones(n, dtype=np.int64)), Found(np.zeros(n, dtype=bool), Outcome.UNKNOWN, False)
+    while (candidate := hitting.propose(is_over)) is not None:
+        answer = questions.ask(row, candidate)
+        if answer.changed is not None:
+            return Found(answer.changed, Outcome.PROVED, True, answer.other, int(answer.changed.sum()))
+        if answer.outcome == Outcome.UNKNOWN:
+            break
+        free = candidate.copy()
+        # What is in many reasons is freed first, so that the next one has others.
+        for unit in sorted(order.tolist(), key=lambda unit: -int(hitting.sums[unit])):
+            if not free[unit]:
+                free[unit] = True
+                answer = questions.ask(row, free)
+                free[unit] = answer.outcome == Outcome.PROVED
+                if answer.changed is not None and (best.other is None or answer.changed.sum() < best.units.sum()):
+                    best = Found(answer.changed, Outcome.PROVED, False, answer.other)
+        if free.all():
+            return Found(np.zeros(n, dtype=bool), Outcome.PROVED, True)
+        hitting.add(~free)
+    return best._replace(least=hitting.least)
