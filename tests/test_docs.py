@@ -140,6 +140,16 @@ def test_every_field_of_cheapest_attacks_is_written_down() -> None:
     assert set(json.loads(found.to_json())) == fields_in("The format of cheapest attacks")
 
 
+def test_every_field_of_explanations_and_counterfactuals_is_written_down() -> None:
+    reasons = json.loads(tp.explain(_stump(), [[0.0]]).to_json())
+    assert set(reasons) == fields_in("The format of explanations")
+    changes = json.loads(tp.counterfactual(_stump(), [[0.0]], to=1, attacker=tp.Attacker.l0(1)).to_json())
+    assert set(changes) == fields_in("The format of counterfactuals")
+    prose = (DOCS / "format.md").read_text(encoding="utf-8").split("## The format of explanations")[1]
+    for name in (*reasons["explanations"][0], *changes["counterfactuals"][0]):
+        assert f"`{name}`" in prose, name
+
+
 def test_every_field_of_a_result_is_written_down() -> None:
     result = tp.verify(_stump(), [[0.0], [1.0]], [0, 1], tp.Attacker.linf(0.1), epsilon=0.1)
     named = fields_in("The result format")

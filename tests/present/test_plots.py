@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
+from tests.support.hand_made import PURPOSES, asked, explanation
 from treeproof.present.slices import cut_slice, frame_of
 from treeproof.verification.witnesses import moved_features
 
@@ -146,3 +148,46 @@ def test_a_slice_has_a_legend_and_no_slanted_boundary() -> None:
     (boundary,) = (one for one in ax.collections if isinstance(one, LineCollection))
     ends = np.array(boundary.get_segments())
     assert len(ends) and ((ends[:, 0, 0] == ends[:, 1, 0]) | (ends[:, 0, 1] == ends[:, 1, 1])).all()
+
+
+@pytest.fixture(scope="module")
+def reasons() -> tp.Explanations:
+    return tp.explain(FOREST, X[::10], domain=(0, 8))
+
+
+def test_bars_count_the_columns_in_reasons(reasons: tp.Explanations) -> None:
+    ax = tp.plots.columns_in_reasons(reasons, top=3)
+    wanted = list(reasons.counts.items())[:3]
+    assert [bar.get_width() for bar in ax.patches] == [n for _, n in wanted]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"feature {f}" for f, _ in wanted]
+    assert ax.get_xlabel() == "reasons with this column, of 15"
+
+
+def test_a_reason_is_drawn_within_its_domain(reasons: tp.Explanations) -> None:
+    one = next(one for one in reasons if len(one.columns) > 1)
+    wide = {name: type(allowed)(allowed[0], 8.0) for name, allowed in one.ranges.items()}
+    ax = tp.plots.reason(replace(one, ranges=wide))
+    bars = [bar for bar in ax.patches if bar.get_alpha() is None]
+    own = [X[::10][one.row, f] / 8 for f in one.columns]
+    assert [bar.get_x() for bar in bars] == pytest.approx(own)
+    assert [bar.get_x() + bar.get_width() for bar in bars] == pytest.approx([1.0] * len(own))
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx(own)
+    assert ax.get_title() == f"row {one.index}: {one.label}"
+    assert [text.get_text() for text in ax.texts] == ["0", "8"] * len(own)
+
+
+def test_without_a_domain_a_reason_is_drawn_within_the_data() -> None:
+    one = tp.explain(FOREST, X[:1])[0]
+    ax = tp.plots.reason(one, X)
+    ends = [[f"{X[:, f].min():,.6g}", f"{X[:, f].max():,.6g}"] for f in one.columns]
+    assert [text.get_text() for text in ax.texts] == [text for pair in ends for text in pair]
+
+
+def test_values_of_categories_are_drawn_side_by_side() -> None:
+    ax = tp.plots.reason(explanation({"purpose": ["car", "radio"], "home": ["flat"]}))
+    dark = [bar.get_alpha() == 1.0 for bar in ax.patches]
+    assert dark == [True, True, *[False] * 7, True, False, False]
+    assert [text.get_text() for text in ax.texts] == [*PURPOSES, "flat", "farm", "(none)"]
+    assert len(ax.lines) == 2
+    with pytest.raises(tp.InvalidInput, match="contrastive"):
+        tp.plots.reason(explanation({}, asked(kind="contrastive")))

@@ -12,15 +12,24 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
+from treeproof.model.columns import as_doubles
 from treeproof.present.slices import cut_slice, frame_of, plane_of
+from treeproof.results.asked import Asked, OneOf, Range, Unit
+from treeproof.results.explanation_words import column_in_words, conditions_in_words, value_in_words
+from treeproof.results.explanations import NAMES, Explanation, Explanations
 from treeproof.results.verdicts import Bounds, Outcome
 from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
 from treeproof.verification.radii.radii import ResilienceCurve
 from treeproof.verification.witnesses import moved_features as _moved_features
+from treeproof.visible import shortened
 
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 """Okabe and Ito's colours, which colour-blind readers can tell apart; one per class, starting over after the last."""
+
+
+MOST_VALUES, MOST_LETTERS = 10, 12
+"""The most values of a category that are named in a picture, and how much of each."""
 
 
 def measures(result: Verification, *, ax: Any = None) -> Any:
@@ -95,6 +104,85 @@ def moved_features(result: Verification, *, top: int = 12, ax: Any = None) -> An
     if moved:
         ax.legend()
     return ax
+
+
+def columns_in_reasons(explanations: Explanations, *, top: int = 12, ax: Any = None) -> Any:
+    """Draws how many rows have each column in their explanation; the `top` most common ones."""
+    ax = _axes(ax)
+    counts = list(explanations.counts.items())[:top]
+    places = np.arange(len(counts))
+    ax.barh(places, [n for _, n in counts], color=HUES[0])
+    ax.set_yticks(places, [_plain(column_in_words(name)) for name, _ in counts])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, max(len(explanations), 1)))
+    ax.set(xlabel=f"{NAMES[explanations.kind][1]} with this column, of {len(explanations)}")
+    return ax
+
+
+def reason(explanation: Explanation, data: Any = None, *, ax: Any = None) -> Any:
+    """Draws what a row's reason says about each of its columns: what is enough, dark, within all that there is, pale.
+
+    Numbers lie between the ends of the domain; where there are none, between the ends of `data`, rows like those that
+    were explained, or of these rows themselves. The dot is the row's own value.
+    """
+    if explanation.about.kind == "contrastive":
+        raise InvalidInput("a contrastive set has no ranges to draw; see its .changes")
+    ax = _axes(ax)
+    asked = explanation.about
+    for place, name in enumerate(explanation.columns):
+        unit, allowed, own = asked.unit[name], explanation.ranges[name], asked.value(explanation.row, name)
+        if isinstance(allowed, Range):
+            _number_bar(ax, place, allowed, _span(asked, unit.features[0], allowed, data), own)
+        else:
+            _value_bar(ax, place, allowed, unit, own)
+    ax.set_yticks(range(len(explanation.columns)), [_plain(text) for text in conditions_in_words(explanation)])
+    ax.invert_yaxis()
+    ax.set(xlim=(-0.02, 1.02), xticks=[], xlabel="all that there is")
+    ax.set_title(_plain(f"row {explanation.index}: {explanation.label}"), fontsize="small")
+    return ax
+
+
+def _span(asked: Asked, f: int, allowed: Range, data: Any) -> tuple[float, float]:
+    """The ends of a column's domain; where there is none, those of what is known of its values."""
+    if data is None:
+        column = asked.X[:, f]
+    else:
+        column = as_doubles(data.iloc[:, f] if hasattr(data, "iloc") else np.asarray(data)[:, f], str(f))
+    known = np.concatenate((column, allowed, asked.X[:, f]))
+    known = known[np.isfinite(known)]
+    low, high = asked.domain[f]
+    least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    return (least if np.isinf(low) else low), (most if np.isinf(high) else high)
+
+
+def _number_bar(ax: Any, place: int, allowed: Range, span: tuple[float, float], own: float) -> None:
+    """A range of numbers within all of them, drawn from 0 to 1."""
+    low, high = span
+    size = high - low or 1.0
+
+    def at(number: float) -> float:
+        return float(np.clip((number - low) / size, 0.0, 1.0))
+
+    ax.barh(place, 1.0, color=HUES[0], alpha=0.15, height=0.5)
+    if not np.isnan(own):
+        ax.barh(place, at(allowed.high) - at(allowed.low), left=at(allowed.low), color=HUES[0], height=0.5)
+        ax.plot(at(own), place, "o", color="black", markersize=5)
+    for end, where, side in ((low, 0.0, "left"), (high, 1.0, "right")):
+        ax.text(where, place + 0.27, f"{end:,.6g}", ha=side, va="top", fontsize="x-small")
+
+
+def _value_bar(ax: Any, place: int, allowed: OneOf, unit: Unit, own: Any) -> None:
+    """The values of a category side by side, those that are enough dark."""
+    known = () if unit.category is None else unit.category.values
+    shown = [*known, *(value for value in allowed if value not in known)]
+    for k, value in enumerate(shown):
+        tone, middle = 1.0 if value in allowed else 0.15, (k + 0.48) / len(shown)
+        ax.barh(place, 0.96 / len(shown), left=k / len(shown), color=HUES[0], alpha=tone, height=0.5)
+        if value == own:
+            ax.plot(middle, place, "o", color="black", markersize=5)
+        if len(shown) <= MOST_VALUES:
+            text = _plain(shortened(value_in_words(value), MOST_LETTERS))
+            ax.text(middle, place + 0.27, text, ha="center", va="top", fontsize="x-small")
 
 
 def slice(

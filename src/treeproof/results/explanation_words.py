@@ -11,11 +11,12 @@ import numpy as np
 
 from treeproof.model.columns import is_missing
 from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
-from treeproof.results.attacker_words import MOST_NAMES
+from treeproof.results.attacker_words import MOST_NAMES, NORMS
 from treeproof.results.column_words import MOST_WHOLE, joined, quantity
 from treeproof.results.measures import missing_in_short
 from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
 from treeproof.results.verdicts import Outcome
+from treeproof.threat.attacker import COST_OF_1, NO_SCALE, Attacker
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
@@ -252,6 +253,7 @@ def wanted_in_words(result: Counterfactuals) -> list[str]:
     """What a reader must know to judge counterfactuals, in sentences."""
     about = result.about
     said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
+    said.append(_what_is_paid(about.attacker))
     if about.epsilon is not None:
         said.append("Every possible row within ε of the changed one has a wanted label, too.")
     said += _kept(about.relations)
@@ -261,6 +263,15 @@ def wanted_in_words(result: Counterfactuals) -> list[str]:
     if about.feature_names is None:
         said.append(BY_POSITION)
     return said
+
+
+def _what_is_paid(attacker: Attacker) -> str:
+    """What prices are."""
+    if attacker.power is not None:
+        units = "" if attacker.scale == NO_SCALE else ", in the units of its columns"
+        return f"The price is the {NORMS.get(attacker.power, f'L{attacker.power}')} distance{units}."
+    one_each = attacker.costs == COST_OF_1 and not (attacker.rewrites or attacker.blank or attacker.fill)
+    return "Each changed column costs 1." if one_each else "The price is the sum of what changed columns cost."
 
 
 BY_POSITION = "Columns have no names: they are called by position, from 0 on."

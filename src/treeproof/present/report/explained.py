@@ -20,7 +20,7 @@ from treeproof.results.explanations import NAMES, Explanation, Explanations
 from treeproof.results.markup import escape, percent
 from treeproof.results.verdicts import Outcome
 
-SHOWN_COLUMNS, MAX_ROWS = 20, 500
+SHOWN_COLUMNS, SHOWN_ROWS, MAX_ROWS = 20, 25, 500
 
 MEANING = {
     "reason": "A reason is a set of columns that is enough for the label: whatever else changes, the model says the "
@@ -103,14 +103,26 @@ class Explained:
             cells = f'<th scope="row">{escape(one.index)}</th><td>{escape(one.label)}</td><td>{_why(one)}</td>'
             cells += "" if changes is None else f"<td>{_change(changes[at])}</td>"
             lines.append(f"<tr>{cells}</tr>")
+        said = _table(head, lines[:SHOWN_ROWS])
+        if lines[SHOWN_ROWS:]:
+            said += (
+                f"<details><summary>{len(lines) - SHOWN_ROWS:,} more rows</summary>{_table(head, lines[SHOWN_ROWS:])}"
+            )
+            said += "</details>"
         rest = len(found) - len(lines)
-        more = f"<p>… and {rest:,} more rows, which the JSON file has.</p>" if rest else ""
-        return (
-            '<h3 id="h-reasons">Row by row</h3><div class="scroll" tabindex="0" role="region" '
-            'aria-labelledby="h-reasons"><table class="reasons"><thead><tr>'
-            f"{head}</tr></thead>"
-            f"<tbody>{''.join(lines)}</tbody></table></div>{more}"
+        more = (
+            f"<p>… and {rest:,} rows that the page leaves out to stay small; the JSON file has them.</p>"
+            if rest
+            else ""
         )
+        return (
+            f'<h3 id="h-reasons">Each row’s {NAMES[found.kind][0]}</h3><div class="scroll" tabindex="0" role="region" '
+            f'aria-labelledby="h-reasons">{said}</div>{more}'
+        )
+
+
+def _table(head: str, lines: list[str]) -> str:
+    return f'<table class="reasons"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
 
 
 def _why(one: Explanation) -> str:
