@@ -71,9 +71,9 @@ class Bound:
 
     def set_free(self, row: int, free: npt.NDArray[np.bool_]) -> None:
         """Asks about a row whose features may be anything where they are free, and stay what they are elsewhere."""
-        if self._holes:  # an earlier question left cells out, maybe those of this row
-            self._bounds.allowed[:] = True
-        box, self._holes = self._bounds.box, False
+        if self._holes:
+            self._bounds.allowed[:], self._holes = True, False
+        box = self._bounds.box
         box["low"], box["high"] = np.where(free, 1, self.own[row]), np.where(free, 0, self.own[row])
 
     def set_cells(self, f: int, cells: npt.NDArray[np.int64]) -> None:
@@ -84,8 +84,6 @@ class Bound:
             self._holes, start = True, int(self.space.start[f])
             self._bounds.allowed[start + low : start + high + 1] = False
             self._bounds.allowed[start + cells] = True
-        else:
-            self._bounds.allowed[self.space.start[f] + cells] = True
 
     def ask(self, row: int) -> Outcome:
         """Does the row keep its label, with its features as they were set? UNKNOWN if that is hard to tell."""

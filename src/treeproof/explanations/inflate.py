@@ -205,7 +205,7 @@ class _Inflation:
         self._cells[place] = np.arange(cells[0], cells[1] + 1)
 
     def _doubles_hold(self, place: int, known: Ends, near: int, far: int) -> tuple[Outcome, int]:
-        """Is the reason sufficient with a number from `near` to `far`, or between `known` ends? Else where it is not."""
+        """Is the reason sufficient with a number from `near` to `far`, or between `known` ends? Else where not."""
         near_end, far_end = from_ordinal([near, far]).tolist()
         ends = min(known[0], near_end, far_end), max(known[1], near_end, far_end)
         answer = self._settled(place, ends)
