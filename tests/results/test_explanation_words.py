@@ -227,7 +227,7 @@ def test_counterfactuals_are_sentences() -> None:
 def test_next_changes_follow_the_cheapest() -> None:
     others = (_change(7.0, {"purpose": ("car", "radio")}), _change(math.inf, {}))
     assert str(_change(3.0, {"duration": (36.0, 24.0)}, others=others)).endswith(
-        "; or with purpose radio instead of car (price 7); there is no other way"
+        "; or with purpose radio instead of car (price 7); no other columns help"
     )
 
 

@@ -258,7 +258,7 @@ def others_in_words(one: Counterfactual) -> list[str]:
             gives = "" if other.label == one.label else f" for {visible(other.label)}"
             said.append(f"or with {changes_in_words(other.changes)}{gives} (price {quantity(other.price)})")
         elif other.outcome == Outcome.PROVED:
-            said.append("there is no other way")
+            said.append("no other columns help")
     return said
 
 
