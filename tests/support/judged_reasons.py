@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -151,6 +151,7 @@ def _check_ranges(columns: Columns, world: Anybody, one: tp.Explanation) -> None
             (f,) = columns.units[unit]
             if unit in world.inflation.missing:
                 assert math.isnan(given.low), f"{where}: {columns.names[unit]} is missing"
+                mine[unit] = values
                 continue
             low, high = (_within(world, f, end) for end in (given.low, given.high))
             mine[unit] = [value for value in world.values[unit] if low <= value[0] <= high]

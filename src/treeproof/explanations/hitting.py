@@ -40,7 +40,10 @@ class HittingSets:
         self._state = np.zeros(1, dtype=STATE)
         self._state["may_miss"] = may_miss
         self._sets = Sets(self._masks(16), np.zeros(16, dtype=np.int64), np.zeros(16, dtype=np.int64), costs)
-        self._path = Path(self._masks(n + 2), self._masks(n + 2), np.zeros(n + 2, dtype=np.int64))
+        self._path = Path(
+            self._masks(n + 2), self._masks(n + 2), np.zeros(n + 2, dtype=np.int64),
+            np.zeros((n + 2, 16), dtype=np.int32), np.zeros(n + 2, dtype=np.int64),
+        )  # fmt: skip
         rows = n_rows if may_miss else 1
         self._scratch = Scratch(
             np.zeros(rows, dtype=ROW),
@@ -62,7 +65,9 @@ class HittingSets:
         from treeproof._kernels.explanations.hitting import NEVER
 
         self._state["depth"], self._state["limit"], self._state["beyond"] = 0, limit, NEVER
-        self._path.chosen[0] = self._path.excluded[0] = self._path.spent[0] = 0
+        path = self._path
+        path.chosen[0] = path.excluded[0] = path.spent[0] = 0
+        path.missed[0, : len(self)], path.n_missed[0] = np.arange(len(self)), len(self)
 
     @property
     def least(self) -> int:
@@ -74,21 +79,26 @@ class HittingSets:
 
     def add(self, columns: Columns, row: int = 0) -> None:
         """Names another set of a row."""
+        from treeproof._kernels.explanations.hitting import take_in
+
         at = len(self)
         if at == len(self._sets.owner):
             words, owner = (np.concatenate((part, np.zeros_like(part))) for part in self._sets[:2])
             self._sets = self._sets._replace(words=words, owner=owner, size=np.zeros(2 * at, dtype=np.int64))
+            missed = np.concatenate((self._path.missed, np.zeros_like(self._path.missed)), axis=1)
+            self._path = self._path._replace(missed=missed)
         bits = np.zeros(64 * self.n_words, dtype=bool)
         bits[: self._n] = columns
         self._sets.words[at] = np.packbits(bits, bitorder="little").view("<u8")
         self._sets.owner[at] = row
         self.sums += columns
         self._state["n_sets"] += 1
+        take_in(self._state, self._sets, self._path, at)
 
     def propose(self, is_over: Callable[[], bool], below: int | None = None) -> Columns | None:
         """Columns that cost `least` or less, and hit enough of what is known; None: time is up, or nothing is `below`.
 
-        The same ones come again unless a set that they miss is added, or they are given up.
+        The same ones come again unless a set that they miss is added.
         """
         from treeproof._kernels.explanations.hitting import CANDIDATE, EXHAUSTED, go_on
 
@@ -102,7 +112,3 @@ class HittingSets:
             if found == EXHAUSTED:
                 self._begin(int(self._state["beyond"][0]))
         return None
-
-    def give_up(self) -> None:
-        """Leaves out the columns that were proposed last, and all that have these and more."""
-        self._state["depth"] -= 1

@@ -58,11 +58,16 @@ class Sets(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The nodes from the root on: `chosen` and `excluded` (n_columns + 2, n_words), and what the chosen ones cost."""
+    """The nodes from the root on: `chosen` and `excluded` (n_columns + 2, n_words), and what the chosen ones cost.
+
+    `missed` (n_columns + 2, n_sets) are the sets that the chosen ones of a node do not hit, so many as `n_missed` says.
+    """
 
     chosen: Any
     excluded: Any
     spent: Any
+    missed: Any
+    n_missed: Any
 
 
 class Scratch(NamedTuple):
@@ -78,10 +83,10 @@ class Scratch(NamedTuple):
 @tiny
 def _meets(some, others):
     """Whether two sets have a column in common."""
+    both = np.uint64(0)
     for w in range(some.shape[0]):
-        if some[w] & others[w]:
-            return True
-    return False
+        both |= some[w] & others[w]
+    return both != 0
 
 
 @tiny
@@ -138,36 +143,33 @@ def _add_up(count, used, cost, needed):
 
 
 @borrowing
-def _bound_of_all(sets, n_sets, chosen, excluded, scratch, left):
+def _bound_of_all(sets, missed, excluded, scratch, left):
     """What it costs at least to hit all sets, given what is chosen and excluded; 0: they are all hit.
 
     More than is `left` to spend is enough to know. Fills in `count`, and which set is the smallest.
     """
     count, row = scratch.count, scratch.rows[0]
-    packed, unhit, largest = scratch.packed[0], 0, 0
+    packed, largest = scratch.packed[0], 0
     row.size = NEVER
+    if missed.shape[0] == 0:
+        return np.int64(0)
     for e in range(count.shape[0]):
         count[e] = 0
     for w in range(packed.shape[0]):
         packed[w] = 0
-    for i in range(n_sets):
-        words = sets.words[i]
-        sets.size[i] = 0
-        if not _meets(words, chosen):
-            size = _rest_size(words, excluded)
-            if size == 0:
-                return NEVER
-            sets.size[i] = size
-            unhit, largest = unhit + 1, max(largest, size)
-            _count_columns(count, words, excluded)
-            if size < row.size:
-                row.size, row.set = size, i
-    if unhit == 0:
-        return np.int64(0)
+    for i in missed:
+        size = _rest_size(sets.words[i], excluded)
+        if size == 0:
+            return NEVER
+        sets.size[i] = size
+        largest = max(largest, size)
+        _count_columns(count, sets.words[i], excluded)
+        if size < row.size:
+            row.size, row.set = size, i
     # Sets that have nothing in common are hit by different columns; small ones leave more room for others.
     total, size = np.int64(0), row.size
     while size <= largest and total <= left:
-        for i in range(n_sets):
+        for i in missed:
             if sets.size[i] == size:
                 apart = True
                 for w in range(packed.shape[0]):
@@ -177,19 +179,19 @@ def _bound_of_all(sets, n_sets, chosen, excluded, scratch, left):
                     for w in range(packed.shape[0]):
                         packed[w] |= sets.words[i, w] & ~excluded[w]
         size += 1
-    return total if total > left else max(total, _add_up(count, scratch.used, sets.cost, unhit))
+    return total if total > left else max(total, _add_up(count, scratch.used, sets.cost, missed.shape[0]))
 
 
 @borrowing
-def _see_sets(sets, n_sets, chosen, excluded, scratch):
+def _see_sets(sets, missed, excluded, scratch):
     """Finds out what is left to do for each row, and returns how many are lost."""
     rows, lost = scratch.rows, 0
     for r in range(rows.shape[0]):
         rows[r].lost, rows[r].sets, rows[r].least, rows[r].size = False, 0, 0, NEVER
-    for i in range(n_sets):
+    for i in missed:
         words, r = sets.words[i], sets.owner[i]
         row = rows[r]
-        if row.lost or _meets(words, chosen):
+        if row.lost:
             continue
         size = _rest_size(words, excluded)
         if size == 0:
@@ -214,10 +216,10 @@ def _see_sets(sets, n_sets, chosen, excluded, scratch):
 
 
 @borrowing
-def _bound_of_rows(sets, n_sets, chosen, excluded, scratch, left, may_miss):
+def _bound_of_rows(sets, missed, chosen, excluded, scratch, left, may_miss):
     """What it costs at least to hold all rows but so many; 0: they are held. More than is `left` is enough to know."""
     rows, count = scratch.rows, scratch.count
-    needed = _see_sets(sets, n_sets, chosen, excluded, scratch) - may_miss
+    needed = _see_sets(sets, missed, excluded, scratch) - may_miss
     if needed > 0:
         return NEVER
     for r in range(rows.shape[0]):
@@ -259,6 +261,15 @@ def _choose(sets, excluded, scratch, of_one_set):
 
 
 @door
+def take_in(state, sets, path, i):
+    """Takes another set in, wherever on the path it is not hit."""
+    for d in range(state[0].depth + 1):
+        if not _meets(sets.words[i], path.chosen[d]):
+            path.missed[d, path.n_missed[d]] = i
+            path.n_missed[d] += 1
+
+
+@door
 def go_on(state, sets, path, scratch, max_nodes):
     """Goes on until columns are found that hit enough within the limit, at the node that is next, or there are none.
 
@@ -271,23 +282,29 @@ def go_on(state, sets, path, scratch, max_nodes):
         now.nodes += 1
         d = now.depth
         chosen, excluded, spent = path.chosen[d], path.excluded[d], path.spent[d]
-        left = now.limit - spent
+        left, missed = now.limit - spent, path.missed[d, : path.n_missed[d]]
         if now.may_miss:
-            bound = _bound_of_rows(sets, now.n_sets, chosen, excluded, scratch, left, now.may_miss)
+            bound = _bound_of_rows(sets, missed, chosen, excluded, scratch, left, now.may_miss)
         else:
-            bound = _bound_of_all(sets, now.n_sets, chosen, excluded, scratch, left)
-        if bound == 0:
-            return CANDIDATE
+            bound = _bound_of_all(sets, missed, excluded, scratch, left)
         if bound > left:
             now.beyond = min(now.beyond, spent + bound)
             now.depth -= 1
             continue
+        if bound == 0:
+            return CANDIDATE
         e = _choose(sets, excluded, scratch, now.may_miss == 0)
         bit = np.uint64(1) << np.uint64(e & 63)
         for w in range(chosen.shape[0]):
             path.chosen[d + 1, w], path.excluded[d + 1, w] = chosen[w], excluded[w]
         path.chosen[d + 1, e >> 6] |= bit
         path.spent[d + 1] = spent + sets.cost[e]
+        n = 0
+        for i in missed:
+            if not sets.words[i, e >> 6] & bit:
+                path.missed[d + 1, n] = i
+                n += 1
+        path.n_missed[d + 1] = n
         excluded[e >> 6] |= bit
         now.depth += 1
     return PAUSED
