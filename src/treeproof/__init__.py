@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
     from treeproof.explanations.counterfactual import counterfactual
     from treeproof.explanations.explain import explain
+    from treeproof.explanations.protect import protect
     from treeproof.guard import GuardedClassifier
     from treeproof.importers import from_model, load_model, save_model
     from treeproof.maps.stability_map import StabilityMap
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation, Explanations
     from treeproof.results.measures import Measures
+    from treeproof.results.protection import Protection
     from treeproof.results.table_summary import TableSummary
     from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
     from treeproof.results.verification import Verification
@@ -68,6 +70,7 @@ _HOMES = {
     "Measures": "results.measures",
     "Outcome": "results.verdicts",
     "ProofCheck": "check.proofs",
+    "Protection": "results.protection",
     "ResilienceCurve": "verification.radii",
     "RobustForestClassifier": "training",
     "RobustTreeClassifier": "training",
@@ -97,6 +100,7 @@ _HOMES = {
     "load_model": "importers",
     "not_": "threat.relations",
     "one_of": "threat.relations",
+    "protect": "explanations.protect",
     "read_relations": "threat.relations",
     "report_html": "present.report",
     "resilience_curve": "verification.radii",
@@ -133,6 +137,7 @@ __all__ = [
     "Measures",
     "Outcome",
     "ProofCheck",
+    "Protection",
     "ResilienceCurve",
     "RobustForestClassifier",
     "RobustTreeClassifier",
@@ -164,6 +169,7 @@ __all__ = [
     "not_",
     "one_of",
     "plots",
+    "protect",
     "read_relations",
     "report_html",
     "resilience_curve",

@@ -12,6 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import treeproof as tp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_ranges_of_rows_together_are_those_of_each_alone(seed: int) -> None:
     """Categories with holes in their sets, and missing values, so that some cells are out of reach."""

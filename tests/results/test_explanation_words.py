@@ -204,3 +204,33 @@ def test_counterfactual_changes_are_said_with_the_old_values() -> None:
 def test_sentences_do_not_depend_on_how_they_are_asked_for() -> None:
     one = explanation({"duration": (36.0, 36.0)})
     assert str(one) == explanation_in_words(one) and repr(one) == f"Explanation({one})"
+
+
+def _change(price: float, changes: dict[Any, Any], **more: Any) -> tp.Counterfactual:
+    fields: dict[str, Any] = {"outcome": Outcome.PROVED, "least": price, "label": "good", "others": ()}
+    return tp.Counterfactual(0, None, price, changes=changes, **{**fields, **more})
+
+
+def test_counterfactuals_are_sentences() -> None:
+    first = {"duration": (36.0, 24.0)}
+    assert str(_change(3.0, first)) == "would be good with duration 24 instead of 36 (price 3, nothing is cheaper)"
+    unsure = _change(5.0, first, outcome=Outcome.UNKNOWN, least=2.0)
+    assert str(unsure).endswith("(price 5, at least 2 is needed)")
+    assert str(_change(0.0, {})) == "is good already"
+    none = _change(math.inf, {}, label="bad")
+    assert str(none) == "stays bad: no change that is possible gives a wanted label"
+    assert str(_change(math.inf, {}, label="bad", outcome=Outcome.UNKNOWN)) == (
+        "stays bad: no change was found in time"
+    )
+
+
+def test_next_changes_follow_the_cheapest() -> None:
+    others = (_change(7.0, {"purpose": ("car", "radio")}), _change(math.inf, {}))
+    assert str(_change(3.0, {"duration": (36.0, 24.0)}, others=others)).endswith(
+        "; or with purpose radio instead of car (price 7); no other columns help"
+    )
+
+
+def test_values_of_several_words_stand_in_quotes_among_others() -> None:
+    one = explanation({"purpose": ["new car", "radio"], "home": ["a flat"]})
+    assert 'purpose is "new car" or radio and home is a flat' in str(one)

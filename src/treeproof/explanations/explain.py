@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.explanations.inflate import Wide
 from treeproof.explanations.inflate import inflate as widened
 from treeproof.explanations.questions import Found, Questions
 from treeproof.explanations.reasons import dropping_order, reason
+from treeproof.explanations.smallest import contrastive, smallest
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
@@ -78,7 +79,8 @@ def explain(
     first; `order` lists those that are wanted, the most wanted first. Values become missing in the columns of
     `missing=` only, and those that are missing may become anything. With `inflate`, each number of a reason is widened
     to the largest range and each category to the largest set of values, one column after another, which are still
-    enough.
+    enough. `kind="smallest"` has the fewest columns that are enough, `kind="contrastive"` the fewest whose change can
+    give the row another label, with such a row.
 
     With an `attacker`, the question is which columns, if they were out of his reach, would make the row robust.
     `relations`, as in `verify`, say which rows are possible; rows that break them are refused. `timeout` is for a row;
@@ -105,13 +107,13 @@ def explain(
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     about = Asked.of(
         asked.ensemble, kind, whose, asked.X, asked.threat.relations, against=attacker is not None,
-        missing=() if whose.blank is None or attacker is not None else tuple(whose.blank.keys or ()), given=asked.given,
+        missing=() if whose.blank is None or attacker is not None else tuple(whose.blank.keys or ()),
+        given=asked.given, inflate=inflate,
     )  # fmt: skip
     numbers = dropping_order(asked.ensemble, about.units, order)
     groups = in_groups(len(asked.X), ROWS)
     tasks = [_Task(kind, asked.threat, asked.X[rows], limits, numbers, inflate) for rows in groups]
-    everything = Found(np.ones(len(about.units), dtype=bool), Outcome.PROVED, minimal=False)
-    found = [_Made(everything)] * len(asked.X)
+    found = [_Made(_unfinished(kind, len(about.units)))] * len(asked.X)
     with progress_bar(progress, len(asked.X), "explaining") as advance:
 
         def take(number: int, answer: list[_Made]) -> None:
@@ -156,19 +158,27 @@ def _refuse_broken(asked: Request) -> None:
         )
 
 
+def _unfinished(kind: Kind, n_units: int) -> Found:
+    """What is known of a row before anything is asked: all columns are enough for its label."""
+    if kind == "contrastive":
+        return Found(np.zeros(n_units, dtype=bool), Outcome.UNKNOWN, minimal=False)
+    return Found(np.ones(n_units, dtype=bool), Outcome.PROVED, minimal=False)
+
+
 def _answer(ensemble: Ensemble, task: _Task) -> list[_Made]:
     """The explanations of the rows of a task."""
     questions = Questions(ensemble, task.threat, task.X, task.limits)
+    find = {"reason": reason, "smallest": smallest, "contrastive": contrastive}[task.kind]
     made = []
     for row in range(len(task.X)):
-        found = reason(questions, row, task.order)
+        found = find(questions, row, task.order)
         made.append(_Made(found, widened(questions, row, found.units) if task.inflate else None))
     return made
 
 
 def _result(asked: Request, about: Asked, made: Sequence[_Made], *, seconds: float, interrupted: bool) -> Explanations:
     """The explanations in the user's own names and values."""
-    labels = asked.ensemble.classes[asked.y].tolist()
+    labels, changed = asked.ensemble.classes[asked.y].tolist(), _replayed(asked, made)
     explanations = []
     for row, (found, wide) in enumerate(made):
         units = {number: about.units[number] for number in np.flatnonzero(found.units).tolist()}
@@ -176,8 +186,26 @@ def _result(asked: Request, about: Asked, made: Sequence[_Made], *, seconds: flo
             unit.name: _allowed(about, row, unit, number, wide) for number, unit in units.items()
         }
         minimal = found.minimal and (wide is None or wide.complete)
-        explanations.append(Explanation(row, tuple(ranges), labels[row], found.outcome, minimal, ranges, about))
+        allowed = {} if about.kind == "contrastive" else ranges
+        explanations.append(
+            Explanation(
+                row, tuple(ranges), labels[row], found.outcome, minimal, allowed, about, found.other, changed.get(row)
+            )
+        )
     return Explanations(explanations, about, seconds=seconds, interrupted=interrupted)
+
+
+def _replayed(asked: Request, made: Sequence[_Made]) -> dict[int, Any]:
+    """The labels of the rows that contrastive sets lead to, as the source model has them."""
+    rows = {row: found.other for row, (found, _) in enumerate(made) if found.other is not None}
+    if not rows:
+        return {}
+    labels = dict(zip(rows, asked.ensemble.source_labels(np.array(list(rows.values()))).tolist(), strict=True))
+    wanted = asked.ensemble.classes[list(asked.threat.goal)].tolist()
+    for row, label in labels.items():
+        if label == asked.ensemble.classes[asked.y[row]] or (wanted and label not in wanted):
+            raise SoundnessError(f"row {row}: the change that was found gives it {label!r}; please report this")
+    return labels
 
 
 def _allowed(about: Asked, row: int, unit: Unit, number: int, wide: Wide | None) -> Range | OneOf:

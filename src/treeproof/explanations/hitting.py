@@ -98,7 +98,7 @@ class HittingSets:
     def propose(self, is_over: Callable[[], bool], below: int | None = None) -> Columns | None:
         """Columns that cost `least` or less, and hit enough of what is known; None: time is up, or nothing is `below`.
 
-        The same ones come again unless a set that they miss is added, or they are given up.
+        The same ones come again unless a set that they miss is added.
         """
         from treeproof._kernels.explanations.hitting import CANDIDATE, EXHAUSTED, go_on
 
@@ -112,7 +112,3 @@ class HittingSets:
             if found == EXHAUSTED:
                 self._begin(int(self._state["beyond"][0]))
         return None
-
-    def give_up(self) -> None:
-        """Leaves out the columns that were proposed last, and all that have these and more."""
-        self._state["depth"] -= 1

@@ -98,7 +98,6 @@ def _change(one: Counterfactual) -> dict[str, Any]:
         "least": _finite(one.least),
         "label": plain_label(one.label),
         "changes": [[name, *map(_value, ends)] for name, ends in one.changes.items()],
-        "sentence": str(one),
     }
 
 

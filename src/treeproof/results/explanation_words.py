@@ -145,11 +145,17 @@ def _values(allowed: OneOf, unit: Unit) -> str:
     if len(allowed) > 1 and not without:
         return "any known value"
     if len(allowed) > 2 and len(without) < len(allowed) and len(without) <= MOST_LISTED:
-        return f"any known value but {joined(list(map(value_in_words, without)), 'and')}"
-    said = [value_in_words(value) for value in allowed]
+        return f"any known value but {joined(list(map(_in_a_list, without)))}"
+    said = [value_in_words(allowed[0])] if len(allowed) == 1 else [_in_a_list(value) for value in allowed]
     if len(said) > MOST_LISTED:
         return f"one of {len(said)} values ({', '.join(said[:MOST_LISTED])}, …)"
     return joined(said, "or")
+
+
+def _in_a_list(value: Any) -> str:
+    """A value among others: in quotes if its own words could be taken for some of ours."""
+    said = value_in_words(value)
+    return f'"{said}"' if isinstance(value, str) and not said.isalnum() and set(said) & set(" ,") else said
 
 
 def explanation_in_words(one: Explanation) -> str:
@@ -240,7 +246,20 @@ def counterfactual_in_words(one: Counterfactual) -> str:
         return f"stays {label}: {none}"
     if not one.changes:
         return f"is {label} already"
-    return f"would be {label} with {changes_in_words(one.changes)} ({price_in_words(one)})"
+    first = f"would be {label} with {changes_in_words(one.changes)} ({price_in_words(one)})"
+    return "; ".join([first, *others_in_words(one)])
+
+
+def others_in_words(one: Counterfactual) -> list[str]:
+    """The next changes, and whether there are no more."""
+    said = []
+    for other in one.others:
+        if other.found:
+            gives = "" if other.label == one.label else f" for {visible(other.label)}"
+            said.append(f"or with {changes_in_words(other.changes)}{gives} (price {quantity(other.price)})")
+        elif other.outcome == Outcome.PROVED:
+            said.append("no other columns help")
+    return said
 
 
 def price_in_words(one: Counterfactual) -> str:

@@ -287,12 +287,12 @@ def go_on(state, sets, path, scratch, max_nodes):
             bound = _bound_of_rows(sets, missed, chosen, excluded, scratch, left, now.may_miss)
         else:
             bound = _bound_of_all(sets, missed, excluded, scratch, left)
-        if bound == 0:
-            return CANDIDATE
         if bound > left:
             now.beyond = min(now.beyond, spent + bound)
             now.depth -= 1
             continue
+        if bound == 0:
+            return CANDIDATE
         e = _choose(sets, excluded, scratch, now.may_miss == 0)
         bit = np.uint64(1) << np.uint64(e & 63)
         for w in range(chosen.shape[0]):

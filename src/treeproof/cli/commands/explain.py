@@ -120,6 +120,7 @@ def explain(
     attacker = _attacker(choice, source, rows, relations)
     _say_question(rows, data, attacker, choice, relations, counterfactual is not None)
     ensemble = rows.matched.ensemble
+    to = named_classes(counterfactual, "--counterfactual", ensemble)
     against = attacker if counterfactual is None else None
     found = tp.explain(
         ensemble,
@@ -134,8 +135,7 @@ def explain(
         **limits,
     )
     changed = None
-    if counterfactual is not None and not found.interrupted:
-        to = named_classes(counterfactual, "--counterfactual", ensemble)
+    if to is not None and not found.interrupted:
         whoever = attacker or tp.Attacker.l0(ensemble.n_features, domain=choice.domain_on(ensemble))
         changed = tp.counterfactual(ensemble, rows.X, to=to, attacker=whoever, relations=relations or None, **limits)
     # Files come first: whoever reads the output may be gone.

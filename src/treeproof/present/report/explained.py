@@ -14,6 +14,7 @@ from treeproof.results.explanation_words import (
     conditions_in_words,
     each_change,
     how_few,
+    others_in_words,
     price_in_words,
 )
 from treeproof.results.explanations import NAMES, Explanation, Explanations
@@ -139,8 +140,7 @@ def _change(one: Counterfactual) -> str:
     first = (
         f"<p>{escape(f'{one.label} with')}</p>{_listed(each_change(one.changes))}<p>{escape(price_in_words(one))}</p>"
     )
-    others = [f"<li>{escape(other)}</li>" for other in one.others if other.found]
-    return first + (f"<p>or it</p><ul>{''.join(others)}</ul>" if others else "")
+    return first + "".join(f"<p>{escape(other)}</p>" for other in others_in_words(one))
 
 
 def _listed(parts: list[str]) -> str:

@@ -1,0 +1,138 @@
+"""What to protect: columns to put out of the attacker's reach, and what that costs at least."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from treeproof.files import as_path, write_whole
+from treeproof.results.asked import ColumnName
+from treeproof.results.column_words import joined, quantity
+from treeproof.results.measures import missing_in_words
+from treeproof.results.relation_words import broken_in_short, kept_in_words
+from treeproof.results.verdicts import Bounds, short
+from treeproof.threat.attacker import Attacker
+from treeproof.threat.relations import Relation
+from treeproof.visible import visible
+
+
+class Step(NamedTuple):
+    """A point of the curve: what is protected, and the share of rows that hold then."""
+
+    columns: tuple[ColumnName, ...]
+    share: Bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Protection:
+    """The cheapest columns to put out of the attacker's reach so that a share of rows holds.
+
+    A row holds if the model is right about it and no attack changes that; with ε, if no attack on a neighbour changes
+    its label, either.
+    """
+
+    columns: tuple[ColumnName, ...]
+    """What to protect, in the model's order; a one-hot group counts as one column, by its name."""
+    share: Bounds
+    """The share of rows that hold then."""
+    goal: float
+    """The share that was asked for."""
+    cost: float
+    """What these columns cost together; unless costs were given, their number."""
+    least: float
+    """It is proved that nothing which costs less reaches the goal."""
+    curve: tuple[Step, ...]
+    """The share against columns protected: one column after another, each the one that seems to help most."""
+    rows: int
+    accuracy: float
+    """The share of rows that the model is right about; no protection reaches more."""
+    attacker: Attacker
+    epsilon: Any = None
+    has_costs: bool = False
+    model: str = ""
+    relations: tuple[Relation, ...] = ()
+    rows_with_missing: int = 0
+    """Rows with missing values in columns that the attacker can move; these values stay missing."""
+    rows_that_break: int = 0
+    """Rows that break the relations themselves."""
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is proved that nothing cheaper reaches the goal."""
+        return self.least >= self.cost
+
+    @property
+    def names(self) -> str:
+        """The columns in words."""
+        return joined([visible(name) if isinstance(name, str) else f"feature {name}" for name in self.columns])
+
+    def in_words(self) -> list[str]:
+        """What to do, what that brings, and what was assumed, in sentences."""
+        hold = "robust" if self.epsilon is None else "resilient"
+        before = self.curve[0].share if self.curve else self.share
+        if not self.columns:
+            said = [f"Nothing needs protection: {short(self.share)} of {self.rows:,} rows are {hold} as it is."]
+        else:
+            said = [
+                f"Protect {self.names}: then {short(self.share)} of {self.rows:,} rows are {hold}, "
+                f"{short(before)} if nothing is protected.",
+                self._how_sure(),
+            ]
+        said += [kept_in_words(self.relations)] * bool(self.relations)
+        said += [f"{broken_in_short(self.rows_that_break)}."] * (self.rows_that_break > 0)
+        said += [f"{missing_in_words(self.rows_with_missing, self.rows)}."] * (self.rows_with_missing > 0)
+        return said + ["It was interrupted."] * self.interrupted
+
+    def _how_sure(self) -> str:
+        what = f"a cost of {quantity(self.cost)}" if self.has_costs else f"{_columns(self.cost)}"
+        if self.exact:
+            return f"That is {what}, and it is proved that nothing less reaches {quantity(self.goal)}."
+        least = f"a cost of {quantity(self.least)}" if self.has_costs else f"{_columns(self.least)}"
+        return f"That is {what}; it is proved that it takes at least {least}, and open whether more is needed."
+
+    def __repr__(self) -> str:
+        sure = "exact" if self.exact else f"at least {quantity(self.least)}"
+        parts = [
+            f"{self.names or 'nothing'} at a cost of {quantity(self.cost)}, {sure}",
+            f"share {short(self.share)} for a goal of {quantity(self.goal)}",
+            f"{self.rows} rows",
+        ]
+        parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
+        parts += [f"{self.rows_with_missing} with missing cells"] * (self.rows_with_missing > 0)
+        return f"Protection({'; '.join(parts + ['interrupted'] * self.interrupted)})"
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """All of this as JSON text, also written to `path` if given."""
+        content = {
+            "format": "treeproof protection",
+            "version": 1,
+            "model": self.model,
+            "attacker": json.loads(self.attacker.to_json()),
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "relations": list(map(str, self.relations)),
+            "rows": self.rows,
+            "accuracy": self.accuracy,
+            "goal": self.goal,
+            "columns": list(self.columns),
+            "share": [self.share.lower, self.share.upper],
+            "cost": self.cost,
+            "least": self.least,
+            "exact": self.exact,
+            "curve": [{"columns": list(at.columns), "share": [at.share.lower, at.share.upper]} for at in self.curve],
+            "rows_with_missing": self.rows_with_missing,
+            "rows_that_break": self.rows_that_break,
+            "interrupted": self.interrupted,
+        }
+        text = json.dumps(content, allow_nan=False)
+        if path is not None:
+            write_whole(as_path(path), text)
+        return text
+
+
+def _columns(number: float) -> str:
+    """So many columns."""
+    return "one column" if number == 1 else f"{quantity(number)} columns"
