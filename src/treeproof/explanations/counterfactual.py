@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group, category_of, group_columns
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.attacker_words import attacker_on_model
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits, as_count, check_jobs
@@ -121,15 +120,9 @@ def counterfactual(
         epsilon,
         threat.relations.given,
         number,
-        _in_words(asked, attacker if within else attacker.without_limits),
+        replace(asked, attacker=attacker if within else attacker.without_limits).attacker_words,
     )
     return _Result(asked, threat, found).all(about, time.monotonic() - began, limits.interrupted)
-
-
-def _in_words(asked: Request, attacker: Attacker) -> str:
-    """What may be changed, in sentences."""
-    names = asked.ensemble.feature_names or tuple(f"feature {f}" for f in range(asked.ensemble.n_features))
-    return attacker_on_model(attacker, asked.ensemble, asked.threat.relations, names)
 
 
 def _request(ensemble: Ensemble, X: Any, to: Any, attacker: Any, within: bool, relations: Any) -> Request:

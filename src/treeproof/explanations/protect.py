@@ -373,4 +373,5 @@ def _result(
         int(asked.threat.relations.broken(asked.X).sum()) if asked.threat.relations else 0,
         time.monotonic() - began,
         interrupted or search.limits.late,
+        asked.attacker_words,
     )
