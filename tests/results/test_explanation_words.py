@@ -149,7 +149,7 @@ def _reader(said: str) -> Any:
     """The test that a sentence about x states."""
     if said == "x is not missing":
         return lambda _: True
-    expression = said.replace(",", "")
+    expression = said.replace(",", "").replace(" is ", " == ")
     return lambda x: bool(eval(expression, {"x": x, "inf": math.inf}))
 
 

@@ -103,9 +103,18 @@ def range_in_words(
     'age > 33.5'
     >>> range_in_words("age", Range(math.nextafter(33.5, 99), 60.5), 40.0, whole=True)
     '34 <= age <= 60'
+    >>> range_in_words("late", Range(0.0, 0.5), 0.0, (0.0, 20.0), whole=True)
+    'late is 0'
     >>> range_in_words("rate", Range(0.3499999940395355, math.inf), 0.4)
     'rate >= 0.35'
     """
+    if whole:
+        first, last = (
+            math.ceil(max(allowed.low, domain[0], -MOST_WHOLE)),
+            math.floor(min(allowed.high, domain[1], MOST_WHOLE)),
+        )
+        if first == last:
+            return f"{called} is {exactly(float(first))}"
     least, most = max(domain[0], -_LARGEST), min(domain[1], _LARGEST)
     from_below = "" if allowed.low <= least else _end(allowed.low, own, whole, rising=True)
     from_above = "" if allowed.high >= most else _end(allowed.high, own, whole, rising=False)
