@@ -181,6 +181,7 @@ def test_exact_numbers_read_back(value: float) -> None:
         (asked(domain=((4.0, math.inf), *((-math.inf, math.inf),) * 5)), "duration (at least 4)"),
         (asked(), "Values that are there do not become missing."),
         (asked(missing=("rate",)), "Values may become missing in rate."),
+        (asked(missing=(2, "amount")), "Values may become missing in rate and amount."),
         (asked(relations=as_relations("duration <= amount")), "Only rows that keep 1 relation count"),
         (asked(decision="good from 0.2"), "good from 0.2"),
         (asked(against=True, attacker_words="He lies."), "He lies."),
