@@ -56,6 +56,8 @@ def test_what_is_not_proved_minimal_says_so() -> None:
     one = explanation({"duration": (36.0, 36.0)}, minimal=False)
     assert str(one) == "bad because duration is 36; enough, maybe not all of it is needed"
     assert "nothing else matters" not in str(one)
+    wide = explanation({"duration": (33.0, 40.0)}, asked(inflate=True), minimal=False)
+    assert str(wide).endswith("; enough, maybe not all of it is needed, or ranges could be wider")
 
 
 def test_smallest_reasons_say_whether_there_are_smaller_ones() -> None:

@@ -202,12 +202,13 @@ def conditions_in_words(one: Explanation) -> list[str]:
 def how_few(one: Explanation) -> str:
     """What is known of whether all columns of a reason are needed."""
     against = one.about.against
+    wider = ", or ranges could be wider" * one.about.inflate
     if one.about.kind == "smallest":
         if not one.minimal:
-            return "enough, maybe fewer columns are"
+            return f"enough, maybe fewer columns are{wider}"
         return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
     if not one.minimal:
-        return "enough, maybe not all of it is needed"
+        return f"enough, maybe not all of it is needed{wider}"
     return "each of these is needed" if against else "nothing else matters"
 
 
