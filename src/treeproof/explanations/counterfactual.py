@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
+from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price, units_of
 from treeproof.explanations.resilient import refuse_sums, resilient_finder
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import changed_frame, in_own_values
@@ -188,6 +188,7 @@ class _Result:
         self._asked, self._threat, self._found = asked, threat, found
         self._ensemble = asked.ensemble
         self._groups = groups_of(threat.relations, asked.ensemble) if threat.relations else ()
+        self._units = units_of(asked.ensemble, threat)
         self._labels = self._replayed()
         deepest = max(map(len, found), default=1)
         self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
@@ -252,7 +253,7 @@ class _Result:
         before, after = self._asked.X[row], self._found[row][rank].row
         names, group_of = self._ensemble.feature_names, {group.features: group for group in self._groups}
         found: dict[str | int, tuple[Any, Any]] = {}
-        for unit in changed_units(self._ensemble, self._threat, before, after):
+        for unit in changed_units(self._units, before, after):
             if unit in group_of:
                 group = group_of[unit]
                 found[group.name] = self._member(group, before), self._member(group, after)

@@ -116,7 +116,7 @@ class Neighbours:
         return low[0], high[0]
 
     def wrong_neighbour(self, row: FloatArray, limits: Limits) -> tuple[Outcome, FloatArray]:
-        """Whether all valid neighbours of a row have wanted labels, and else one that has not; in the user's columns."""
+        """Whether all valid neighbours of a row have wanted labels, and else one that has not; in own columns."""
         rows = self.columns.rows(row[None])
         outcome, z = self.wrong(rows[0], limits)
         return outcome, self.columns.own(z[None])[0]

@@ -16,6 +16,7 @@ from treeproof.results.column_words import MOST_WHOLE, joined, quantity
 from treeproof.results.measures import missing_in_short
 from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
 from treeproof.results.verdicts import Outcome
+from treeproof.results.verification import names_of
 from treeproof.threat.attacker import COST_OF_1, NO_SCALE, Attacker
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
@@ -201,12 +202,13 @@ def conditions_in_words(one: Explanation) -> list[str]:
 def how_few(one: Explanation) -> str:
     """What is known of whether all columns of a reason are needed."""
     against = one.about.against
+    wider = ", or ranges could be wider" * one.about.inflate
     if one.about.kind == "smallest":
         if not one.minimal:
-            return "enough, maybe fewer columns are"
+            return f"enough, maybe fewer columns are{wider}"
         return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
     if not one.minimal:
-        return "enough, maybe not all of it is needed"
+        return f"enough, maybe not all of it is needed{wider}"
     return "each of these is needed" if against else "nothing else matters"
 
 
@@ -283,7 +285,8 @@ def wanted_in_words(result: Counterfactuals) -> list[str]:
     said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
     said.append(_what_is_paid(about.attacker))
     if about.epsilon is not None:
-        said.append("Every possible row within ε of the changed one has a wanted label, too.")
+        (near,) = names_of((about.epsilon,), None, about.feature_names)
+        said.append(f"Every possible row within {near} of the changed one has a wanted label, too.")
     said += _kept(about.relations)
     n = int((result.missing > 0).sum())
     if n:
@@ -367,7 +370,9 @@ def _missing_values(asked: Asked) -> list[str]:
         return []
     said = []
     if asked.missing:
-        said.append(f"Values may become missing in {joined([column_in_words(name) for name in asked.missing])}.")
+        names = asked.feature_names or range(len(asked.domain))
+        which = [column_in_words(names[one] if isinstance(one, int) else one) for one in asked.missing]
+        said.append(f"Values may become missing in {joined(which)}.")
     else:
         said.append("Values that are there do not become missing.")
     n = int(np.isnan(asked.X).any(axis=1).sum())
