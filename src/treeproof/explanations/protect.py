@@ -372,5 +372,6 @@ def _result(
         int(asked.threat.has_missing(asked.X).sum()),
         int(asked.threat.relations.broken(asked.X).sum()) if asked.threat.relations else 0,
         time.monotonic() - began,
-        interrupted or search.limits.late,
+        interrupted,
+        asked.attacker_words,
     )
