@@ -144,7 +144,11 @@ class Neighbours:
             literal = self._literal(f, float(x[f]), float(w[f]), float(box.low[f]), float(box.high[f]))
             if literal is not None:
                 literals.append(literal)
-        return None if any(one.contains(w[[one.feature]])[0] for one in literals) else tuple(literals)
+        if any(one.contains(w[[one.feature]])[0] for one in literals):
+            return None
+        # What cannot be moved has a neighbour there, whatever the row becomes.
+        threat = self.columns.threat
+        return tuple(one for one in literals if threat.movable[one.feature] or one.feature in threat.blanks)
 
     def _literal(self, f: int, x: float, w: float, low: float, high: float) -> ColumnLiteral | None:
         """Which values of a column have no neighbour from `low` to `high`; None: all that it can be have one."""

@@ -28,6 +28,7 @@ from treeproof.run.limits import Limits
 from treeproof.threat.relations import Linear
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import NO_CELL, Local, price_of_attack
+from treeproof.verification.row_question import TRACE
 from treeproof.verification.space import Clause, Space
 
 WIDER = (0.02, 0.1, 0.3, 1.0, 4.0, 32.0)
@@ -200,6 +201,7 @@ class _OneRow:
                 return Outcome.PROVED, w, price_of_attack(self._threat, self._row, w, within=False)
             if price == best:
                 return Outcome.PROVED, self._row, math.inf
+            self._least = budget + 1.0 if power is None else max(least, price * (1 - TRACE))
         found = local.cheapest(row, self._finder.within, self._label)
         return Outcome(int(found.outcome[0])), found.attacked[0], float(found.price[0])
 
