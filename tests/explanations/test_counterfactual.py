@@ -46,11 +46,11 @@ def check(asked: Asked, k: int) -> list[float]:
 
 @pytest.mark.parametrize("question", [with_categories, with_groups])
 def test_prices_are_those_of_the_cheapest_of_all_changes(question: Callable[[Random, bool], Asked]) -> None:
-    prices = [check(question(Random(seed), False), k=1 + 2 * (seed % 2)) for seed in range(45)]
+    prices = [check(question(Random(seed), False), k=1 + 2 * (seed % 2)) for seed in range(30)]
     firsts = [one[0] for one in prices]
     assert sum(math.isinf(price) for price in firsts) >= 3
-    assert sum(0 < price < math.inf for price in firsts) >= 10
-    assert sum(len(one) > 1 and math.isfinite(one[1]) for one in prices) >= 3
+    assert sum(0 < price < math.inf for price in firsts) >= 7
+    assert sum(len(one) > 1 and math.isfinite(one[1]) for one in prices) >= 1
 
 
 def loan() -> tp.Attacker:

