@@ -25,6 +25,9 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 BESIDE = [page for page in (*sorted(ROOT.glob("*.md")), *ROOT.glob("*/RESULTS.md")) if page.name != "README.md"]
 
+DATA = {"credit.md": ["german_credit.csv"], "adverse_action.md": ["german_credit.csv", "adult.csv.xz"]}
+"""The files that the code of a page reads."""
+
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -33,11 +36,11 @@ def blocks(page: Path, language: str) -> list[str]:
 def run_python(page: Path) -> dict[str, object]:
     """What a page's Python leaves behind, in the folder that is the current one."""
     names: dict[str, object] = {}
-    if page.name == "credit.md":
+    for file in DATA.get(page.name, ()):
         folder = os.environ.get("TREEPROOF_DATA")
         if folder is None:
-            pytest.skip("german_credit.csv is found through TREEPROOF_DATA")
-        shutil.copy(Path(folder, "german_credit.csv"), "german_credit.csv")
+            pytest.skip(f"{file} is found through TREEPROOF_DATA")
+        shutil.copy(Path(folder, file), file)
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
     return names
@@ -145,6 +148,8 @@ def test_every_field_of_explanations_and_counterfactuals_is_written_down() -> No
     assert set(reasons) == fields_in("The format of explanations")
     changes = json.loads(tp.counterfactual(_stump(), [[0.0]], to=1, attacker=tp.Attacker.l0(1)).to_json())
     assert set(changes) == fields_in("The format of counterfactuals")
+    protection = tp.protect(_stump(), [[0.0]], [0], tp.Attacker.l0(1), to=1.0)
+    assert set(json.loads(protection.to_json())) == fields_in("The format of protections")
     prose = (DOCS / "format.md").read_text(encoding="utf-8").split("## The format of explanations")[1]
     for name in (*reasons["explanations"][0], *changes["counterfactuals"][0]):
         assert f"`{name}`" in prose, name

@@ -133,13 +133,14 @@ def random_content(rng: random.Random) -> dict[str, Any]:
         rule["members"] = [
             {"n_trees": count, "divisor": rng.choice([1.0, 3.0]), "weight": rng.choice([1.0, 0.1])} for count in counts
         ]
-    # Scores of classes are mostly the same, so that sums differ by roundings only.
-    trees = []
-    for _ in range(n_trees):
+    # Scores of classes are mostly the same, so that sums differ by roundings only; or each tree adds to one class.
+    trees, alone = [], rng.random() < 0.4
+    for tree in range(n_trees):
         leaves = []
         for _ in range(2):
             same = number()
-            leaves.append([same if rng.random() < 0.6 else number() for _ in range(n_scores)])
+            scores = [same if rng.random() < 0.6 else number() for _ in range(n_scores)]
+            leaves.append([score if not alone or k == tree % n_scores else 0.0 for k, score in enumerate(scores)])
         trees.append(leaves)
     return content_of(rule, base, trees)
 
@@ -176,6 +177,29 @@ def test_the_slack_of_engines_is_no_less_than_the_margin(decision: Decision, pre
     model, exponent = Model.of(json.loads(as_text(ensemble))), unit_exponent(ensemble)
     assert exponent is not None
     assert whole_units(ensemble)[2] >= Fraction(-model.needed(0, 1), model.unit) * Fraction(2) ** exponent
+
+
+def boosted(n_classes: int) -> Ensemble:
+    """Three trees for each class, which add nothing to the others."""
+    rule = ScoreRule(decision=Decision.SOFTMAX, precision="float32")
+    builder = EnsembleBuilder(n_features=1, classes=list(range(n_classes)), rule=rule, base=[0.0] * n_classes)
+    for leaf in map(float, np.array([0.1, 0.7, -3.3], dtype=np.float32)):
+        for k in range(n_classes):
+            scores = [[value * (other == k) for other in range(n_classes)] for value in (0.0, leaf, -leaf)]
+            builder.add_tree(**STUMP, scores=scores)
+    return builder.build()
+
+
+def test_trees_of_other_classes_round_nothing() -> None:
+    margins, slacks = [], []
+    for n_classes in (2, 12):
+        ensemble = boosted(n_classes)
+        model, exponent = Model.of(json.loads(as_text(ensemble))), unit_exponent(ensemble)
+        assert exponent is not None
+        margins.append(Fraction(-model.needed(0, 1), model.unit))
+        slacks.append(whole_units(ensemble)[2] / 2.0**exponent)
+        assert slacks[-1] >= margins[-1] > 0
+    assert margins[0] == margins[1] and slacks[1] < 1.001 * slacks[0]
 
 
 RULE = {"decision": "argmax", "precision": "float32"}

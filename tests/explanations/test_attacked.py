@@ -7,7 +7,7 @@ the library. Nothing but the libraries' own `predict` says what a label is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,9 +43,8 @@ class Fitted(NamedTuple):
         return tp.from_model(self.model, **({"categories": self.frame} if is_catboost else {}))
 
     def labels(self, frame: Any) -> list[Any]:
-        """What the library predicts, as plain values; in one thread, since the rows are few."""
-        with threadpool_limits(1):
-            return list(np.asarray(self.model.predict(frame)).ravel().tolist())
+        """What the library predicts, as plain values."""
+        return list(np.asarray(self.model.predict(frame)).ravel().tolist())
 
 
 def _as_categories(frame: Any) -> Any:
@@ -103,6 +102,13 @@ MODELS = {
     "forest of a pipeline": _forest,
     "extra trees": _extra,
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """The rows are few, and threads that wait for each other take most of the time."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture(scope="module", params=MODELS)

@@ -191,3 +191,14 @@ def test_values_of_categories_are_drawn_side_by_side() -> None:
     assert len(ax.lines) == 2
     with pytest.raises(tp.InvalidInput, match="contrastive"):
         tp.plots.reason(explanation({}, asked(kind="contrastive")))
+
+
+def test_protection_is_drawn_as_its_curve() -> None:
+    protection = tp.protect(FOREST, X[::5], y[::5], ATTACKER, to=0.9)
+    ax = tp.plots.share_against_protection(protection)
+    curve, goal = ax.lines
+    assert curve.get_ydata().tolist() == [at.share.lower for at in protection.curve]
+    assert goal.get_ydata()[0] == 0.9 and ax.get_ylabel() == "robust share of rows"
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names[0] == "nothing" and len(names) == len(protection.curve)
+    assert {name.removeprefix("+ ") for name in names[1:]} == {f"feature {f}" for f in protection.curve[-1].columns}

@@ -56,6 +56,8 @@ def test_what_is_not_proved_minimal_says_so() -> None:
     one = explanation({"duration": (36.0, 36.0)}, minimal=False)
     assert str(one) == "bad because duration is 36; enough, maybe not all of it is needed"
     assert "nothing else matters" not in str(one)
+    wide = explanation({"duration": (33.0, 40.0)}, asked(inflate=True), minimal=False)
+    assert str(wide).endswith("; enough, maybe not all of it is needed, or ranges could be wider")
 
 
 def test_smallest_reasons_say_whether_there_are_smaller_ones() -> None:
@@ -149,7 +151,7 @@ def _reader(said: str) -> Any:
     """The test that a sentence about x states."""
     if said == "x is not missing":
         return lambda _: True
-    expression = said.replace(",", "")
+    expression = said.replace(",", "").replace(" is ", " == ")
     return lambda x: bool(eval(expression, {"x": x, "inf": math.inf}))
 
 
@@ -181,6 +183,7 @@ def test_exact_numbers_read_back(value: float) -> None:
         (asked(domain=((4.0, math.inf), *((-math.inf, math.inf),) * 5)), "duration (at least 4)"),
         (asked(), "Values that are there do not become missing."),
         (asked(missing=("rate",)), "Values may become missing in rate."),
+        (asked(missing=(2, "amount")), "Values may become missing in rate and amount."),
         (asked(relations=as_relations("duration <= amount")), "Only rows that keep 1 relation count"),
         (asked(decision="good from 0.2"), "good from 0.2"),
         (asked(against=True, attacker_words="He lies."), "He lies."),
@@ -227,7 +230,7 @@ def test_counterfactuals_are_sentences() -> None:
 def test_next_changes_follow_the_cheapest() -> None:
     others = (_change(7.0, {"purpose": ("car", "radio")}), _change(math.inf, {}))
     assert str(_change(3.0, {"duration": (36.0, 24.0)}, others=others)).endswith(
-        "; or with purpose radio instead of car (price 7); there is no other way"
+        "; or with purpose radio instead of car (price 7); no other columns help"
     )
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
+from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price, units_of
+from treeproof.explanations.resilient import refuse_sums, resilient_finder
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.groups import Group, category_of, group_columns
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.attacker_words import attacker_on_model
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits, as_count, check_jobs
@@ -44,6 +44,8 @@ class _Task:
     X: FloatArray
     within: bool
     k: int
+    sizes: FloatArray | None
+    """ε for each feature; None: changes need not be resilient."""
     limits: Limits
 
 
@@ -88,15 +90,18 @@ def counterfactual(
     number = as_count(k, "k")
     if number is None:
         raise InvalidInput(f"k is how many changes of a row are wanted, at least 1, got {k!r}", argument="k")
-    if epsilon is not None:
-        raise InvalidInput("epsilon: resilient changes are not looked for in this version", argument="epsilon")
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     ensemble = as_ensemble(model, voting=voting)
     asked = _request(ensemble, X, to, attacker, within, relations)
+    sizes = None
+    if epsilon is not None:
+        asked, (around,) = asked.with_neighbours([epsilon])
+        refuse_sums(asked.threat)
+        sizes = around.sizes
     threat = asked.threat if within else asked.threat.without_limits()
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(threat, asked.X[rows], within, number, limits) for rows in groups]
+    tasks = [_Task(threat, asked.X[rows], within, number, sizes, limits) for rows in groups]
     nothing = Change(np.empty(0), math.inf, Outcome.UNKNOWN, 0.0)
     found = [[nothing._replace(row=x)] for x in asked.X]
     with progress_bar(progress, len(asked.X)) as advance:
@@ -121,15 +126,9 @@ def counterfactual(
         epsilon,
         threat.relations.given,
         number,
-        _in_words(asked, attacker if within else attacker.without_limits),
+        replace(asked, attacker=attacker if within else attacker.without_limits).attacker_words,
     )
     return _Result(asked, threat, found).all(about, time.monotonic() - began, limits.interrupted)
-
-
-def _in_words(asked: Request, attacker: Attacker) -> str:
-    """What may be changed, in sentences."""
-    names = asked.ensemble.feature_names or tuple(f"feature {f}" for f in range(asked.ensemble.n_features))
-    return attacker_on_model(attacker, asked.ensemble, asked.threat.relations, names)
 
 
 def _request(ensemble: Ensemble, X: Any, to: Any, attacker: Any, within: bool, relations: Any) -> Request:
@@ -176,6 +175,8 @@ def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
     if task.limits.is_over() or task.limits.timeout == 0:
         return [[Change(x, math.inf, Outcome.UNKNOWN, 0.0)] for x in task.X]
     finder = Finder(ensemble, task.threat, task.within, task.limits)
+    if task.sizes is not None:
+        finder = resilient_finder(finder, task.sizes)
     changes = finder.changes(task.X)
     return [[first, *finder.others(x, first, task.k - 1)] for x, first in zip(task.X, changes, strict=True)]
 
@@ -187,6 +188,7 @@ class _Result:
         self._asked, self._threat, self._found = asked, threat, found
         self._ensemble = asked.ensemble
         self._groups = groups_of(threat.relations, asked.ensemble) if threat.relations else ()
+        self._units = units_of(asked.ensemble, threat)
         self._labels = self._replayed()
         deepest = max(map(len, found), default=1)
         self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
@@ -251,7 +253,7 @@ class _Result:
         before, after = self._asked.X[row], self._found[row][rank].row
         names, group_of = self._ensemble.feature_names, {group.features: group for group in self._groups}
         found: dict[str | int, tuple[Any, Any]] = {}
-        for unit in changed_units(self._ensemble, self._threat, before, after):
+        for unit in changed_units(self._units, before, after):
             if unit in group_of:
                 group = group_of[unit]
                 found[group.name] = self._member(group, before), self._member(group, after)

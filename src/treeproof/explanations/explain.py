@@ -107,7 +107,8 @@ def explain(
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     about = Asked.of(
         asked.ensemble, kind, whose, asked.X, asked.threat.relations, against=attacker is not None,
-        missing=() if whose.blank is None or attacker is not None else tuple(whose.blank.keys or ()), given=asked.given, inflate=inflate,
+        missing=() if whose.blank is None or attacker is not None else tuple(whose.blank.keys or ()),
+        given=asked.given, inflate=inflate,
     )  # fmt: skip
     numbers = dropping_order(asked.ensemble, about.units, order)
     groups = in_groups(len(asked.X), ROWS)

@@ -6,13 +6,12 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from treeproof.errors import SoundnessError
 from treeproof.model.ensemble import Ensemble
@@ -68,6 +67,8 @@ class Finder:
 
     def _without_needless(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """The row after a change without what is free of charge and not needed."""
+        if self.threat.power is not None:
+            return w
         prices = prices_of_change(self.ensemble, self.threat, x, w)
         for unit, price in prices.items():
             shorter = w.copy()
@@ -99,22 +100,21 @@ Unit = tuple[int, ...]
 
 
 def units_of(ensemble: Ensemble, threat: Threat) -> tuple[Unit, ...]:
-    """What changes as one: the features of a column, or of a one-hot group."""
+    """Per feature what changes together with it: its column alone, or all columns of its one-hot group."""
     groups = groups_of(threat.relations, ensemble) if threat.relations else ()
     behind = {f: group.features for group in groups for f in group.features}
-    return tuple(dict.fromkeys(behind.get(f, (f,)) for f in range(ensemble.n_features)))
+    return tuple(behind.get(f, (f,)) for f in range(ensemble.n_features))
 
 
-def changed_units(ensemble: Ensemble, threat: Threat, x: FloatArray, w: FloatArray) -> tuple[Unit, ...]:
-    """The units in which two rows differ."""
-    moved: npt.NDArray[np.bool_] = differ(x, w)
-    return tuple(unit for unit in units_of(ensemble, threat) if moved[list(unit)].any())
+def changed_units(units: Sequence[Unit], x: FloatArray, w: FloatArray) -> tuple[Unit, ...]:
+    """The units in which two rows differ, out of those of all features."""
+    return tuple(dict.fromkeys(units[f] for f in np.flatnonzero(differ(x, w)).tolist()))
 
 
 def prices_of_change(ensemble: Ensemble, threat: Threat, x: FloatArray, w: FloatArray) -> dict[Unit, Fraction]:
     """What each unit costs that changes from x to w; SoundnessError if the attacker cannot do that."""
     columns = Columns.of(ensemble, threat, x[None])
-    units = units_of(ensemble, threat)
+    units = tuple(dict.fromkeys(units_of(ensemble, threat)))
     prices = columns.threat.attack_prices(*(columns.rows(one[None])[0] for one in (x, x, w)))
     if prices is None:
         raise SoundnessError(f"a change was found that the attacker cannot make: {x!r} to {w!r}; please report this")
@@ -137,6 +137,7 @@ class _Diverse:
 
     def __init__(self, finder: Finder, x: FloatArray, first: Change) -> None:
         self._finder, self._x = finder, x
+        self._units = units_of(finder.ensemble, finder.threat)
         self._earlier: list[frozenset[Unit]] = [self._columns(first)]
         self._number: Iterator[int] = itertools.count()
         self._queue = [(first.price, next(self._number), frozenset[Unit](), first)]
@@ -144,7 +145,7 @@ class _Diverse:
         self._exact = first.outcome == Outcome.PROVED
 
     def _columns(self, change: Change) -> frozenset[Unit]:
-        return frozenset(changed_units(self._finder.ensemble, self._finder.threat, self._x, change.row))
+        return frozenset(changed_units(self._units, self._x, change.row))
 
     def next(self) -> Change:
         """The next change; its price is inf if there is none."""

@@ -86,6 +86,8 @@ class _Inflation:
 
     def _compiled(self, place: int, cells: Cells) -> Outcome:
         """Do all rows with a column in these cells, and the others as they are now, have the label?"""
+        if not self._questions.has_time(self._row):
+            return Outcome.UNKNOWN
         bound = self._bound
         bound.set_free(self._row, self._free)
         for other, its in self._cells.items():

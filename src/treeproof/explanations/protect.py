@@ -384,4 +384,5 @@ def _result(
         int(asked.threat.relations.broken(asked.X).sum()) if asked.threat.relations else 0,
         time.monotonic() - began,
         interrupted,
+        asked.attacker_words,
     )

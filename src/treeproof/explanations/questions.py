@@ -86,7 +86,7 @@ class Questions:
         """
         if self.is_content[row]:
             return Answer(Outcome.PROVED)  # nobody attacks a row that has a label he wants
-        if self._rest(row) is None:
+        if not self.has_time(row):
             return Answer(Outcome.UNKNOWN)
         bound = self.bound
         if bound is not None:
@@ -115,7 +115,7 @@ class Questions:
             free[order[first:]] = True
             return len(order)
         place = first
-        while self.bound is not None and place < len(order) and self._rest(row) is not None:
+        while self.bound is not None and place < len(order) and self.has_time(row):
             place, outcome = self.bound.drop(row, free, order, place, not self.columns.joint)
             if place < len(order) and outcome == Outcome.REFUTED and self.is_valid(row):
                 place += 1
@@ -146,6 +146,10 @@ class Questions:
         other = found.attacked[0]
         moved = differ(other, self.X[row])
         return Answer(outcome, np.array([moved[list(unit)].any() for unit in self.units]), lambda: other)
+
+    def has_time(self, row: int) -> bool:
+        """Whether anything is left of the time for a row."""
+        return self._rest(row) is not None
 
     def _rest(self, row: int) -> Limits | None:
         """The limits with what is left of the time for a row, from its first question on; None: nothing is."""

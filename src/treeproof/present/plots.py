@@ -14,9 +14,10 @@ from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import as_doubles
 from treeproof.present.slices import cut_slice, frame_of, plane_of
-from treeproof.results.asked import Asked, OneOf, Range, Unit
+from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.explanation_words import column_in_words, conditions_in_words, value_in_words
 from treeproof.results.explanations import NAMES, Explanation, Explanations
+from treeproof.results.protection import Protection
 from treeproof.results.verdicts import Bounds, Outcome
 from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
@@ -139,6 +140,23 @@ def reason(explanation: Explanation, data: Any = None, *, ax: Any = None) -> Any
     ax.invert_yaxis()
     ax.set(xlim=(-0.02, 1.02), xticks=[], xlabel="all that there is")
     ax.set_title(_plain(f"row {explanation.index}: {explanation.label}"), fontsize="small")
+    return ax
+
+
+def share_against_protection(protection: Protection, *, ax: Any = None) -> Any:
+    """Draws the share of rows that hold against columns protected, one after another; what is undecided is pale."""
+    ax = _axes(ax)
+    places, before, names = np.arange(len(protection.curve)), set[ColumnName](), []
+    for at in protection.curve:
+        names.append(", ".join(column_in_words(name) for name in at.columns if name not in before))
+        before = set(at.columns)
+    lower, upper = (np.array([getattr(at.share, end) for at in protection.curve]) for end in ("lower", "upper"))
+    ax.fill_between(places, lower, upper, color=HUES[0], alpha=0.35)
+    ax.plot(places, lower, "o-", color=HUES[0])
+    ax.axhline(protection.goal, color="black", linestyle="--", linewidth=1)
+    labels = ["nothing" if not name else _plain(f"+ {name}") for name in names]
+    ax.set_xticks(places, labels, rotation=30, ha="right")
+    ax.set(ylim=(0, 1.02), xlabel="protected", ylabel=f"{protection.holds} share of rows")
     return ax
 
 

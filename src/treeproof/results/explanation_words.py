@@ -16,6 +16,7 @@ from treeproof.results.column_words import MOST_WHOLE, joined, quantity
 from treeproof.results.measures import missing_in_short
 from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
 from treeproof.results.verdicts import Outcome
+from treeproof.results.verification import names_of
 from treeproof.threat.attacker import COST_OF_1, NO_SCALE, Attacker
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
@@ -103,9 +104,18 @@ def range_in_words(
     'age > 33.5'
     >>> range_in_words("age", Range(math.nextafter(33.5, 99), 60.5), 40.0, whole=True)
     '34 <= age <= 60'
+    >>> range_in_words("late", Range(0.0, 0.5), 0.0, (0.0, 20.0), whole=True)
+    'late is 0'
     >>> range_in_words("rate", Range(0.3499999940395355, math.inf), 0.4)
     'rate >= 0.35'
     """
+    if whole:
+        first, last = (
+            math.ceil(max(allowed.low, domain[0], -MOST_WHOLE)),
+            math.floor(min(allowed.high, domain[1], MOST_WHOLE)),
+        )
+        if first == last:
+            return f"{called} is {exactly(float(first))}"
     least, most = max(domain[0], -_LARGEST), min(domain[1], _LARGEST)
     from_below = "" if allowed.low <= least else _end(allowed.low, own, whole, rising=True)
     from_above = "" if allowed.high >= most else _end(allowed.high, own, whole, rising=False)
@@ -192,12 +202,13 @@ def conditions_in_words(one: Explanation) -> list[str]:
 def how_few(one: Explanation) -> str:
     """What is known of whether all columns of a reason are needed."""
     against = one.about.against
+    wider = ", or ranges could be wider" * one.about.inflate
     if one.about.kind == "smallest":
         if not one.minimal:
-            return "enough, maybe fewer columns are"
+            return f"enough, maybe fewer columns are{wider}"
         return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
     if not one.minimal:
-        return "enough, maybe not all of it is needed"
+        return f"enough, maybe not all of it is needed{wider}"
     return "each of these is needed" if against else "nothing else matters"
 
 
@@ -258,7 +269,7 @@ def others_in_words(one: Counterfactual) -> list[str]:
             gives = "" if other.label == one.label else f" for {visible(other.label)}"
             said.append(f"or with {changes_in_words(other.changes)}{gives} (price {quantity(other.price)})")
         elif other.outcome == Outcome.PROVED:
-            said.append("there is no other way")
+            said.append("no other columns help")
     return said
 
 
@@ -274,7 +285,8 @@ def wanted_in_words(result: Counterfactuals) -> list[str]:
     said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
     said.append(_what_is_paid(about.attacker))
     if about.epsilon is not None:
-        said.append("Every possible row within ε of the changed one has a wanted label, too.")
+        (near,) = names_of((about.epsilon,), None, about.feature_names)
+        said.append(f"Every possible row within {near} of the changed one has a wanted label, too.")
     said += _kept(about.relations)
     n = int((result.missing > 0).sum())
     if n:
@@ -358,7 +370,9 @@ def _missing_values(asked: Asked) -> list[str]:
         return []
     said = []
     if asked.missing:
-        said.append(f"Values may become missing in {joined([column_in_words(name) for name in asked.missing])}.")
+        names = asked.feature_names or range(len(asked.domain))
+        which = [column_in_words(names[one] if isinstance(one, int) else one) for one in asked.missing]
+        said.append(f"Values may become missing in {joined(which)}.")
     else:
         said.append("Values that are there do not become missing.")
     n = int(np.isnan(asked.X).any(axis=1).sum())

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 from treeproof.files import as_path, write_whole
 from treeproof.results.asked import ColumnName
 from treeproof.results.column_words import joined, quantity
+from treeproof.results.explanation_words import column_in_words
+from treeproof.results.markup import escape, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.relation_words import broken_in_short, kept_in_words
 from treeproof.results.verdicts import Bounds, short
+from treeproof.results.verification_file import epsilon_to_json
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.relations import Relation
-from treeproof.visible import visible
 
 
 class Step(NamedTuple):
@@ -59,6 +61,8 @@ class Protection:
     """Rows that break the relations themselves."""
     seconds: float = 0.0
     interrupted: bool = False
+    attacker_words: str = ""
+    """What the attacker may do, in sentences."""
 
     @property
     def exact(self) -> bool:
@@ -66,13 +70,18 @@ class Protection:
         return self.least >= self.cost
 
     @property
+    def holds(self) -> str:
+        """What rows are that hold."""
+        return "robust" if self.epsilon is None else "resilient"
+
+    @property
     def names(self) -> str:
-        """The columns in words."""
-        return joined([visible(name) if isinstance(name, str) else f"feature {name}" for name in self.columns])
+        """The columns in words; "" for none."""
+        return joined([column_in_words(name) for name in self.columns]) if self.columns else ""
 
     def in_words(self) -> list[str]:
         """What to do, what that brings, and what was assumed, in sentences."""
-        hold = "robust" if self.epsilon is None else "resilient"
+        hold = self.holds
         before = self.curve[0].share if self.curve else self.share
         if not self.columns:
             said = [f"Nothing needs protection: {short(self.share)} of {self.rows:,} rows are {hold} as it is."]
@@ -82,6 +91,7 @@ class Protection:
                 f"{short(before)} if nothing is protected.",
                 self._how_sure(),
             ]
+        said += [self.attacker_words] * bool(self.attacker_words)
         said += [kept_in_words(self.relations)] * bool(self.relations)
         said += [f"{broken_in_short(self.rows_that_break)}."] * (self.rows_that_break > 0)
         said += [f"{missing_in_words(self.rows_with_missing, self.rows)}."] * (self.rows_with_missing > 0)
@@ -93,6 +103,20 @@ class Protection:
             return f"That is {what}, and it is proved that nothing less reaches {quantity(self.goal)}."
         least = f"a cost of {quantity(self.least)}" if self.has_costs else f"{_columns(self.least)}"
         return f"That is {what}; it is proved that it takes at least {least}, and open whether more is needed."
+
+    def __str__(self) -> str:
+        """What to do, what that brings, and what was assumed."""
+        return "\n".join(self.in_words())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentences, and the share against columns protected."""
+        lines, before = [], set[ColumnName]()
+        for at in self.curve:
+            new = [column_in_words(name) for name in at.columns if name not in before]
+            lines.append((joined(new) if new else "nothing", len(at.columns), short(at.share)))
+            before = set(at.columns)
+        said = "".join(f"<p>{escape(one)}</p>" for one in self.in_words())
+        return said + table(["protected, too", "columns", "share of rows that hold"], lines)
 
     def __repr__(self) -> str:
         sure = "exact" if self.exact else f"at least {quantity(self.least)}"
@@ -108,11 +132,11 @@ class Protection:
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """All of this as JSON text, also written to `path` if given."""
         content = {
-            "format": "treeproof protection",
+            "format": "treeproof-protection",
             "version": 1,
             "model": self.model,
             "attacker": json.loads(self.attacker.to_json()),
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "epsilon": None if self.epsilon is None else epsilon_to_json(self.epsilon),
             "relations": list(map(str, self.relations)),
             "rows": self.rows,
             "accuracy": self.accuracy,

@@ -16,6 +16,7 @@ from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.attacker_words import attacker_on_model
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.one_hot import ValidAround, bind_neighbours
 from treeproof.threat.reached import InVain, moved_in_vain
@@ -78,6 +79,12 @@ class Request:
         _warn_of_truth_values(X, ensemble, threat)
         given = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
         return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)
+
+    @property
+    def attacker_words(self) -> str:
+        """What the attacker may do to the columns of the model, in sentences."""
+        names = self.ensemble.feature_names or tuple(f"feature {f}" for f in range(self.ensemble.n_features))
+        return attacker_on_model(self.attacker, self.ensemble, self.threat.relations, names)
 
     @cached_property
     def is_attacked(self) -> npt.NDArray[np.bool_]:

@@ -180,12 +180,15 @@ def _say_question(
     if attacker is not None:
         say_attacker(attacker, ensemble, choice, relations)
         if is_asking:
-            screen.say("           he is whoever asks for another label; explanations are not against him")
+            screen.say("           this is whoever asks for another label; explanations are not against him")
     screen.announce_compilation()
 
 
 def show(found: Explanations, changed: Counterfactuals | None) -> None:
     """Prints the first sentences, how often each column occurs, and what is assumed."""
+    from treeproof.results.explanation_words import column_in_words
+    from treeproof.results.markup import percent
+
     screen.say()
     for at, one in enumerate(found[:ROWS]):
         screen.say(f"{f'row {one.index}':<10} {one}")
@@ -195,15 +198,10 @@ def show(found: Explanations, changed: Counterfactuals | None) -> None:
         screen.say(f"           and {len(found) - ROWS:,} more rows")
     screen.say()
     if len(found) > 1 and found.counts:
-        lines = [(_called(name), n, f"{n / len(found):.0%}") for name, n in list(found.counts.items())[:COLUMNS]]
+        counts = list(found.counts.items())[:COLUMNS]
+        lines = [(column_in_words(name), n, percent(n / len(found))) for name, n in counts]
         screen.table(f"{found.in_short}, {found.seconds:.2f} s", ("column", "rows", "share"), lines)
     for sentence in found.assumptions:
         screen.say(f"assumed    {sentence}")
     for sentence in () if changed is None else changed.assumptions:
         screen.say(f"changes    {sentence}")
-
-
-def _called(name: str | int) -> str:
-    from treeproof.results.explanation_words import column_in_words
-
-    return column_in_words(name)

@@ -1,0 +1,76 @@
+"""Resilient counterfactuals, against all changes and all their neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+
+import treeproof as tp
+from tests.support.changes import least_price
+from tests.support.people import trained
+from tests.support.random_changes import Asked, with_categories, with_groups
+
+
+@pytest.mark.parametrize("question", [with_categories, with_groups])
+def test_prices_are_those_of_the_cheapest_change_that_holds_around(question: Callable[[Random, bool], Asked]) -> None:
+    counts = {"none": 0, "some": 0, "dearer": 0}
+    for seed in range(45):
+        asked = question(Random(seed), True)
+        ask = {"to": asked.to, "attacker": asked.attacker, "relations": asked.relations}
+        plain = tp.counterfactual(asked.model, asked.X, **ask)[0]
+        found = tp.counterfactual(asked.model, asked.X, epsilon=asked.epsilon, **ask)[0]
+        least = asked.price(least_price(asked.truth()))
+        assert found.outcome == tp.Outcome.PROVED
+        assert found.price == (pytest.approx(least, rel=1e-9) if math.isfinite(least) else least), seed
+        counts["none"] += math.isinf(found.price)
+        counts["some"] += 0 < found.price < math.inf
+        counts["dearer"] += plain.price < found.price < math.inf
+    assert counts["none"] >= 3 and counts["some"] >= 8 and counts["dearer"] >= 3
+
+
+@pytest.mark.parametrize("library", ["XGBoost", "LightGBM", "CatBoost", "HistGradientBoosting", "forest"])
+def test_no_neighbour_of_a_resilient_change_loses_the_label(library: str) -> None:
+    model, ensemble, frame = trained(library)
+    labels = np.asarray(model.predict(frame)).ravel()
+    wanted, random = sorted(set(labels.tolist()))[-1], np.random.default_rng(3)
+    asked = frame[labels != wanted].iloc[3:11]
+    attacker = tp.Attacker(
+        {"age": (-9, 9), "income": (-2500, 2500), "job": tp.ANY}, costs={"age": 2, "income": 1, "job": 2},
+        domain={"age": (18, 90), "income": (0, 9000)}, step={"age": 1},
+    )  # fmt: skip
+    epsilon = {"age": 2, "income": 40.0, "job": tp.values("nurse", "teacher")}
+    plain = tp.counterfactual(ensemble, asked, to=wanted, attacker=attacker)
+    found = tp.counterfactual(ensemble, asked, to=wanted, attacker=attacker, epsilon=epsilon)
+    assert found.exact.all() and (found.price >= plain.price).all()
+    assert sum(one.found for one in found) >= 4
+    for one in found:
+        if one.found:
+            near = one.row.loc[one.row.index.repeat(1000)]
+            near["age"] = np.clip(near["age"] + random.integers(-2, 3, 1000), 18, 90)
+            near["income"] = np.clip(near["income"] + random.uniform(-40, 40, 1000), 0, 9000)
+            if one.row["job"].iloc[0] in ("nurse", "teacher"):
+                near["job"] = random.choice(["nurse", "teacher"], 1000)
+                if isinstance(frame["job"].dtype, pd.CategoricalDtype):
+                    near["job"] = near["job"].astype(frame["job"].dtype)
+            assert (np.asarray(model.predict(near)).ravel() == wanted).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [1, 2])
+def test_resilient_changes_of_several_classes_hold_at_random_neighbours(p: int) -> None:
+    X, y = load_iris(return_X_y=True)
+    model, random = RandomForestClassifier(12, max_depth=4, random_state=0).fit(X, y), np.random.default_rng(0)
+    rows, size = X[::13], 0.2
+    found = tp.counterfactual(model, rows, to=[1, 2], attacker=tp.Attacker.lp(p, 1.0), epsilon=size)
+    plain = tp.counterfactual(model, rows, to=[1, 2], attacker=tp.Attacker.lp(p, 1.0))
+    assert found.exact.all() and (found.price >= plain.price).all() and (found.price > plain.price).any()
+    for one in found:
+        near = one.row + random.choice([-size, size, 0.0], (1000, 4)) * random.choice([1.0, 0.999, 0.5], (1000, 4))
+        assert np.isin(model.predict(near), [1, 2]).all()

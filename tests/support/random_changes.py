@@ -1,0 +1,213 @@
+"""Random questions about changes of rows, asked of treeproof and of the slow truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import treeproof as tp
+from tests.support.category_models import CODED, NUMBERS, random_model
+from tests.support.changes import Column, Judged, all_changes, listed_column, number_column
+from treeproof.importers import LEAF, EnsembleBuilder
+from treeproof.model.ensemble import Ensemble
+
+CUTS = (0.25, 0.5, 0.75)
+ENDS = (-1.0, 2.0)
+
+
+@dataclass
+class Asked:
+    """One question, and its columns as the slow truth has them."""
+
+    model: Ensemble
+    X: pd.DataFrame
+    to: Any
+    attacker: tp.Attacker
+    relations: list[Any] | None
+    epsilon: Any
+    columns: list[Column]
+    valid: Callable[[np.ndarray], bool]
+    power: int | None
+
+    def truth(self) -> list[Judged]:
+        """All changes that give a wanted label."""
+        wanted = [self.model.classes.tolist().index(label) for label in self.to]
+
+        def is_wanted(rows: np.ndarray) -> np.ndarray:
+            return np.isin(self.model.class_of_doubles(rows), wanted)
+
+        return all_changes(self.columns, self.model.n_features, is_wanted, self.valid)
+
+    def price(self, total: Any) -> float:
+        """The price of a change from the sum of what its columns cost."""
+        return float(total) if self.power is None or math.isinf(total) else float(total) ** (1 / self.power)
+
+
+def with_categories(random: Random, resilient: bool) -> Asked:
+    """A question about a coded category, a category of numbers, and two numbers, one of which may be missing."""
+    model = random_model(random)
+    x = [float(random.randrange(5)), random.choice((0.1, 0.3, 0.5, 0.6, 0.9, math.nan)),
+         float(random.choice(NUMBERS.values)), random.choice((0.0, 0.25, 0.55, 1.0))]  # fmt: skip
+    power = random.choice((None, None, 1, 2))
+    related = random.random() < 0.5
+    if related:
+        x[0], x[3] = 1.0, min(x[3], 0.55)  # green, so that the row keeps the relations
+    near = {"b": random.choice((0.1, 0.25, 0.3)), "d": random.choice((0.0, 0.1, 0.2))} if resilient else {}
+    alike: tuple[tuple[int, ...], ...] = ()
+    if resilient and random.random() < 0.5:
+        alike = random.choice((((0, 1),), ((0, 1), (2, 4)), ((0, 1, 2, 3, 4),)))
+    epsilon: Any = None
+    if resilient:
+        sets = tuple(tp.values(*(CODED.values[code] for code in codes)) for codes in alike)
+        epsilon = near | ({"a": sets[0] if len(sets) == 1 else sets} if sets else {})
+    attacker, price = _attacker(random, power, x)
+    columns = [
+        listed_column(
+            (0,), (x[0],), [(float(code),) for code in range(5)],
+            lambda one: next(([(float(c),) for c in codes] for codes in alike if one[0] in codes), [one]), price["a"],
+        ),
+        number_column(1, x[1], [*CUTS, 0.6], near.get("b", 0.0), ENDS, price["b"], price["blank"]),
+        listed_column((2,), (x[2],), [(float(one),) for one in NUMBERS.values], lambda one: [one], price["c"]),
+        number_column(3, x[3], [*CUTS, 0.6], near.get("d", 0.0), ENDS, price["d"]),
+    ]  # fmt: skip
+    relations = ["a != 'red' or b <= 0.6", tp.implies("d > 0.6", "a != 'blue'")] if related else None
+
+    def valid(row: np.ndarray) -> bool:
+        if not related:
+            return True
+        return (row[0] != 0 or not row[1] > 0.6) and (not row[3] > 0.6 or row[0] != 2)
+
+    frame = pd.DataFrame({"a": [CODED.values[int(x[0])]], "b": [x[1]], "c": [x[2]], "d": [x[3]]})
+    labels = model.classes.tolist()
+    to = random.sample(labels, random.randint(1, len(labels) - 1))
+    return Asked(model, frame, to, attacker, relations, epsilon, columns, valid, power)
+
+
+def _attacker(random: Random, power: int | None, x: list[float]) -> tuple[tp.Attacker, dict[str, Any]]:
+    """An attacker, and what columns cost by his own words."""
+    domain = {"b": ENDS, "d": ENDS}
+    if power is not None:
+        unit, up = random.choice((1.0, 0.5)), random.random() < 0.4
+        attacker = tp.Attacker.lp(
+            power, 1.0, features=["b", "d"], domain=domain, scale={"b": unit}, up=["d"] if up else None
+        )
+
+        def distance(f: int, its: float, only_up: bool) -> Callable[[float], Fraction | None]:
+            def price(value: float) -> Fraction | None:
+                if math.isnan(x[f]) or (only_up and value < x[f]):
+                    return None
+                return abs((Fraction(value) - Fraction(x[f])) / Fraction(its)) ** power
+
+            return price
+
+        never: Callable[[Any], None] = lambda _: None  # noqa: E731
+        return attacker, {
+            "a": never, "c": never, "b": distance(1, unit, False), "d": distance(3, 1.0, up), "blank": ()
+        }  # fmt: skip
+    costs = {name: random.randint(1, 3) for name in "abcd"}
+    low, high = random.choice(((-3.0, 3.0), (0.0, 3.0), (-0.3, 0.4))), random.choice(((-3.0, 3.0), (0.0, 0.5)))
+    moves = {"a": tp.ANY, "b": low, "c": tp.ANY, "d": high}
+    if random.random() < 0.3:
+        del moves[random.choice("acd")]
+    blank, fill = random.choice((None, 2)), random.choice((None, 1))
+    attacker = tp.Attacker(
+        moves, costs=costs, domain=domain,
+        blank=None if blank is None else {"b": blank}, fill=None if fill is None else {"b": fill},
+    )  # fmt: skip
+
+    def fee(name: str, f: int) -> Callable[[Any], Fraction | None]:
+        def price(value: Any) -> Fraction | None:
+            if name not in moves and not (name == "b" and math.isnan(x[f])):
+                return None
+            if isinstance(value, tuple):
+                return Fraction(costs[name])
+            if math.isnan(x[f]):
+                return None if fill is None else Fraction(fill)
+            move = moves[name]
+            fits = Fraction(move[0]) <= Fraction(value) - Fraction(x[f]) <= Fraction(move[1])
+            return Fraction(costs[name]) if fits else None
+
+        return price
+
+    gone = () if blank is None or math.isnan(x[1]) else ((math.nan, Fraction(blank)),)
+    return attacker, {"a": fee("a", 0), "b": fee("b", 1), "c": fee("c", 2), "d": fee("d", 3), "blank": gone}
+
+
+def with_groups(random: Random, resilient: bool) -> Asked:
+    """A question about a one-hot group, a column of tenths, and one that moves in halves."""
+    names = ["p_car", "p_radio", "p_other", "rate", "years"]
+    builder = EnsembleBuilder(n_features=5, classes=[0, 1, 2][: random.choice((2, 3))], feature_names=names)
+    for _ in range(random.randint(2, 8)):
+        builder.add_tree(**_random_tree(random, builder.n_scores))
+    model = builder.build()
+    power = random.choice((None, 1))
+    code = random.randrange(3)
+    group: list[tuple[float, ...]] = [tuple(float(k == one) for k in range(3)) for one in range(3)]
+    rate, years = random.choice((0.1, 0.3, 0.7)), random.choice((1.0, 2.5))
+    rates, all_years = [k / 10 for k in range(11)], [k / 2 for k in range(11)]
+    size, far = random.choice((0.1, 0.25)), random.choice((0.5, 0.7))
+    alike = resilient and random.random() < 0.4
+    fees = {"purpose": random.randint(1, 3), "rate": random.randint(1, 3), "years": random.randint(1, 3)}
+    if power is None:
+        attacker = tp.Attacker(
+            {"purpose": tp.ANY, "rate": (-5, 5), "years": (0, 5)}, costs=fees, step={"rate": 0.1, "years": 0.5},
+            domain={"rate": (0, 1), "years": (0, 5)},
+        )  # fmt: skip
+    else:
+        attacker = tp.Attacker.lp(
+            1, 1.0, features=["rate", "years"], step={"rate": 0.1, "years": 0.5},
+            domain={"rate": (0, 1), "years": (0, 5)},
+        )  # fmt: skip
+
+    def price(name: str, own: float, up: bool) -> Callable[[Any], Fraction | None]:
+        def its(value: Any) -> Fraction | None:
+            if power is not None:
+                return None if name == "purpose" else abs(Fraction(repr(value[0])) - Fraction(repr(own)))
+            return None if up and value[0] < own else Fraction(fees[name])
+
+        return its
+
+    def within(values: list[float], distance: float) -> Callable[[Any], list[Any]]:
+        exact, limit = Fraction, Fraction(repr(distance)) if resilient else Fraction(0)
+        return lambda one: [(v,) for v in values if abs(exact(repr(v)) - exact(repr(one[0]))) <= limit]
+
+    columns = [
+        listed_column((0, 1, 2), group[code], group, lambda one: group if alike else [one],
+                      price("purpose", 0.0, False)),
+        listed_column((3,), (rate,), [(v,) for v in rates], within(rates, size), price("rate", rate, False)),
+        listed_column((4,), (years,), [(v,) for v in all_years], within(all_years, far), price("years", years, True)),
+    ]  # fmt: skip
+    relations = [tp.one_of(*names[:3], name="purpose"), tp.implies("p_car == 1", "years >= 1")]
+
+    def valid(row: np.ndarray) -> bool:
+        return not (row[0] == 1 and row[4] < 1)
+
+    epsilon = {"rate": size, "years": far} | ({"purpose": tp.ANY} if alike else {}) if resilient else None
+    frame = pd.DataFrame([[*group[code], rate, years]], columns=names)
+    to = random.sample(model.classes.tolist(), random.randint(1, model.n_classes - 1))
+    return Asked(model, frame, to, attacker, relations, epsilon, columns, valid, power)
+
+
+def _random_tree(random: Random, n_scores: int) -> dict[str, list[Any]]:
+    """A tree on the columns of `with_groups`."""
+    tree: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right", "scores")}
+
+    def grow(depth: int) -> int:
+        node = len(tree["feature"])
+        f = random.randrange(5) if depth else LEAF
+        cut = 0.5 if f < 3 else random.choice((0.25, 0.45, 0.75)) if f == 3 else random.choice((1.2, 2.2, 3.0))
+        for name, value in zip(tree, (f, cut, LEAF, LEAF, [random.gauss(0, 1) for _ in range(n_scores)]), strict=True):
+            tree[name].append(value)
+        if depth:
+            tree["left"][node], tree["right"][node] = grow(depth - 1), grow(depth - 1)
+        return node
+
+    grow(random.randint(1, 3))
+    return tree
