@@ -128,6 +128,33 @@ def test_cheapest_changes_stand_below_reasons(
     assert "Cheapest change" in (tmp_path / "why.html").read_text()
 
 
+def test_what_is_known_after_ctrl_c_is_written(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = tp.explain
+
+    def stopped(*given: Any, **more: Any) -> tp.Explanations:
+        found = whole(*given, **more)
+        return tp.Explanations(list(found), found.about, seconds=found.seconds, interrupted=True)
+
+    monkeypatch.setattr(tp, "explain", stopped)
+    given = (*ON_DOMAIN, "--counterfactual", "good", "--json", tmp_path / "a.json", "--changes", tmp_path / "c.json")
+    code, out, err = run(capsys, "explain", files / "model.json", files / "rows.csv", *given)
+    assert code == 130 and "interrupted" in err and "stopped    before everything was found" in out
+    assert json.loads((tmp_path / "a.json").read_text())["interrupted"]
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_a_deadline_leaves_reasons_that_are_enough(
+    files: Path, model: tp.Ensemble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = explain(capsys, files, *ON_DOMAIN, "--max-seconds", "0", "--json", tmp_path / "a.json")
+    said = json.loads((tmp_path / "a.json").read_text())["explanations"]
+    assert all(one["columns"] == ["months", "rate", "purpose"] and not one["minimal"] for one in said)
+    assert "enough, maybe not all of it is needed" in out
+    assert [one["label"] for one in said] == model.predict(rows()[0][:8]).tolist()
+
+
 def test_without_an_attacker_every_column_costs_1(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = explain(capsys, files, "--counterfactual", "bad", *ON_DOMAIN)
     assert "changes    Each changed column costs 1." in out

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,10 @@ from treeproof.verification.local_search import Local
 from treeproof.verification.proofs import Recorder
 from treeproof.verification.valid_rows import Columns
 
+Cells: TypeAlias = "npt.NDArray[np.int64]"
+
+MOST_PARTS = 64
+"""In more parts, a question is left to others."""
 LOOKS = 2**16
 """How many looks at the clock a compiled loop may leave out, beside those of one walk through the model per class."""
 
@@ -23,74 +26,80 @@ LOOKS = 2**16
 class Bound:
     """The rows of one model and attacker, on the columns of the search, where one-hot groups are columns.
 
-    Every question is answered by races of a few boxes; what is hard stays UNKNOWN and is for others to settle.
+    For attackers who can pay for everything in their reach. Every question is answered by races of a few boxes; what
+    is hard stays UNKNOWN and is for others to settle.
     """
 
     def __init__(self, columns: Columns, rows: FloatArray, labels: npt.NDArray[np.int64], limits: Limits) -> None:
-        from treeproof._kernels.explanations.frozen import Bounds
-        from treeproof._kernels.search.asked import Watch
+        from treeproof._kernels.search.asked import Watch, question_about
         from treeproof._kernels.search.region import CELLS
+        from treeproof._kernels.search.rows import room_for
 
         self.columns, self.rows = columns, rows
         self.local = Local(columns.ensemble, columns.threat, limits, columns.space)
         self.space = self.local.space
-        self._asked = self.local.asked_about(rows, rows, rows, labels, rows)
-        self.found = self.local._nothing_found(self._asked)
-        self._has_gaps, self.is_poor = _limits_of(self._asked, self.space.start)
+        asked = self.local.asked_about(rows, rows, rows, labels, rows)
+        self._gaps, self.is_poor = _limits_of(asked, self.space.start)
+        """Per feature with cells that some row cannot be in though it can be on both sides: where each can be."""
+        asked = asked._replace(prices=asked.prices._replace(limited=False))
+        self.found, self.own = self.local._nothing_found(asked), asked.reach["own"]
         model = self.space.compiled[0]
         looks = LOOKS + 4 * (len(model.nodes) + len(model.more) + len(model.roots) * columns.ensemble.n_classes)
         self._watch = Watch(np.array([0, 0, looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
-        self.own = self._asked.reach["own"]
-        self._holes = False
-        """Whether cells between those that are asked about are left out."""
-        self._bounds = Bounds(np.empty(rows.shape[1], dtype=CELLS), np.ones(int(self.space.start[-1]), dtype=bool))
-
-    @cached_property
-    def _plain(self) -> tuple[Any, ...]:
-        """What kernels take where everything between two cells in reach is in reach, and can be paid for."""
-        return self._kernel(limited=False)
-
-    @cached_property
-    def _priced(self) -> tuple[Any, ...]:
-        """The same where some cells in between are out of reach: these have no price."""
-        return self._kernel(limited=True)
-
-    def _kernel(self, limited: bool) -> tuple[Any, ...]:
-        from treeproof._kernels.search.asked import question_about
-        from treeproof._kernels.search.rows import room_for
-
-        asked = self._asked._replace(prices=self._asked.prices._replace(limited=limited))
-        proof = Recorder(0, self.columns.ensemble, len(self.rows)).proof
+        proof = Recorder(0, columns.ensemble, len(rows)).proof
         question = question_about(*self.space.compiled, asked, self.found, self._watch, proof)
-        return question, asked, self.found, room_for(question.model, asked.prices)
-
-    @property
-    def _current(self) -> tuple[Any, ...]:
-        """What kernels take for the cells that are asked about."""
-        return self._priced if self._has_gaps or self._holes else self._plain
+        self._kernel = question, asked, self.found, room_for(question.model, asked.prices)
+        self._box = np.empty(rows.shape[1], dtype=CELLS)
+        self._sets: dict[int, Cells] = {}
+        """The cells of features that are asked about, where others lie in between."""
 
     def set_free(self, row: int, free: npt.NDArray[np.bool_]) -> None:
         """Asks about a row whose features may be anything where they are free, and stay what they are elsewhere."""
-        if self._holes:
-            self._bounds.allowed[:], self._holes = True, False
-        box = self._bounds.box
-        box["low"], box["high"] = np.where(free, 1, self.own[row]), np.where(free, 0, self.own[row])
+        self._box["low"], self._box["high"] = np.where(free, 1, self.own[row]), np.where(free, 0, self.own[row])
+        self._sets = {
+            f: np.flatnonzero(possible[row]) for f, possible in self._gaps.items() if free[f] and self.own[row, f] >= 0
+        }
 
-    def set_cells(self, f: int, cells: npt.NDArray[np.int64]) -> None:
+    def set_cells(self, f: int, cells: Cells) -> None:
         """Asks about rows that have a feature in some cells, in rising order."""
-        low, high = int(cells[0]), int(cells[-1])
-        self._bounds.box[f] = low, high
-        if high - low >= len(cells):
-            self._holes, start = True, int(self.space.start[f])
-            self._bounds.allowed[start + low : start + high + 1] = False
-            self._bounds.allowed[start + cells] = True
+        self._box[f] = cells[0], cells[-1]
+        self._sets.pop(f, None)
+        if cells[-1] - cells[0] >= len(cells):
+            self._sets[f] = cells
 
     def ask(self, row: int) -> Outcome:
-        """Does the row keep its label, with its features as they were set? UNKNOWN if that is hard to tell."""
+        """Does the row keep its label, with its features as they were set? UNKNOWN if that is hard to tell.
+
+        Where cells in between are left out, they are asked about as well at first. A counterexample that needs one of
+        them tells where to divide the question.
+        """
+        waiting = [self._sets]
+        for _ in range(MOST_PARTS):
+            sets = waiting.pop()
+            for f, cells in sets.items():
+                self._box[f] = cells[0], cells[-1]
+            outcome = self._ask(row)
+            if outcome == Outcome.REFUTED and (outside := self._outside(row, sets)):
+                self.pull_back(row, np.array(outside))
+                outside = self._outside(row, sets)
+                if outside:
+                    f, cells = outside[0], sets[outside[0]]
+                    here = np.searchsorted(cells, self.found.cells[row, f])
+                    waiting += [{**sets, f: cells[:here]}, {**sets, f: cells[here:]}]
+                    outcome = Outcome.PROVED
+            if outcome != Outcome.PROVED or not waiting:
+                return outcome
+        return Outcome.UNKNOWN
+
+    def _ask(self, row: int) -> Outcome:
         from treeproof._kernels.explanations.frozen import ask
 
         self._watch.stop[1] = 0
-        return _outcome(int(ask(*self._current, self._bounds, row, self.local.patience)))
+        return _outcome(int(ask(*self._kernel, self._box, row, self.local.patience)))
+
+    def _outside(self, row: int, sets: dict[int, Cells]) -> list[int]:
+        """The features in which the last counterexample is in a cell that was left out."""
+        return [f for f, cells in sets.items() if self.found.cells[row, f] not in cells]
 
     def drop(
         self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int, trusted: bool
@@ -104,22 +113,29 @@ class Bound:
 
         self._watch.stop[1] = 0
         self.set_free(row, free)
-        place = int(drop(*self._current, self._bounds, row, order, first, self.local.patience, trusted))
-        free[:] = self._bounds.box["low"] > self._bounds.box["high"]
+        trusted &= not self._gaps
+        place = int(drop(*self._kernel, self._box, row, order, first, self.local.patience, trusted))
+        free[:] = self._box["low"] > self._box["high"]
         return place, _outcome(int(self.found.status[row]))
+
+    def is_possible(self, row: int) -> bool:
+        """Whether the row can be where its last counterexample is."""
+        return all(
+            possible[row, self.found.cells[row, f]] for f, possible in self._gaps.items() if self.own[row, f] >= 0
+        )
 
     def pull_back(self, row: int, order: npt.NDArray[np.int64]) -> None:
         """Puts features of the last counterexample of a row back to where they were, while it stays one."""
         from treeproof._kernels.explanations.frozen import pull_back
 
-        pull_back(*self._current[:3], row, order)
+        pull_back(*self._kernel[:3], row, order)
 
     def draw_near(self, row: int, f: int, first: int) -> int:
         """Puts a feature of the last counterexample of a row to the cell nearest to `first` where it stays one."""
         from treeproof._kernels.explanations.frozen import draw_near
 
         step = 1 if first <= self.found.cells[row, f] else -1
-        return int(draw_near(*self._current[:3], row, f, first, step))
+        return int(draw_near(*self._kernel[:3], row, f, first, step))
 
     def changed(self, row: int) -> npt.NDArray[np.bool_]:
         """Which features the last counterexample of a row changes."""
@@ -135,24 +151,26 @@ def _outcome(status: int) -> Outcome:
     return Outcome(status) if status in (Outcome.PROVED, Outcome.REFUTED) else Outcome.UNKNOWN
 
 
-def _limits_of(asked: Any, start: npt.NDArray[np.int64]) -> tuple[bool, bool]:
-    """Whether any cell between two that a row can be in is out of its reach; whether it may be too dear to be there."""
-    reach, prices, has_gaps = asked.reach, asked.prices, False
+def _limits_of(asked: Any, start: npt.NDArray[np.int64]) -> tuple[dict[int, npt.NDArray[np.bool_]], bool]:
+    """Where rows can be (n_rows, n_cells) in features with gaps; whether it may be too dear to be there."""
+    reach, prices = asked.reach, asked.prices
+    gaps: dict[int, npt.NDArray[np.bool_]] = {}
     dearest = np.zeros(len(reach))
     for f in range(reach.shape[1]):
         own, at, cells = reach[:, f], int(prices.at[f]), np.arange(int(start[f + 1] - start[f]))
-        moves = (own["own"] >= 0) & (own["reach_low"] <= own["reach_high"])
         table = np.full((len(reach), len(cells)), np.inf)
         if at >= 0:
             table = prices.table[:, at : at + len(cells)]
-        elif moves.any():
+        else:
             inside = (cells >= own["reach_low"][:, None]) & (cells <= own["reach_high"][:, None])
             if len(prices.blocked):
                 inside &= ~prices.blocked[start[f] : start[f + 1]]
             table[inside] = prices.cost[f]
             table[(cells >= own["near_low"][:, None]) & (cells <= own["near_high"][:, None])] = 0.0
-        possible = np.isfinite(table[moves])
+        possible = np.isfinite(table)
         first, last = possible.argmax(axis=1), len(cells) - 1 - possible[:, ::-1].argmax(axis=1)
-        has_gaps |= bool((possible.sum(axis=1) <= last - first).any())
-        dearest[moves] += np.where(possible, table[moves], 0.0).max(axis=1, initial=0.0)
-    return has_gaps, bool(len(prices.group_budget) or (dearest > prices.budget).any())
+        known = own["own"] >= 0
+        if (possible.sum(axis=1) <= last - first)[known].any():
+            gaps[f] = possible
+        dearest[known] += np.where(possible, table, 0.0).max(axis=1)[known]
+    return gaps, bool(len(prices.group_budget) or (dearest > prices.budget).any())

@@ -126,8 +126,7 @@ def explain(
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    interrupted = limits.interrupted or limits.late
-    return _result(asked, about, found, seconds=time.monotonic() - began, interrupted=interrupted)
+    return _result(asked, about, found, seconds=time.monotonic() - began, interrupted=limits.interrupted)
 
 
 def _attacker(ensemble: Ensemble, X: Any, attacker: Attacker | None, domain: Any, missing: Any) -> Attacker:

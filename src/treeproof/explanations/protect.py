@@ -29,6 +29,7 @@ from treeproof.run.progress import progress_line
 from treeproof.run.watch import run_watched
 from treeproof.run.workers import GRACE, Crew, in_groups
 from treeproof.threat.attacker import Attacker
+from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.one_hot import ValidAround
 from treeproof.verification.request import Request
 from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
@@ -150,6 +151,12 @@ def _needed(to: Any, is_right: npt.NDArray[np.bool_]) -> int:
     return needed
 
 
+def _can_move(moves: ColumnMoves) -> bool:
+    """Whether the attacker can change a column at all."""
+    ways = moves.interval, moves.ends, moves.costs, moves.rules or None, moves.blank, moves.fill
+    return any(way is not None for way in ways)
+
+
 class _Sets:
     """Sets of columns that attacks on rows change."""
 
@@ -195,10 +202,12 @@ class _Search:
         self.sets = _Sets(len(self.units))
         self.held: list[tuple[Columns, npt.NDArray[np.bool_]]] = []
         """What was protected, and the rows that are proved to hold then; they hold if more is protected, too."""
-        threat = self.asked.threat
-        moved = {*np.flatnonzero((threat.low != 0) | (threat.high != 0)).tolist(), *threat.blanks}
-        everything = np.array([unit.is_group or not moved.isdisjoint(unit.features) for unit in self.units])
-        self.best = everything, np.where(self.right, np.int8(Outcome.PROVED), np.int8(Outcome.REFUTED))
+        moves_of = self.asked.threat.moves_of
+        self.everything = np.array(
+            [unit.is_group or any(_can_move(moves_of(f)) for f in unit.features) for unit in self.units]
+        )
+        """The units that the attacker can change at all."""
+        self.best = self.everything, np.where(self.right, np.int8(Outcome.PROVED), np.int8(Outcome.REFUTED))
         """The cheapest units known that are enough, and the outcomes then: if all are protected, nobody can attack."""
         self.path: list[tuple[Columns, Outcomes]] = []
         self.least = 0
@@ -224,12 +233,14 @@ class _Search:
     def _grow(self) -> None:
         """Protects one unit after another until that is enough."""
         protected = np.zeros(len(self.units), dtype=bool)
-        while not self.limits.is_over():
+        while (self.everything & ~protected).any() and not self.limits.is_over():
             outcomes = self._check(protected)
             self.path.append((protected.copy(), outcomes))
             if self._take(protected, outcomes):
                 return
             protected[self._next(protected)] = True
+        if not self.limits.is_over():
+            self.path.append(self.best)
 
     def _next(self, protected: Columns) -> int:
         """The unit that makes most rows hold for its cost, as far as is known, and then the one in most sets."""
@@ -240,7 +251,7 @@ class _Search:
         total = np.bincount(owner, minlength=len(self.right))
         mended = ((contains == total[:, None]) & (total[:, None] > 0)).sum(axis=0)
         seen = (contains > 0).sum(axis=0)
-        worth = np.where(protected, -1.0, (mended + seen / (1 + len(self.right))) / self.costs)
+        worth = np.where(protected | ~self.everything, -1.0, (mended + seen / (1 + len(self.right))) / self.costs)
         return int(worth.argmax())
 
     def _thin(self) -> None:
@@ -331,8 +342,8 @@ class _Search:
         found = np.flatnonzero(table.has_witness)
         moved = differ(table.neighbour[found], table.attacked[found])
         changed = np.stack([moved[:, list(unit.features)].any(axis=1) for unit in self.units], axis=1)
-        if (changed & protected).any() or not changed.any(axis=1).all():
-            raise SoundnessError("an attack was found that changes what is protected; please report this")
+        if (changed & (protected | ~self.everything)).any() or not changed.any(axis=1).all():
+            raise SoundnessError("an attack was found that changes what nobody can; please report this")
         for columns, row in zip(changed, rows[found].tolist(), strict=True):
             self.sets.add(columns, row)
 

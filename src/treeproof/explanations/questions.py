@@ -94,17 +94,17 @@ class Questions:
             outcome = bound.ask(row)
             if outcome == Outcome.PROVED:
                 return Answer(outcome)
-            if outcome == Outcome.REFUTED and not self.columns.joint:
-                if pull is not None:
+            if outcome == Outcome.REFUTED and self._is_shown(row):
+                if pull is not None and not self.columns.joint:
                     bound.pull_back(row, pull)
-                return Answer(outcome, bound.changed(row), bound.other(row))
-            if outcome == Outcome.REFUTED and self.is_valid(row):
                 return Answer(outcome, bound.changed(row), bound.other(row))
         return self.settle(row, free)
 
-    def is_valid(self, row: int) -> bool:
-        """Whether the last compiled counterexample of a row keeps relations with sums, of which no cell tells."""
-        return self.bound is not None and self.threat.relations.holds(self.bound.other(row)())
+    def _is_shown(self, row: int) -> bool:
+        """Whether the last compiled counterexample of a row is one: in reach, and valid, of which no cell may tell."""
+        assert self.bound is not None
+        valid = self.bound.is_possible(row)
+        return valid and (not self.columns.joint or self.threat.relations.holds(self.bound.other(row)()))
 
     def drop(self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int) -> int:
         """Frees units one after another, from a place of the order on, each if the row keeps its label without it.
@@ -117,7 +117,7 @@ class Questions:
         place = first
         while self.bound is not None and place < len(order) and self.has_time(row):
             place, outcome = self.bound.drop(row, free, order, place, not self.columns.joint)
-            if place < len(order) and outcome == Outcome.REFUTED and self.is_valid(row):
+            if place < len(order) and outcome == Outcome.REFUTED and self._is_shown(row):
                 place += 1
             elif outcome != Outcome.PROVED:
                 break

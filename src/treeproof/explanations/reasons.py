@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.explanations.questions import Found, Questions
-from treeproof.model.columns import some_of
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.asked import Unit
 from treeproof.results.verdicts import Outcome
@@ -38,11 +37,7 @@ def _wanted(ensemble: Ensemble, units: Sequence[Unit], given: Any) -> list[int]:
     found: list[int] = []
     for one in given:
         key = one.item() if isinstance(one, np.generic) else one
-        number = by_name.get(key)
-        if number is None and units[0].is_group | (len(units) < ensemble.n_features) and isinstance(key, str):
-            members = ensemble.feature_names or ()
-            if key not in members:
-                raise InvalidInput(f"order names {key!r}, which is no column; there are {some_of(list(by_name))}")
+        number = by_name.get(key) if isinstance(key, (str, int)) and not isinstance(key, bool) else None
         number = by_feature[ensemble.feature_index(key)] if number is None else number
         if number in found:
             raise InvalidInput(f"order names {units[number].name!r} twice; list each column once")
@@ -60,7 +55,7 @@ def reason(questions: Questions, row: int, order: npt.NDArray[np.int64]) -> Foun
         place = questions.drop(row, free, order, place)
         if place < len(order):
             free[order[place]] = True
-            outcome = questions.settle(row, free).outcome
+            outcome = questions.ask(row, free).outcome
             free[order[place]] = outcome == Outcome.PROVED
             minimal &= outcome != Outcome.UNKNOWN
             place += 1

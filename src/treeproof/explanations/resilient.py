@@ -12,48 +12,30 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.explanations.finder import Change, Finder
-from treeproof.model.ensemble import Ensemble
+from treeproof.explanations.neighbours import Neighbours, WrongBox
+from treeproof.explanations.secured import Secured
 from treeproof.model.grid import Grid
-from treeproof.numbers.decimals import decimal_of
-from treeproof.numbers.doubles import LARGEST, FloatArray, add_down, add_up, next_down, next_up
+from treeproof.numbers.doubles import FloatArray, add_down, add_up, next_down, next_up
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
-from treeproof.threat.column_moves import ColumnMoves
-from treeproof.threat.relations import ColumnLiteral, Linear
-from treeproof.threat.step_grid import StepGrid
+from treeproof.threat.relations import Linear
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import NO_CELL, Local, price_of_attack
-from treeproof.verification.row_question import FREE, outside
 from treeproof.verification.space import Clause, Space
-from treeproof.verification.valid_rows import Columns
 
-EXACT_DIGITS = 15
-"""A decimal of so many digits is what the double nearest to it prints as."""
 WIDER = (0.02, 0.1, 0.3, 1.0, 4.0, 32.0)
 """By which shares of the least price searches go beyond it, one after the other."""
-FARTHER = (1.05, 1.3, 2.0)
-"""What may be paid, as multiples of a price, for rows that boxes should rule out first."""
-BOLD_ROUND, BOLD = 6, (1.2, 1.5, 2.0, 3.0)
-"""In every so many-th round, ε is multiplied by one of these, in turns."""
+EASY_ROUNDS = 5
+"""Most rows need fewer."""
 MOST_BOXES = 4096
 """How many boxes of other rows are kept."""
-
-
-@dataclass(frozen=True, eq=False)
-class WrongBox:
-    """Rows from `low` to `high` (NaN: missing), of which the valid ones in the domain all miss the wanted labels."""
-
-    low: FloatArray
-    high: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,161 +74,6 @@ def refuse_sums(threat: Threat) -> None:
                 argument="epsilon",
                 way_out="leave epsilon or the relation out",
             )
-
-
-class Neighbours:
-    """The valid rows within ε of rows, on the columns of a search: are there any without a wanted label?"""
-
-    def __init__(self, ensemble: Ensemble, threat: Threat, sizes: FloatArray, x: FloatArray) -> None:
-        self._own, self._sizes = threat, sizes
-        self.columns = Columns.of(ensemble, threat, x[None])
-        self.idle = self.columns.threat.idle(ensemble.n_classes)
-        self.space = Space(self.columns.ensemble, self.columns.clauses, forbids=bool(self.columns.clauses))
-
-    @cached_property
-    def sizes(self) -> FloatArray:
-        """ε for each column of the search; inf where values may stand for each other."""
-        grouped = self.columns.grouped
-        return self._sizes if grouped is None else self._sizes[[features[0] for features in grouped.columns]]
-
-    def of(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The first and the last neighbour of a row of the search's columns, per column."""
-        own = self.columns.own(row[None])
-        low, high = self.columns.boxes(own, *self._own.neighbourhood(own, self._sizes))
-        return low[0], high[0]
-
-    def wrong_neighbour(self, row: FloatArray, limits: Limits) -> tuple[Outcome, FloatArray]:
-        """Whether all valid neighbours of a row have wanted labels, and else one that has not; in own columns."""
-        rows = self.columns.rows(row[None])
-        outcome, z = self.wrong(rows[0], limits)
-        return outcome, self.columns.own(z[None])[0]
-
-    def wrong(self, row: FloatArray, limits: Limits) -> tuple[Outcome, FloatArray]:
-        """The same for rows of the search's columns."""
-        low, high = self.of(row)
-        if int(self.columns.ensemble.predict_index(row[None])[0]) not in self.columns.threat.goal:
-            return Outcome.REFUTED, row
-        found = Local(self.columns.ensemble, self.idle, limits, self.space).one_label(row[None], low[None], high[None])
-        return Outcome(int(found.outcome[0])), found.neighbour[0]
-
-    @cached_property
-    def _uses(self) -> npt.NDArray[np.bool_]:
-        from treeproof._kernels.explanations.wrong_boxes import uses_of
-
-        uses: npt.NDArray[np.bool_] = uses_of(self.space.compiled[0], self.columns.ensemble.n_features)
-        return uses
-
-    @cached_property
-    def _order(self) -> npt.NDArray[np.int64]:
-        """The columns that few trees test come first: they are likely not to matter at all."""
-        return np.argsort(self._uses.sum(axis=1), kind="stable").astype(np.int64)
-
-    def box(self, x: FloatArray, row: FloatArray, z: FloatArray, price: float) -> WrongBox:
-        """A box of rows that all miss the wanted labels, with a neighbour of `row` in it; `z` is such a neighbour.
-
-        It is made so wide first that x cannot leave those who have neighbours in it for little more than a price.
-        """
-        from treeproof._kernels.explanations.wrong_boxes import walls_for, widen
-
-        model, space, threat = self.space.compiled[0], self.space, self.columns.threat
-        label = int(self.columns.ensemble.predict_index(z[None])[0])
-        near = space.cells(np.stack((*self.of(row), z))).astype(np.int64)
-        still = [f for f, moves in threat.columns if moves.has_points]
-        near[0][still] = near[1][still] = near[2][still]
-        goals = [
-            *(self._within_reach(x, z, price * factor) for factor in FARTHER),
-            (threat.domain_low, threat.domain_high),
-        ]
-        first, last = (space.cells(np.stack(ends)).astype(np.int64) for ends in zip(*goals, strict=True))
-        wanted = np.array(threat.goal, dtype=np.int64)
-        walls = walls_for(model, self._uses, near[2], len(wanted))
-        widen(model, walls, wanted, np.int64(label), near[0], near[1], first, last, self._order)
-        start, (lowest, highest) = space.start[:-1], space.cell_ends
-        missing = walls.low < 0
-        low = np.where(missing, np.nan, lowest[start + np.maximum(walls.low, 0)])
-        high = np.where(missing, np.nan, highest[start + np.maximum(walls.high, 0)])
-        return WrongBox(low, high)
-
-    def _within_reach(self, x: FloatArray, z: FloatArray, price: float) -> tuple[FloatArray, FloatArray]:
-        """What a box must reach to, so that whatever x becomes for at most a price has a neighbour in it; z is in it.
-
-        Where that is not easy to say, it is all of the domain.
-        """
-        threat = self.columns.threat
-        if threat.power is None:
-            low, high = threat.reach(x[None], x[None])
-            far, moves = (low[0], high[0]), threat.movable & (threat.cost <= price)
-        else:
-            far = (
-                x - np.where(threat.low < 0, price * threat.unit, 0),
-                x + np.where(threat.high > 0, price * threat.unit, 0),
-            )
-            moves = threat.movable
-        free = [f for f, _ in threat.columns if moves[f]]
-        first, last = far[0] + self.sizes, far[1] - self.sizes
-        first[free], last[free] = threat.domain_low[free], threat.domain_high[free]
-        gone = ~moves | np.isnan(x) | np.isnan(first) | np.isnan(last)
-        first, last = np.where(gone, z, np.fmin(first, z)), np.where(gone, z, np.fmax(last, z))
-        return np.maximum(first, threat.domain_low), np.minimum(last, threat.domain_high)
-
-    def condition(self, x: FloatArray, w: FloatArray, box: WrongBox) -> Clause | None:
-        """What a row that x can become meets unless it has a neighbour in the box; None if w meets it, too."""
-        literals = []
-        for f in range(len(x)):
-            literal = self._literal(f, float(x[f]), float(w[f]), float(box.low[f]), float(box.high[f]))
-            if literal is not None:
-                literals.append(literal)
-        return None if any(one.contains(w[[one.feature]])[0] for one in literals) else tuple(literals)
-
-    def _literal(self, f: int, x: float, w: float, low: float, high: float) -> ColumnLiteral | None:
-        """Which values of a column have no neighbour from `low` to `high`; None: all that it can be have one."""
-        threat = self.columns.threat
-        may_be_missing = f in threat.blanks or math.isnan(x)
-        if math.isnan(low):
-            return outside(f, math.nan, math.nan) if f in threat.blanks or not math.isnan(x) else None
-        first, last = float(threat.domain_low[f]), float(threat.domain_high[f])
-        if low <= first and high >= last and dict(threat.columns).get(f, _PLAIN).step is None:
-            return outside(f, *FREE) if may_be_missing else None
-        moves = dict(threat.columns).get(f)
-        if moves is not None and moves.step is not None:
-            return outside(f, *_on_grid(moves, x, w, max(low, first), min(high, last), float(self.sizes[f])))
-        if moves is not None and moves.alike:
-            literal = outside(f, low, high)
-            for values in moves.alike:
-                if any(max(low, first) <= value <= min(high, last) for value in values) and self.sizes[f] > 0:
-                    for value in values:
-                        literal = literal.intersected(outside(f, value, value))
-            return literal
-        size = 0.0 if f in dict(self.columns.ensemble.categories) else float(self.sizes[f])
-        # Neighbours stay in the domain: beyond its ends there is nothing that ε could add.
-        begin = -math.inf if low <= first else float(add_up(low, -size))
-        end = math.inf if high >= last else float(add_down(high, size))
-        return outside(f, max(begin, -LARGEST), min(end, LARGEST))
-
-
-_PLAIN = ColumnMoves((-LARGEST, LARGEST))
-"""A column of which nothing is known."""
-
-
-def _on_grid(moves: ColumnMoves, x: float, w: float, low: float, high: float, size: float) -> tuple[float, float]:
-    """A range around w, all points of x's grid in which have a neighbour from `low` to `high`."""
-    assert moves.step is not None
-    grid = StepGrid(moves.step)
-    first, last = grid.numbers(x, low, high)
-    own = grid.numbers(x, w, w)
-    # Listed values need not be on the grid, and what prints with too many digits has another one.
-    if first > last or own[0] != own[1] or moves.ends is not None or moves.costs is not None:
-        return w, w
-    origin = Fraction(0) if math.isnan(x) else decimal_of(x)
-    unit = math.lcm(origin.denominator, moves.step.denominator)
-    most = Fraction(10**EXACT_DIGITS, unit * 10)
-    if not -most <= decimal_of(w) <= most:
-        return w, w
-    if math.isinf(size):
-        return float(-most), float(most)
-    number = math.floor(decimal_of(size) / moves.step)
-    ends = origin + (first - number) * moves.step, origin + (last + number) * moves.step
-    return float(max(ends[0], -most)), float(min(ends[1], most))
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +128,7 @@ class _OneRow:
         self._numbers[[f for f, moves in threat.columns if moves.has_points]] = 0.0
         self._numbers[[f for f, _ in columns.ensemble.categories]] = 0.0
         self._pulled_to = self._row
-        self._rounds, self._least, self._farther = 0, 0.0, BOLD[-1]
+        self._rounds, self._least = 0, 0.0
         self._best = Change(x, math.inf, Outcome.UNKNOWN, 0.0)
 
     def change(self) -> Change:
@@ -315,11 +142,10 @@ class _OneRow:
                 self._rule_out(self._row, z, 0.0)
         while (rest := _rest(self._finder.limits, began)) is not None:
             self._rounds += 1
-            # Now and then a change is looked for that holds a little farther: it may hold here, and bounds the price.
-            if self._rounds % BOLD_ROUND == 0:
-                self._look_farther(rest)
-                continue
-            outcome, w, price = self._cheapest(rest, 1.0)
+            # What is not quickly found is worth an upper bound.
+            if self._rounds == EASY_ROUNDS:
+                self._best = self._secured(rest)
+            outcome, w, price = self._cheapest(rest)
             if outcome != Outcome.PROVED:
                 break
             if price >= self._best.price:
@@ -332,15 +158,17 @@ class _OneRow:
                 break
         return self._best._replace(least=self._least)
 
-    def _look_farther(self, limits: Limits) -> None:
-        """Looks for a change that is resilient, though there may be cheaper ones."""
-        self._farther = BOLD[(BOLD.index(self._farther) + 1) % len(BOLD)]
-        if limits.timeout is not None:
-            limits = replace(limits, timeout=limits.timeout / 4)
-        outcome, w, price = self._cheapest(limits, self._farther)
-        is_better = outcome == Outcome.PROVED and price < self._best.price
-        if is_better and self._check(w, price, limits) == Outcome.PROVED:
-            self._best = Change(self._columns.own(w[None])[0], price, Outcome.UNKNOWN, 0.0)
+    def _secured(self, limits: Limits) -> Change:
+        """A change that is resilient, though there may be cheaper ones; its price is inf if none is found."""
+        best = self._best
+        for label in self._threat.goal:
+            w = Secured(self._around, self._threat, self._row, label, limits).row()
+            if w is None or (self._finder.within and not self._threat.can_do(self._row, self._row, w)):
+                continue
+            price = price_of_attack(self._threat, self._row, w, within=False)
+            if price < best.price:
+                best = Change(self._columns.own(w[None])[0], price, Outcome.UNKNOWN, 0.0)
+        return best
 
     def _check(self, w: FloatArray, price: float, limits: Limits) -> Outcome:
         """Whether a row is resilient; if not, it is ruled out together with others."""
@@ -351,13 +179,13 @@ class _OneRow:
             self._rule_out(w, z, price)
         return outcome
 
-    def _cheapest(self, limits: Limits, farther: float) -> tuple[Outcome, FloatArray, float]:
+    def _cheapest(self, limits: Limits) -> tuple[Outcome, FloatArray, float]:
         """The cheapest change that nothing speaks against so far, if it is cheaper than the best one that is known.
 
         What costs little more than the least price is searched first: searches in which little can be paid are short.
         """
         model, power, least, best = self._columns.ensemble, self._threat.power, self._least, self._best.price
-        moved = _moved_away(model.grid, self._pulled_to, self._numbers * farther)
+        moved = _moved_away(model.grid, self._pulled_to, self._numbers)
         coarse = _PulledBack(model, blanks=self._threat.blanks, forbids=True, moved=moved)
         space = coarse.refined((*self._columns.clauses, *self._clauses))
         local, row = Local(model, self._threat, limits, space), self._row[None]
@@ -395,8 +223,9 @@ class _OneRow:
         self._clauses.append(clause)
         if len(self._finder.known) < MOST_BOXES:
             self._finder.known.append(box)
-        # Next, columns that are not moved are pulled to where they were wrong.
-        self._pulled_to = np.where(w == self._row, z, self._row)
+        # Next, columns are pulled to where they were wrong.
+        toward_x = (w != self._row) & ((z - w) * (self._row - w) > 0)
+        self._pulled_to = np.where(toward_x, self._row, np.where(z != w, z, self._pulled_to))
 
 
 def _meeting(boxes: Sequence[WrongBox], low: FloatArray, high: FloatArray) -> list[WrongBox]:

@@ -113,7 +113,7 @@ class Explanations(Sequence[Explanation]):
         self.about = about
         self.seconds = seconds
         self.interrupted = interrupted
-        """Whether the work ended early; rows that were not explained are UNKNOWN."""
+        """Whether Ctrl-C ended the work early; rows that were not explained by then say so."""
 
     @property
     def kind(self) -> Kind:

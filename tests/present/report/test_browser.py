@@ -40,7 +40,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     attacker = tp.Attacker.lp(2, 0.3)
     result = tp.verify(forest, frame, LABELS[y], attacker, epsilon=0.1)
     file = tmp_path_factory.mktemp("report") / "iris & co.html"
-    return tp.write_report(file, forest, result, title=f"Iris {NASTY}", max_seconds=6)
+    some, whoever = frame[::3], tp.Attacker.l0(4, domain=(0, 8))
+    reasons = tp.explain(forest, some, domain=(0, 8), inflate=True)
+    changes = tp.counterfactual(forest, some, to="setosa", attacker=whoever, k=2)
+    tp.write_report(file.with_name("why.html"), forest, reasons, counterfactuals=changes, title=f"Why {NASTY}")
+    return tp.write_report(
+        file, forest, result, explanations=reasons, counterfactuals=changes, title=f"Iris {NASTY}", max_seconds=6
+    )
 
 
 @pytest.fixture(scope="module")
@@ -287,3 +293,16 @@ def test_every_control_has_a_name(page: Any) -> None:
             && !e.getAttribute("aria-label") && !e.getAttribute("aria-labelledby")
     ).map((e) => e.outerHTML.slice(0, 80))"""
     assert page.execute_script(script) == []
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_page_about_explanations_alone_is_whole_and_fits(driver: Any, report: Path, width: int) -> None:
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    driver.get(report.with_name("why.html").as_uri())
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert driver.execute_script(CONTRAST) == []
+    assert find(driver, "h1").text == f"Why {NASTY}" and not driver.find_elements("css selector", "img")
+    assert len(driver.find_elements("css selector", ".reasons tbody tr")) == 50
+    assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -2,63 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from treeproof._kernels.jit import borrowing, door, inner
 from treeproof._kernels.search.asked import BROKEN, SAFE, fill_region, is_attack
 from treeproof._kernels.search.region import INFINITE
 from treeproof._kernels.search.rows import open_up, race_classes
 
 
-class Bounds(NamedTuple):
-    """What is asked of columns: `box` (n_features,) are CELLS that each lies in, low > high: wherever it can be.
-
-    Where prices matter, `allowed` (n_cells,) are the only cells in between.
-    """
-
-    box: Any
-    allowed: Any
-
-
 @borrowing
-def _narrow(region, bounds):
-    """Draws a region in to the cells in question; a missing value that cannot be filled in stays so."""
+def _narrow(region, box):
+    """Draws a region in to the cells of a box; a missing value that cannot be filled in stays so."""
     for f in range(region.ranges.shape[0]):
-        cells, box = region.ranges[f], bounds.box[f]
+        cells = region.ranges[f]
         # Where no price matters there are none to look at.
-        cells.growing |= not region.limited
-        if box.low > box.high or cells.own < 0:
-            continue
-        cells.low, cells.high = box.low, box.high
-        cells.near_low, cells.near_high = box.low, box.high
-        if region.limited:
-            cells.growing = False
-            for k in range(cells.start + box.low, cells.start + box.high + 1):
-                region.price[k] = 0.0 if bounds.allowed[k] else INFINITE
+        cells.growing = True
+        if box[f].low <= box[f].high and cells.own >= 0:
+            cells.low, cells.high = box[f].low, box[f].high
+            cells.near_low, cells.near_high = box[f].low, box[f].high
 
 
 @inner
-def _ask(question, asked, found, room, bounds, row, max_boxes):
-    """Does the row keep its label within bounds? What is known after up to `max_boxes` boxes per class."""
+def _ask(question, asked, found, room, box, row, max_boxes):
+    """Does the row keep its label? What is known after up to `max_boxes` boxes per class.
+
+    `box` (n_features,) are CELLS that each feature lies in; low > high: wherever it can be. No price matters.
+    """
     question.watch.progress[0] = row + 1
     found.price[row] = INFINITE
     for k in range(question.goal.shape[0]):
         found.open[row, k] = question.goal[k]
     fill_region(asked, found.price, row, room.region)
-    _narrow(room.region, bounds)
+    _narrow(room.region, box)
     open_up(question.watch, question.model, asked.labels[row], found, room, row)
     race_classes(question, found, room, row, max_boxes)
     return found.status[row]
 
 
 @door
-def ask(question, asked, found, room, bounds, row, max_boxes):
+def ask(question, asked, found, room, box, row, max_boxes):
     """The same from Python."""
-    return _ask(question, asked, found, room, bounds, row, max_boxes)
+    return _ask(question, asked, found, room, box, row, max_boxes)
 
 
 @door
-def drop(question, asked, found, room, bounds, row, order, first, max_boxes, trusted):
+def drop(question, asked, found, room, box, row, order, first, max_boxes, trusted):
     """Frees features of the box in an order, from its place `first` on, each if the row keeps its label without it.
 
     Returns the place of the first one of which that is not known or, unless these are trusted, of the first one with a
@@ -69,11 +55,11 @@ def drop(question, asked, found, room, bounds, row, order, first, max_boxes, tru
         if 2 * stop[1] > stop[2]:
             found.status[row] = SAFE
             return place
-        box, own = bounds.box[order[place]], asked.reach[row, order[place]].own
-        box.low, box.high = 1, 0
-        status = _ask(question, asked, found, room, bounds, row, max_boxes)
+        cells, own = box[order[place]], asked.reach[row, order[place]].own
+        cells.low, cells.high = 1, 0
+        status = _ask(question, asked, found, room, box, row, max_boxes)
         if status != SAFE:
-            box.low, box.high = own, own
+            cells.low, cells.high = own, own
             if status != BROKEN or not trusted:
                 return place
     return order.shape[0]

@@ -45,7 +45,7 @@ def walls_for(model, uses, cells, n_wanted):
 
 
 @borrowing
-def _best_lead(model, walls, t, other, label):
+def best_lead(model, walls, t, other, label):
     """By how much a tree puts a class ahead of the label at most, in the box; of one of conditions, 1 if it forbids."""
     scores = t < model.n_scored
     best = -PENALTY - PENALTY if scores else np.int64(0)
@@ -76,7 +76,7 @@ def _try(model, walls, wanted, label, f):
         for t in range(model.roots.shape[0]):
             if f >= 0 and not walls.uses[f, t]:
                 continue
-            walls.trial[k, t] = _best_lead(model, walls, t, wanted[k], label)
+            walls.trial[k, t] = best_lead(model, walls, t, wanted[k], label)
             if t >= model.n_scored:
                 if walls.trial[k, t] > 0:
                     return False
@@ -88,7 +88,7 @@ def _try(model, walls, wanted, label, f):
 
 
 @borrowing
-def _keep(walls, f):
+def keep(walls, f):
     """Takes what was tried last as the box."""
     for k in range(walls.total.shape[0]):
         walls.total[k] = walls.sums[k]
@@ -108,7 +108,7 @@ def _stretch(model, walls, wanted, label, f, end, upward):
         else:
             walls.low[f] = ahead
         if _try(model, walls, wanted, label, f):
-            _keep(walls, f)
+            keep(walls, f)
             near = ahead
         else:
             far = ahead - 1 if upward else ahead + 1
@@ -121,7 +121,7 @@ def _stretch(model, walls, wanted, label, f, end, upward):
 
 
 @borrowing
-def _worst(walls):
+def worst(walls):
     """The largest of the sums that were tried."""
     worst = walls.sums[0]
     for k in range(1, walls.sums.shape[0]):
@@ -139,13 +139,13 @@ def _worsen(model, walls, wanted, label, near_low, near_high):
             best = walls.total[k] if k == 0 else max(best, walls.total[k])
         for c in range(near_low[f], near_high[f] + 1):
             walls.low[f] = walls.high[f] = c
-            if c != own and _try(model, walls, wanted, label, f) and _worst(walls) < best:
-                best, cell = _worst(walls), np.int64(c)
+            if c != own and _try(model, walls, wanted, label, f) and worst(walls) < best:
+                best, cell = worst(walls), np.int64(c)
         walls.low[f] = walls.high[f] = cell
         if cell != own:
             moved += 1
             _try(model, walls, wanted, label, f)
-            _keep(walls, f)
+            keep(walls, f)
     return moved
 
 
@@ -159,7 +159,7 @@ def widen(model, walls, wanted, label, near_low, near_high, first, last, order):
     """
     if not _try(model, walls, wanted, label, np.int64(-1)):
         return False
-    _keep(walls, np.int64(-1))
+    keep(walls, np.int64(-1))
     for _ in range(3):
         if _worsen(model, walls, wanted, label, near_low, near_high) == 0:
             break
@@ -171,7 +171,7 @@ def widen(model, walls, wanted, label, near_low, near_high, first, last, order):
                 continue
             walls.low[f], walls.high[f] = begin, end
             if _try(model, walls, wanted, label, f):
-                _keep(walls, f)
+                keep(walls, f)
                 continue
             walls.low[f], walls.high[f] = low, high
             _stretch(model, walls, wanted, label, f, end, True)

@@ -88,7 +88,8 @@ class Explained:
         none = f'<p class="note">{never:,} columns are in none of them.</p>' if never else ""
         return (
             f'<h3 id="h-counts">How often each column is in one of the {many}</h3>'
-            '<div class="scroll" tabindex="0" role="region" aria-labelledby="h-counts"><table class="moved"><thead><tr>'
+            '<div class="scroll" tabindex="0" role="region" aria-labelledby="h-counts">'
+            '<table class="moved counts"><thead><tr>'
             f'<th scope="col">Column</th><th scope="col">{escape(many.capitalize())} with it</th>'
             '<th scope="col" class="n">Rows</th><th scope="col" class="n">Share</th></tr></thead>'
             f"<tbody>{''.join(lines[:SHOWN_COLUMNS])}</tbody></table></div>{more}{none}"
