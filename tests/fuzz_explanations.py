@@ -52,6 +52,7 @@ def check(number: int) -> Counter[str]:
         tasks = [
             lambda: judged_reasons.judge_question(stated, random, KINDS),
             lambda: judged_changes.judge_question(stated, random),
+            lambda: judged_changes.judge_question(stated, random, epsilon=True),
             lambda: judged_protection.judge_question(stated, random),
         ]
     counts: Counter[str] = Counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -15,7 +15,8 @@ import numpy as np
 import treeproof as tp
 from tests.support.adapters import as_attacker
 from tests.support.explained import Explained, Made, Price, Units
-from tests.support.made_rows import AllPairs, Labels, moved_units, plain_resilient, plain_rows
+from tests.support.fast_oracle import TooManyPairs
+from tests.support.made_rows import AllPairs, Around, Labels, moved_units, plain_resilient, plain_rows, sums_of
 from tests.support.oracles import OracleAttacker
 from tests.support.random_blocks import Block
 from tests.support.relation_questions import Question
@@ -23,6 +24,8 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.results.verdicts import Outcome
 
 SECONDS = 60.0
+MOST_TRIED = 400
+"""Rows whose neighbours are enumerated."""
 
 
 @dataclass(frozen=True)
@@ -189,10 +192,13 @@ def _holds(
 # --- attackers of every kind, with relations -------------------------------------------------------------------------
 
 
-def judge_question(asked: Question, random: Random) -> Counter[str]:
-    """Changes of the rows of a question, with all of its relations."""
+def judge_question(asked: Question, random: Random, epsilon: bool = False) -> Counter[str]:
+    """Changes of the rows of a question, with all of its relations; resilient ones with its neighbourhood."""
     counts: Counter[str] = Counter()
     asked = replace(asked, attacker=asked.attacker.with_goal(None))
+    if epsilon:  # sums of columns are refused there
+        single = [one for one in asked.relations if all(len(each.terms) == 1 for each in sums_of(one))]
+        asked = replace(asked, relations=single)
     if is_free(asked.attacker):
         return counts
     to, within = wanted(random, asked.ensemble), random.random() < 0.5
@@ -201,19 +207,56 @@ def judge_question(asked: Question, random: Random) -> Counter[str]:
     if not valid:
         return counts
     words: dict[str, Any] = {"relations": asked.given or None, "voting": asked.voting}
+    words |= {"epsilon": asked.epsilon} if epsilon else {}
     found = tp.counterfactual(
         asked.model, np.array([pairs.x for pairs in valid]), to=to, attacker=asked.attacker, within=within,
-        k=random.randint(1, 3), timeout=SECONDS, **words,
+        k=1 if epsilon else random.randint(1, 3), timeout=SECONDS, **words,
     )  # fmt: skip
     for pairs, one in zip(valid, found, strict=True):
         names = [_name(asked, unit) for unit in pairs.units]
+        world, holds = pairs.explained(within, every=epsilon), _Holds(asked, pairs.labels, to)
+        # Cells of neighbours depend on where in a cell a changed number is, and only its ends are tried.
+        complete = pairs.complete and (not epsilon or _is_on_lists(asked, pairs))
         judge = Judge(
-            asked.ensemble, pairs.labels, pairs.x, pairs.units, names, to, pairs.explained(within), pairs.complete,
+            asked.ensemble, pairs.labels, pairs.x, pairs.units, names, to, world, complete,
             lambda row, pairs=pairs: _price(pairs, row), asked.attacker.power,
         )  # fmt: skip
+        if epsilon:
+            judge = replace(judge, holds=lambda made, holds=holds: holds.at(made.row), holds_at=holds.at)
         judge.judge(one, counts)
-        counts["rows with relations" if asked.relations else "rows"] += 1
+        what = "rows with relations" if asked.relations else "rows"
+        counts[f"resilient {what}" if epsilon else what] += 1
     return counts
+
+
+@dataclass(frozen=True)
+class _Holds:
+    """Whether all neighbours of rows have a wanted label."""
+
+    asked: Question
+    labels: Labels
+    to: Collection[Any]
+    known: dict[tuple[float, ...], bool] = field(default_factory=dict)
+
+    def at(self, row: Sequence[float]) -> bool:
+        key = tuple(row)
+        if key not in self.known:
+            if len(self.known) > MOST_TRIED:
+                raise TooManyPairs
+            self.known[key] = Around(self.asked, row, self.labels).labels_near() <= set(self.to)
+        return self.known[key]
+
+
+def _is_on_lists(asked: Question, pairs: AllPairs) -> bool:
+    """Whether all columns that can change are on grids or lists, and no neighbour of any row is left out."""
+    moves = zip(asked.names, asked.columns, strict=False)
+    bits = {name for one in asked.relations for name in getattr(one, "names", ())}
+    listed = all(
+        column.step is not None or column.is_category or column.ends is not None or column.matrix is not None
+        or (column.reach == (0.0, 0.0) and column.fill is None and not column.rules) or name in bits
+        for name, column in moves
+    )  # fmt: skip
+    return listed and Around(asked, pairs.x, pairs.labels).complete_near
 
 
 def _price(pairs: AllPairs, row: Sequence[float]) -> Price | None:

@@ -93,18 +93,19 @@ def units_of(names: Sequence[str], relations: Iterable[Stated]) -> tuple[tuple[i
 # --- pieces of columns of numbers ------------------------------------------------------------------------------------
 
 
-def _sums_of(relation: Stated) -> Iterator[Sums]:
+def sums_of(relation: Stated) -> Iterator[Sums]:
+    """The comparisons of sums that a relation is made of."""
     match relation:
         case Sums():
             yield relation
         case Negated(part):
-            yield from _sums_of(part)
+            yield from sums_of(part)
         case Several(parts):
             for part in parts:
-                yield from _sums_of(part)
+                yield from sums_of(part)
         case If(condition, conclusion):
-            yield from _sums_of(condition)
-            yield from _sums_of(conclusion)
+            yield from sums_of(condition)
+            yield from sums_of(conclusion)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Pieces:
 
     @cached_property
     def _sums(self) -> list[Sums]:
-        return [one for relation in self.relations for one in _sums_of(relation)]
+        return [one for relation in self.relations for one in sums_of(relation)]
 
     def _free(self, one: Sums) -> list[str]:
         return [name for _, name in one.terms if name not in self._bits]
@@ -434,8 +435,8 @@ class AllPairs(Pairs):
             found += [value for value in self._pieces.doubles(f, reach) if value != x]
         return found, True
 
-    def explained(self, limited: bool = True) -> Explained:
-        """All valid rows; within the budgets, or not."""
+    def explained(self, limited: bool = True, every: bool = False) -> Explained:
+        """Valid rows, within the budgets or not: all of them, or a cheapest for each label and set of moved units."""
         if self.n_points > MOST_ROWS:
             raise TooManyPairs
         totals, scale = self._totals((0,) * len(self.slots), limited)
@@ -444,11 +445,40 @@ class AllPairs(Pairs):
         labels = self.labels.of(rows).tolist()
         own = self.labels.of_row(self.x)
         made = []
-        cheapest: dict[tuple[Units, Any], Fraction] = {}
+        known: set[tuple[Units, Any]] = set()
         for at in np.argsort(totals[numbers], kind="stable").tolist():
             row, number = rows[at].tolist(), int(numbers[at])
             key = moved_units(self.units, self.x, row), labels[at]
-            if key not in cheapest and self._is_valid_point(number):
-                cheapest[key] = Fraction(int(totals[number]), scale)
-                made.append(Made(key[0], cheapest[key], labels[at], tuple(row)))
+            if (every or key not in known) and self._is_valid_point(number):
+                known.add(key)
+                made.append(Made(key[0], Fraction(int(totals[number]), scale), labels[at], tuple(row)))
         return Explained(len(self.units), own, made, frozenset(self.asked.attacker.goal))
+
+
+class Around(Pairs):
+    """The neighbours of a row of a question, each piece of them by its ends."""
+
+    def __init__(self, asked: Question, row: Sequence[float], labels: Labels) -> None:
+        self._pieces = Pieces(asked.ensemble, asked.relations, row)
+        self._known_labels = labels
+        super().__init__(asked, list(row), Random(0))
+
+    @property
+    def complete_near(self) -> bool:
+        """Whether no neighbour is left out."""
+        return set(self._pieces.linked) <= self.asked.stepped or self._pieces.complete
+
+    def _continuous(self, column: Column, f: int, x: float, size: Any, low: float, high: float) -> list[float]:
+        if math.isnan(x) or not size:
+            return []
+        return self._pieces.doubles(f, oracles.shifted(Span(x, x), -size, size).meet(Span(*column.domain)))
+
+    def labels_near(self) -> set[Any]:
+        """The labels of all valid neighbours."""
+        rows = product_rows([slot.features for slot in self.slots], [slot.near for slot in self.slots])
+        labels = self._known_labels.of(rows)
+        found = set()
+        for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+            if label not in found and self._is_alike(row) and self.is_valid(row):
+                found.add(label)
+        return found

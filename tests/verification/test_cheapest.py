@@ -184,3 +184,14 @@ def test_costs_of_1_are_costs_where_somebody_gives_them(words: dict[str, Any]) -
 def test_rules_have_costs_of_their_own() -> None:
     attacker = tp.Attacker.rules([tp.Rule("income", when=(0, 5), change=(-1, 0), cost=3)], domain={"income": (0, 9)})
     assert tp.cheapest_attack(applicants(), [[3.0, 1.0, "tv", 1.0, 1.0]], attacker).price.tolist() == [3.0]
+
+
+def test_the_largest_double_can_be_made_missing() -> None:
+    builder = EnsembleBuilder(n_features=1, classes=[0, 1], handles_missing=True)
+    builder.add_tree(
+        feature=[0, LEAF, LEAF], threshold=[0.0, 0.0, 0.0], left=[1, LEAF, LEAF], right=[2, LEAF, LEAF],
+        scores=[[0, 0], [1, 0], [0, 1]], nan_left=[True] * 3,
+    )  # fmt: skip
+    attacker = tp.Attacker((0, 1), blank=[0], budget=1)
+    found = tp.cheapest_attack(builder.build(), [[np.finfo(np.float64).max]], attacker)
+    assert found.price.tolist() == [1.0] and np.isnan(found.rows).all()

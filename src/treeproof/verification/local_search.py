@@ -593,6 +593,7 @@ class Local:
         z, w = np.where(known, z, X), np.where(known, w, X)
         if threat.power is None:
             fits = (add_up(z, threat.low) <= w) & (w <= add_down(z, threat.high)) & (low <= z) & (z <= high)
+            fits[:, [f for f, _ in threat.columns]] = True  # see below
             for row, f in np.argwhere(known & ~inside & ~fits):
                 self._exact_move(row, f, low, high, first, last, z, w)
             for f, _ in threat.ends:
