@@ -155,9 +155,15 @@ def test_a_deadline_leaves_reasons_that_are_enough(
     assert [one["label"] for one in said] == model.predict(rows()[0][:8]).tolist()
 
 
-def test_without_an_attacker_every_column_costs_1(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = explain(capsys, files, "--counterfactual", "bad", *ON_DOMAIN)
+@pytest.mark.parametrize("moves", [(), ("--any", "purpose", "--delta", "months=-60:0", "--step", "months=1")])
+def test_without_costs_every_column_costs_1(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], moves: tuple[str, ...]
+) -> None:
+    out = explain(capsys, files, "--counterfactual", "bad", *ON_DOMAIN, *moves, "--changes", tmp_path / "c.json")
     assert "changes    Each changed column costs 1." in out
+    found = json.loads((tmp_path / "c.json").read_text())["counterfactuals"]
+    prices = [(one["price"], len(one["changes"])) for one in found if one["price"] is not None]
+    assert prices and all(price == n for price, n in prices)
 
 
 @pytest.mark.parametrize(

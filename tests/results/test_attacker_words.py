@@ -32,6 +32,10 @@ def words(attacker: tp.Attacker, names: list[str] | None = None) -> str:
             tp.Attacker.lp(2, 0.1),
             "may move any feature; all moves together cover at most 0.1 in Euclidean (L2) distance.",
         ),
+        (
+            tp.Attacker.lp(2, 0.1).without_limits,
+            "may move any feature; all moves together cover any Euclidean (L2) distance.",
+        ),
         (tp.Attacker({"amount": (-5000, 5000)}), "may move amount by up to 5,000 either way."),
         (tp.Attacker({1: (0, math.inf)}), "may move duration up to any value above."),
         (

@@ -28,6 +28,14 @@ def test_nothing_to_protect_is_said() -> None:
     assert repr(found).startswith("Protection(nothing at a cost of 0, exact")
 
 
+def test_a_share_that_time_left_open_is_not_said() -> None:
+    found = tp.protect(CLF, X, y, tp.Attacker.linf(0.3), to=1.0, max_seconds=1e-9)
+    assert found.curve == () and str(found).startswith(
+        "Protect feature 0 and feature 1: then 1.000 of 2 rows are robust."
+    )
+    assert "nothing is protected" not in str(found)
+
+
 def test_json_has_neighbourhoods_as_results_do() -> None:
     content = json.loads(tp.protect(CLF, X, y, tp.Attacker.linf(0.1), epsilon=0.05, to=1.0).to_json())
     assert content["format"] == "treeproof-protection" and content["epsilon"] == {"all": 0.05}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 
@@ -78,10 +79,8 @@ def _main_sentence(attacker: Attacker, threat: Threat, names: Sequence[str], way
     if threat.power is None:
         return f"The attacker may move {_moves(moving, ways, names)}{_how_many(attacker, threat, moving, names)}."
     norm = NORMS.get(threat.power, f"L{threat.power}")
-    radius = quantity(threat.radius)
-    sentence = (
-        f"The attacker may move {_who(moving, names)}; all moves together cover at most {radius} in {norm} distance"
-    )
+    far = "any" if threat.radius == sys.float_info.max else f"at most {quantity(threat.radius)} in"
+    sentence = f"The attacker may move {_who(moving, names)}; all moves together cover {far} {norm} distance"
     if (threat.unit[moving] != 1).any():
         sentence += f", {_units(threat, moving, names)}"
     return f"{sentence}."

@@ -82,13 +82,12 @@ class Protection:
     def in_words(self) -> list[str]:
         """What to do, what that brings, and what was assumed, in sentences."""
         hold = self.holds
-        before = self.curve[0].share if self.curve else self.share
+        before = f", {short(self.curve[0].share)} if nothing is protected" if self.curve else ""
         if not self.columns:
             said = [f"Nothing needs protection: {short(self.share)} of {self.rows:,} rows are {hold} as it is."]
         else:
             said = [
-                f"Protect {self.names}: then {short(self.share)} of {self.rows:,} rows are {hold}, "
-                f"{short(before)} if nothing is protected.",
+                f"Protect {self.names}: then {short(self.share)} of {self.rows:,} rows are {hold}{before}.",
                 self._how_sure(),
             ]
         said += [self.attacker_words] * bool(self.attacker_words)

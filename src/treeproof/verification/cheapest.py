@@ -216,10 +216,15 @@ def _proof_file(proofs: Any, asked: Request, attacker: Attacker) -> NoProofFile:
     return ProofFile(proofs, header_of_attacks(asked.ensemble, attacker, asked.threat.relations.given, asked.X))
 
 
+def moves_for_free(attacker: Attacker) -> bool:
+    """Whether nothing says what moves cost."""
+    has_costs = attacker.costs != COST_OF_1 or attacker.blank or attacker.fill or attacker.rewrites or attacker.groups
+    return attacker.power is None and attacker.budget is None and not has_costs
+
+
 def refuse_free(attacker: Attacker, way_out: str) -> None:
     """Refuses an attacker to whom every move is free, since none is the cheapest."""
-    has_costs = attacker.costs != COST_OF_1 or attacker.blank or attacker.fill or attacker.rewrites or attacker.groups
-    if attacker.power is None and attacker.budget is None and not has_costs:
+    if moves_for_free(attacker):
         raise InvalidInput(
             "the attacker has no costs, budget or Lp radius: all its moves are free, and none is the cheapest",
             argument="attacker",

@@ -118,6 +118,7 @@ class Local:
         self._depth = self.space.compiled[0].depth
         # Prices matter unless everything within reach is affordable, and reach has no gaps.
         too_poor = threat.power is not None or threat.budget < int(threat.cost.sum())
+        self._flat = too_poor and threat.is_flat
         self._blocked = self._blocked_cells()
         self._limited = bool(too_poor or threat.away.any() or len(self._blocked) or threat.columns or threat.groups)
         self._lowest, self._highest = self.space.cell_ends
@@ -376,7 +377,7 @@ class Local:
             self._group,
             np.array(threat.group_budgets, dtype=np.float64),
             self._limited,
-            threat.is_flat,
+            self._flat,
         )
         nothing = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
         return Asked(reachable, prices, labels, nothing, False, self._goal, self._sums)

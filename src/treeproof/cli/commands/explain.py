@@ -28,7 +28,7 @@ from treeproof.errors import InvalidInput
 from treeproof.files import write_whole
 
 if TYPE_CHECKING:
-    from treeproof import Attacker, Counterfactuals, Explanations
+    from treeproof import Attacker, Counterfactuals, Ensemble, Explanations
     from treeproof.results.asked import Kind
 
 ENDINGS = {"--json": (".json",), "--csv": (".csv",), "--report": (".html", ".htm"), "--changes": (".json",)}
@@ -56,7 +56,7 @@ ROWS, COLUMNS = 20, 12
     "--counterfactual",
     metavar="CLASS,…",
     help="Also find the cheapest change to one of these classes. The attacker is then whoever asks for it, and "
-    "explanations are not against him; without one, every change of a column costs 1.",
+    "explanations are not against him; without --cost, every change of a column costs 1.",
 )
 @attacker_options
 @relations_option
@@ -136,7 +136,7 @@ def explain(
     )
     changed = None
     if to is not None and not found.interrupted:
-        whoever = attacker or tp.Attacker.l0(ensemble.n_features, domain=choice.domain_on(ensemble))
+        whoever = _with_prices(attacker or tp.Attacker(tp.ANY, domain=choice.domain_on(ensemble)), ensemble)
         changed = tp.counterfactual(ensemble, rows.X, to=to, attacker=whoever, relations=relations or None, **limits)
     # Files come first: whoever reads the output may be gone.
     outputs.save(json_file, found.to_json)
@@ -161,6 +161,13 @@ def _attacker(choice: AttackerChoice, source: Source, rows: ModelRows, relations
         return None
     ensemble = rows.matched.ensemble
     return choice.attacker(ensemble, choice.reference(source, ensemble, rows.X), relations)
+
+
+def _with_prices(attacker: Attacker, ensemble: Ensemble) -> Attacker:
+    """The same who pays 1 for each column, unless he has costs: a budget that never binds says so."""
+    from treeproof.verification.cheapest import moves_for_free
+
+    return attacker.with_budget(ensemble.n_features) if moves_for_free(attacker) else attacker
 
 
 def _say_question(
