@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.changes import least_price
@@ -110,3 +111,14 @@ def test_what_is_found_before_time_is_up_is_resilient_and_bounded(monkeypatch: p
     for one in found:
         near = np.clip(one.row + random.choice([-size, size, 0.0, 0.09], (1000, 4)), 0.0, 9.0)
         assert not one.found or (model.predict(near) == 1).all()
+
+
+def test_neighbours_that_are_not_valid_need_no_wanted_label() -> None:
+    # Below 0.75, b is at most 0.1: a row just beyond that has no valid neighbour on the other side of a's cut at 0.7.
+    X = pd.DataFrame([[a, b] for a in (0.0, 1.4) for b in (0.0, 0.6)], columns=["a", "b"])
+    model = DecisionTreeClassifier(random_state=0).fit(X, (X > 0.2).all(axis=1))
+    ask = {"to": True, "attacker": tp.Attacker.lp(1, 1.0, domain=(0.0, 1.4)), "epsilon": {"a": 0.1}}
+    free = tp.counterfactual(model, X[:1], **ask)[0]
+    found = tp.counterfactual(model, X[:1], relations=["a > 0.75 or b <= 0.1"], **ask)[0]
+    assert free.price == pytest.approx(1.1) and found.price == pytest.approx(1.05)
+    assert free.outcome == found.outcome == tp.Outcome.PROVED

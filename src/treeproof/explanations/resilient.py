@@ -128,6 +128,8 @@ class _OneRow:
         self._numbers: FloatArray = self._around.sizes.copy()
         self._numbers[[f for f, moves in threat.columns if moves.has_points]] = 0.0
         self._numbers[[f for f, _ in columns.ensemble.categories]] = 0.0
+        # A neighbour that breaks a relation needs no wanted label, so what relations name stays where it is.
+        self._numbers[[one.feature for clause in columns.clauses for one in clause]] = 0.0
         self._pulled_to = self._row
         self._rounds, self._least = 0, 0.0
         self._best = Change(x, math.inf, Outcome.UNKNOWN, 0.0)
