@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         suggest_relations,
     )
     from treeproof.training import (
+        RobustBoostingClassifier,
         RobustForestClassifier,
         RobustTreeClassifier,
         resilience_scorer,
@@ -72,6 +73,7 @@ _HOMES = {
     "ProofCheck": "check.proofs",
     "Protection": "results.protection",
     "ResilienceCurve": "verification.radii",
+    "RobustBoostingClassifier": "training",
     "RobustForestClassifier": "training",
     "RobustTreeClassifier": "training",
     "Rule": "threat.moves",
@@ -139,6 +141,7 @@ __all__ = [
     "ProofCheck",
     "Protection",
     "ResilienceCurve",
+    "RobustBoostingClassifier",
     "RobustForestClassifier",
     "RobustTreeClassifier",
     "Rule",

@@ -106,13 +106,13 @@ SIDE_BOUNDS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
 @settings(max_examples=400, deadline=None)
 @given(st.tuples(*[WEIGHT] * 6), SIDE_BOUNDS, SIDE_BOUNDS, st.booleans())
 def test_two_scores_of_least_loss(weights: tuple[float, ...], left: list, right: list, free: bool) -> None:
-    from treeproof._kernels.training import Side, solve_scores
+    from treeproof._kernels.training.scores import SQUARES, Side, solve_scores
 
     if free:
         left, right = [0.0, 1.0], [0.0, 1.0]
     if max(left[0], right[0]) > min(left[1], right[1]):
         right = left  # the node's own score always fits both sides
-    a, b, loss = solve_scores(Side(*weights[:2], *left), Side(*weights[2:4], *right), *weights[4:])
+    a, b, loss = solve_scores(SQUARES, Side(*weights[:2], *left), Side(*weights[2:4], *right), *weights[4:])
     assert left[0] <= a <= left[1] and right[0] <= b <= right[1]
 
     def loss_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:

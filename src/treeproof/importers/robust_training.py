@@ -6,9 +6,10 @@ import dataclasses
 from typing import Any
 
 from treeproof.errors import InvalidInput, UnsupportedModel
-from treeproof.importers._responses import Responses
+from treeproof.importers._responses import Responses, logistic, same
 from treeproof.importers.registry import Voting
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision
 
 
 def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
@@ -22,4 +23,6 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
         raise InvalidInput(f"this {type(model).__name__} is not fitted; call fit first")
     # A forest's probabilities are shares of votes; a tree's are not what it votes by.
     responses = Responses(votes=len(model.estimators_)) if hasattr(model, "estimators_") else None
+    if ensemble.rule.decision == Decision.CUT:
+        responses = logistic(model._steepness, same)
     return dataclasses.replace(ensemble, source=model, responses=responses)

@@ -379,9 +379,12 @@ def _frozen(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return result
 
 
-def blank_ensemble(n_features: int, classes: Any, feature_names: Any) -> Ensemble:
-    """A model with these features that always predicts the first class: something to bind an attacker to."""
-    builder = EnsembleBuilder(n_features=n_features, classes=classes, feature_names=feature_names)
+def blank_ensemble(n_features: int, classes: Any, feature_names: Any, **more: Any) -> Ensemble:
+    """A model with these features that always predicts the first class: something to bind an attacker to.
+
+    `more` is what else EnsembleBuilder takes.
+    """
+    builder = EnsembleBuilder(n_features=n_features, classes=classes, feature_names=feature_names, **more)
     votes = np.eye(len(classes))[:1]
     builder.add_tree(feature=[LEAF], threshold=[0.0], left=[LEAF], right=[LEAF], scores=votes)
     return builder.build()

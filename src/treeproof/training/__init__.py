@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from treeproof.training.boosting import RobustBoostingClassifier
 from treeproof.training.forest import RobustForestClassifier
 from treeproof.training.scorers import resilience_scorer, robust_accuracy_scorer
 from treeproof.training.tree import RobustTreeClassifier
 
-__all__ = ["RobustForestClassifier", "RobustTreeClassifier", "resilience_scorer", "robust_accuracy_scorer"]
+__all__ = ["RobustBoostingClassifier", "RobustForestClassifier", "RobustTreeClassifier", "resilience_scorer", "robust_accuracy_scorer"]

@@ -1,12 +1,14 @@
-"""What robust trees and forests share: checked input, and predictions through an exact Ensemble."""
+"""What robust models share: checked rows with numbers and categories, and predictions through an exact Ensemble."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -15,67 +17,113 @@ from treeproof.importers import EnsembleBuilder
 from treeproof.model.builder import blank_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.epsilon import bind_epsilon
-from treeproof.threat.threat import Threat
-from treeproof.training._grow import GrownTree, TrainingSet
-from treeproof.training._settings import bound_attacker
+from treeproof.threat.one_hot import bind_neighbours
+from treeproof.training._columns import coded_frame
+from treeproof.training._grow import GrownTree
+from treeproof.training._rows import TrainingSet
+from treeproof.training._settings import bound_attacker, check_whole
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of the estimators: `ensemble_` votes, and is what `from_model` returns."""
+    """The base of the estimators: `ensemble_` decides, and is what `from_model` returns."""
 
     attacker: Any
     epsilon: Any
+    max_bins: Any
+    class_weight: Any
     classes_: npt.NDArray[Any]
     n_features_in_: int
     ensemble_: Ensemble
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The label with the most votes for each row; ties go to the lowest class."""
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The label of each row; ties go to the lowest class."""
         rows = self._rows(X)
         return self.classes_[self.ensemble_.predict_index(rows)]
 
-    def _rows(self, X: npt.ArrayLike) -> FloatArray:
+    def __sklearn_tags__(self) -> Any:
+        """Missing values are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _rows(self, X: Any) -> FloatArray:
+        """Rows as doubles, as the ensemble takes them."""
         check_is_fitted(self, "ensemble_")
-        rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        if self.ensemble_.categories and hasattr(X, "dtypes"):
+            return self.ensemble_.check_rows(X)
+        allowed = "allow-nan" if self.ensemble_.handles_missing else True
+        rows: FloatArray = validate_data(
+            self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=allowed
+        )
         return rows
 
     def _training_set(
-        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None
-    ) -> tuple[TrainingSet, FloatArray, Threat]:
-        """Checks what `fit` was given, sets `classes_`, and binds the attacker to the columns."""
-        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C")
+        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+    ) -> tuple[TrainingSet, FloatArray]:
+        """Checks what `fit` was given, sets `classes_`, and binds the attacker to the columns; and weights of rows."""
+        given, categories = coded_frame(X)
+        rows, labels = validate_data(self, given, y, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
         check_classification_targets(labels)
+        weight = self._weights(sample_weight, rows, labels)
+        classes, numbers = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidInput(f"y has only one class, {classes.tolist()[0]!r}; training needs at least two")
+        names = getattr(self, "feature_names_in_", None)
+        blank = blank_ensemble(rows.shape[1], classes, names, categories=categories, handles_missing=True)
+        threat = bound_attacker(self.attacker, blank, rows)
+        threat, (around,) = bind_neighbours([0.0 if self.epsilon is None else self.epsilon], blank, threat)
+        self.classes_ = classes
+        self._categories = categories
+        self._takes_missing = bool(np.isnan(rows).any() or threat.blanks)
+        bins = check_whole(self.max_bins, "max_bins", least=2)
+        label = numbers.reshape(-1).astype(np.int64)
+        return TrainingSet.of(rows, label, len(classes), threat, around.sizes, bins, categories, weight > 0), weight
+
+    def _weights(self, sample_weight: npt.ArrayLike | None, rows: FloatArray, labels: npt.NDArray[Any]) -> FloatArray:
+        """Weights of rows, times those of their classes."""
         weight: FloatArray = _check_sample_weight(sample_weight, rows, dtype=np.float64)
         if (weight < 0).any():
             row = int(np.argmax(weight < 0))
             raise InvalidInput(f"sample_weight of row {row} is {weight[row]}; weights must be at least 0")
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, labels)
         with np.errstate(over="ignore"):
             total = float(weight.sum())
         if not np.isfinite(total):
             raise InvalidInput(f"sample_weight adds up to {total}; scale the weights down")
         if total == 0:
             raise InvalidInput("sample_weight is 0 for every row; give at least one row a positive weight")
-        classes, numbers = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise InvalidInput(f"y has only one class, {classes.tolist()[0]!r}; training needs at least two")
-        names = getattr(self, "feature_names_in_", None)
-        blank = blank_ensemble(rows.shape[1], classes, names)
-        threat = bound_attacker(self.attacker, blank, rows)
-        epsilon = bind_epsilon(0.0 if self.epsilon is None else self.epsilon, blank)
-        self.classes_ = classes
-        return TrainingSet.of(rows, numbers.reshape(-1), len(classes), threat, epsilon), weight, threat
+        return weight
 
-    def _ensemble(self, trees: list[GrownTree]) -> Ensemble:
-        """The trees as a model in which each casts one vote."""
-        builder = EnsembleBuilder(
+    def _builder(self, **more: Any) -> EnsembleBuilder:
+        """What the trees of this model are put into."""
+        return EnsembleBuilder(
             n_features=self.n_features_in_,
             classes=self.classes_,
             feature_names=getattr(self, "feature_names_in_", None),
+            handles_missing=self._takes_missing,
+            categories=self._categories,
+            takes_frames=bool(self._categories),
             origin=f"treeproof {type(self).__name__}",
+            **more,
         )
+
+    def _voting_ensemble(self, trees: Iterable[GrownTree]) -> Ensemble:
+        """The trees as a model in which each casts one vote."""
+        builder = self._builder()
         for tree in trees:
-            builder.add_tree(
-                feature=tree.feature, threshold=tree.threshold, left=tree.left, right=tree.right, scores=tree.votes
-            )
+            add_tree(builder, tree, tree.votes)
         return builder.build()
+
+
+def add_tree(builder: EnsembleBuilder, tree: GrownTree, scores: FloatArray) -> None:
+    """Adds a tree with these scores (n_nodes, n_scores)."""
+    builder.add_tree(
+        feature=tree.feature,
+        threshold=tree.threshold,
+        left=tree.left,
+        right=tree.right,
+        nan_left=tree.nan_left,
+        pieces=tree.pieces,
+        scores=scores,
+    )

@@ -2,66 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.importers import LEAF
-from treeproof.numbers.doubles import FloatArray, next_up
-from treeproof.threat.threat import Threat
-
-IntArray = npt.NDArray[np.int64]
+from treeproof.model.pieces import Pieces
+from treeproof.numbers.doubles import LARGEST, FloatArray
+from treeproof.training._rows import BoolArray, IntArray, TrainingSet
 
 MIN_GAIN = 1e-12
 """A split must lower the loss by this share of the weight at least; less can be rounding."""
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingSet:
-    """Rows that the attacker is bound to, feature by feature: what every tree of a forest shares.
-
-    `target` (n, heads) holds 0 and 1: with two classes one head, the second class; else one head per class.
-    """
-
-    reach: npt.NDArray[Any]
-    """(n_features, n) of REACH: the values of a row's neighbourhood, its own twice where there is none, and the values
-    that the attacker can move a neighbour to."""
-    cost: IntArray
-    budget: int
-    label: IntArray
-    target: npt.NDArray[np.uint8]
-    own: IntArray
-    """Per row the head that says where it is when rows are counted."""
-
-    @classmethod
-    def of(cls, X: FloatArray, label: IntArray, n_classes: int, threat: Threat, epsilon: FloatArray) -> TrainingSet:
-        """The rows X (n, n_features) with class numbers `label`, and neighbourhoods of size `epsilon` (n_features,)."""
-        from treeproof._kernels.training import REACH
-
-        label = label.astype(np.int64)
-        near = threat.neighbourhood(X, epsilon)
-        reach = np.empty(X.T.shape, dtype=REACH)
-        for name, values in zip(("near_low", "near_high", "low", "high"), (*near, *threat.reach(*near)), strict=True):
-            reach[name] = values.T
-        if n_classes == 2:
-            target, own = label.reshape(-1, 1), np.zeros(len(X), dtype=np.int64)
-        else:
-            target, own = (label[:, None] == np.arange(n_classes)).astype(np.int64), label
-        return cls(
-            reach=reach,
-            cost=threat.cost,
-            budget=threat.budget,
-            label=label,
-            target=np.ascontiguousarray(target, dtype=np.uint8),
-            own=own,
-        )
-
-    @property
-    def n_features(self) -> int:
-        """How many features there are."""
-        return len(self.reach)
 
 
 @dataclass(frozen=True)
@@ -71,17 +25,30 @@ class GrowthLimits:
     max_depth: int | None
     min_samples_split: int
     min_samples_leaf: int
+    min_weight: float
+    """What either side of a split weighs at least, as a share of all weight."""
     max_features: int
-    invariants: bool
+    invariants: bool = False
     """Whether attack invariants are kept (criterion "treant") or not ("groot")."""
+    powers: bool = False
+    """Whether the loss is exp(-score) and exp(score), as in boosting, and not squares."""
+    smoothing: float = 0.0
+    """The weight that either target has in every leaf on top of its rows, as a share of all weight."""
+    cap: float = 1.0
+    """Scores of powers are at most that large."""
 
 
 @dataclass(frozen=True, eq=False)
 class GrownTree:
-    """One tree, an entry per node: left iff `x[feature] <= threshold`; a leaf has feature -1."""
+    """One tree, an entry per node: left iff `x[feature] <= threshold`; a leaf has feature -1.
+
+    Where a test is on a category, `pieces` of its codes go left; missing values do where `nan_left` says so.
+    """
 
     feature: IntArray
     threshold: FloatArray
+    nan_left: BoolArray
+    pieces: dict[int, Pieces]
     left: IntArray
     right: IntArray
     scores: FloatArray
@@ -90,6 +57,11 @@ class GrownTree:
     """How many training rows the attacker assigned to the node."""
     loss: float
     """The loss under attack of all rows, as training counted it: the sum over leaves."""
+    walked: Any = field(repr=False)
+    """The Tree of the kernels."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"walked": None}
 
     @property
     def probabilities(self) -> FloatArray:
@@ -116,6 +88,24 @@ class GrownTree:
                 level[[self.left[node], self.right[node]]] = level[node] + 1
         return int(level.max())
 
+    def apply(self, X: FloatArray) -> IntArray:
+        """The number of the leaf of each row (n, n_features)."""
+        found = np.zeros(len(X), dtype=np.int64)
+        rows_of = {0: np.arange(len(X))}
+        for node in range(len(self.feature)):  # children stand behind their parents
+            rows = rows_of.pop(node)
+            found[rows] = node
+            if self.feature[node] == LEAF:
+                continue
+            values = X[rows, self.feature[node]]
+            pieces = self.pieces.get(node)
+            goes_left = values <= self.threshold[node]
+            if pieces is not None:
+                goes_left = np.array(pieces.lefts)[np.searchsorted(np.array(pieces.cuts), values)]
+            goes_left = np.where(np.isnan(values), self.nan_left[node], goes_left)
+            rows_of[int(self.left[node])], rows_of[int(self.right[node])] = rows[goes_left], rows[~goes_left]
+        return found
+
 
 @dataclass(eq=False)
 class _Candidate:
@@ -132,95 +122,222 @@ class Grower:
     """Grows one tree on weighted rows; rows of weight 0 are not seen."""
 
     def __init__(
-        self, data: TrainingSet, weight: FloatArray, limits: GrowthLimits, random: np.random.RandomState, threat: Threat
+        self, data: TrainingSet, weight: FloatArray, limits: GrowthLimits, random: np.random.RandomState
     ) -> None:
-        from treeproof._kernels.training import Terms
+        from treeproof._kernels.training.scores import POWERS, SQUARES
+        from treeproof._kernels.training.splits import Terms
 
-        self.data, self.weight, self.limits, self.random, self.threat = data, weight, limits, random, threat
-        self.terms = Terms(data.budget, limits.max_features, limits.min_samples_leaf, limits.invariants)
-        self.feature: list[int] = []
-        self.threshold: list[float] = []
-        self.children: list[list[int]] = []
-        self.scores: list[FloatArray] = []
-        self.n_samples: list[int] = []
-        self.leaf_losses: list[float] = []
+        self._data, self._weight, self._limits, self._random = data, weight, limits, random
+        low, high = (-limits.cap, limits.cap) if limits.powers else (0.0, 1.0)
+        self._terms = Terms(
+            POWERS if limits.powers else SQUARES,
+            limits.smoothing * float(weight.sum()),
+            low,
+            high,
+            limits.max_features,
+            limits.min_samples_leaf,
+            limits.min_weight * float(weight.sum()),
+            limits.invariants,
+        )
+        self._feature: list[int] = []
+        self._threshold: list[float] = []
+        self._nan_left: list[bool] = []
+        self._pieces: dict[int, Pieces] = {}
+        self._children: list[list[int]] = []
+        self._scores: list[FloatArray] = []
+        self._n_samples: list[int] = []
+        self._leaf_losses: list[float] = []
+        self._edges: list[Any] = []
+        self._masks: list[BoolArray] = []
+        self._n_masked = 0
 
     def grow(self) -> GrownTree:
         """The tree, depth first, left before right."""
+        from treeproof._kernels.training.leaves import Tree
+
         todo = [self._root()]
         while todo:
             todo += reversed(self._split(todo.pop()))
-        children = np.array(self.children, dtype=np.int64)
+        children = np.array(self._children, dtype=np.int64)
+        feature = np.array(self._feature, dtype=np.int64)
+        left, right = children[:, 0].copy(), children[:, 1].copy()
+        masks = np.concatenate([np.zeros(1, dtype=bool), *self._masks])
         return GrownTree(
-            feature=np.array(self.feature, dtype=np.int64),
-            threshold=np.array(self.threshold, dtype=np.float64),
-            left=children[:, 0].copy(),
-            right=children[:, 1].copy(),
-            scores=np.array(self.scores),
-            n_node_samples=np.array(self.n_samples, dtype=np.int64),
-            loss=float(np.sum(self.leaf_losses)),
+            feature=feature,
+            threshold=np.array(self._threshold, dtype=np.float64),
+            nan_left=np.array(self._nan_left, dtype=bool),
+            pieces=self._pieces,
+            left=left,
+            right=right,
+            scores=np.array(self._scores),
+            n_node_samples=np.array(self._n_samples, dtype=np.int64),
+            loss=float(np.sum(self._leaf_losses)),
+            walked=Tree(feature, left, right, np.concatenate(self._edges), masks),
+        )
+
+    @cached_property
+    def _scratch(self) -> Any:
+        """Room for all features."""
+        from treeproof._kernels.training.splits import BOUNDS, TALLY, Scratch
+
+        n, heads = int(self._data.rows.n_places.max()), self._data.target.shape[1]
+        m = len(self._weight)
+        return Scratch(
+            np.empty(m, dtype=np.int64),
+            np.empty(m, dtype=np.int64),
+            np.empty((n, heads, 2), dtype=TALLY),
+            np.empty((n, heads, 2), dtype=TALLY),
+            np.empty((n, heads), dtype=BOUNDS),
+            np.empty((n, heads), dtype=BOUNDS),
+            np.empty(n, dtype=bool),
+            np.empty(n, dtype=np.int64),
+            np.empty((n, 2)),
+            np.empty((2, heads)),
         )
 
     def _root(self) -> _Candidate:
-        from treeproof._kernels.training import ARRIVAL, CLAIM, EXTENT, Node
+        from treeproof._kernels.training.reach import EXTENT
+        from treeproof._kernels.training.splits import ARRIVAL, CLAIM, Node
 
-        data = self.data
-        rows = np.flatnonzero(self.weight > 0)
-        weight, target = self.weight[rows], data.target[rows]
+        data, terms = self._data, self._terms
+        rows = np.flatnonzero(self._weight > 0)
+        weight, target = self._weight[rows], data.target[rows]
         arrivals = np.zeros(len(rows), dtype=ARRIVAL)
         arrivals["row"], arrivals["weight"], arrivals["own"] = rows, weight, data.own[rows]
         arrivals["one"] = np.where(target.any(axis=1), np.argmax(target, axis=1), -1)
         claims = np.zeros(target.shape, dtype=CLAIM)
-        claims["high"], claims["assigned"] = 1.0, True
+        claims["low"], claims["high"], claims["assigned"] = terms.low, terms.high, True
         extents = np.zeros(data.n_features, dtype=EXTENT)
-        extents["low"], extents["high"], extents["cost"] = self.threat.domain_low, self.threat.domain_high, data.cost
-        return self._candidate(0, (weight @ target) / weight.sum(), Node(extents, arrivals, claims))
+        extents["high"], extents["missing"] = data.rows.n_places - 2, True
+        every = np.ones(data.masks[-1], dtype=bool)
+        ones, all_weight = weight @ target, weight.sum()
+        score = ones / all_weight
+        if self._limits.powers:
+            more = max(terms.smoothing, 1e-300)
+            score = np.clip(0.5 * np.log((ones + more) / (all_weight - ones + more)), terms.low, terms.high)
+        return self._candidate(0, score, Node(extents, every, arrivals, claims), self._edge())
 
-    def _candidate(self, depth: int, score: FloatArray, node: Any) -> _Candidate:
+    def _edge(self) -> Any:
+        """An edge, yet to be filled in."""
+        from treeproof._kernels.training.reach import EDGE
+
+        return np.zeros(1, dtype=EDGE)
+
+    def _candidate(self, depth: int, score: FloatArray, node: Any, edge: Any) -> _Candidate:
         """Adds a node to the tree, a leaf for the time being."""
         rows, assigned = node.arrivals["row"], node.claims["assigned"]
-        lost = np.where(assigned, (self.data.target[rows] - score) ** 2, 0.0)
-        self.feature.append(LEAF)
-        self.threshold.append(0.0)
-        self.children.append([LEAF, LEAF])
-        self.scores.append(score)
-        self.n_samples.append(int(assigned[np.arange(len(rows)), self.data.own[rows]].sum()))
-        return _Candidate(len(self.feature) - 1, depth, node, float(self.weight[rows] @ lost.sum(axis=1)))
+        target, more = self._data.target[rows], self._terms.smoothing
+        if self._limits.powers:
+            lost = np.exp(np.where(target == 1, -score, score))
+            on_top = float(more * (np.exp(score) + np.exp(-score) - 2.0).sum())
+        else:
+            lost, on_top = (target - score) ** 2, 0.0
+        self._feature.append(LEAF)
+        self._threshold.append(0.0)
+        self._nan_left.append(False)
+        self._children.append([LEAF, LEAF])
+        self._scores.append(score)
+        self._n_samples.append(int(assigned[np.arange(len(rows)), self._data.own[rows]].sum()))
+        self._edges.append(edge)
+        loss = float(node.arrivals["weight"] @ np.where(assigned, lost, 0.0).sum(axis=1)) + on_top
+        return _Candidate(len(self._feature) - 1, depth, node, loss)
 
     def _split(self, candidate: _Candidate) -> list[_Candidate]:
         """The two children of a node, or none where it stays a leaf."""
-        from treeproof._kernels.training import Node, Split, best_split, partition
+        from treeproof._kernels.training.splits import best_split
 
-        data, node, number = self.data, candidate.node, candidate.number
+        data, node = self._data, candidate.node
         scores = np.empty((2, data.target.shape[1]))
-        split = None
+        position = np.empty(int(data.rows.n_places.max()), dtype=np.int64)
+        f = -1
         if self._may_split(candidate):
-            to_beat = candidate.loss - MIN_GAIN * float(self.weight[node.arrivals["row"]].sum())
-            split = Split(*best_split(self._features(), data.reach, node, self.terms, to_beat, scores))
-        if split is None or split.feature < 0:
-            self.leaf_losses.append(candidate.loss)
+            to_beat = candidate.loss - MIN_GAIN * float(node.arrivals["weight"].sum())
+            f, first, last, _ = best_split(
+                self._features(), data.rows, data.masks, data.ordered, node, self._terms, to_beat, scores, position,
+                self._scratch,
+            )  # fmt: skip
+        if f < 0:
+            self._leaf_losses.append(candidate.loss)
             return []
-        self.feature[number], self.threshold[number] = split.feature, split.threshold
-        children = []
+        cut = first if f in data.categories else self._middle(f, first, last, int(position[0]))
+        lefts = position[: data.rows.n_places[f]] <= cut
+        self._note_test(candidate.number, f, lefts)
+        return self._children_of(candidate, f, lefts, scores)
+
+    def _middle(self, f: int, first: int, last: int, shift: int) -> int:
+        """The cut of a column of numbers, out of those that split alike, that lies in the middle of them."""
+        own = self._data.thresholds[f]
+        last = min(last - shift, len(own) - 1) + shift
+        if last <= first:
+            return first
+        values = own[first - shift : last - shift + 1]
+        middle = values[0] * 0.5 + values[-1] * 0.5
+        return first + int(np.argmin(np.abs(values - middle)))
+
+    def _note_test(self, number: int, f: int, lefts: BoolArray) -> None:
+        """Makes a leaf a test; `lefts` says which places go left, the last one is for missing values."""
+        self._feature[number], self._nan_left[number] = f, bool(lefts[-1])
+        if f in self._data.categories:
+            self._pieces[number] = Pieces.of_codes(lefts[:-1])
+            return
+        last = int(lefts[:-1].sum()) - 1
+        thresholds = self._data.thresholds[f]
+        self._threshold[number] = float(thresholds[last]) if last < len(thresholds) else LARGEST
+
+    def _children_of(self, candidate: _Candidate, f: int, lefts: BoolArray, scores: FloatArray) -> list[_Candidate]:
+        """The children of a node by a test on feature f."""
+        from treeproof._kernels.training.splits import Node, partition
+
+        data, node = self._data, candidate.node
+        is_listed, start = data.rows.listed[f] >= 0, int(data.masks[f])
+        before = node.extents[f : f + 1].copy()
+        extents, masks = [], []
         for side in (0, 1):
-            arrived = partition(split, scores, side, data.reach, node, self.terms)
-            extents = node.extents.copy()
-            if side:
-                extents["low"][split.feature] = next_up(split.threshold)
-            else:
-                extents["high"][split.feature] = split.threshold
-            child = self._candidate(candidate.depth + 1, scores[side].copy(), Node(extents, *arrived))
-            self.children[number][side] = child.number
+            extent = before.copy()
+            if not is_listed:
+                last = int(lefts[:-1].sum()) - 1
+                here = (max(before["low"][0], last + 1), before["high"][0]) if side else (before["low"][0], last)
+                extent["low"], extent["high"] = here[0], min(here[1], before["high"][0])
+                extent["missing"] = before["missing"] & (lefts[-1] != bool(side))
+            extents.append(extent)
+            own = node.open[start : start + len(lefts)] if is_listed else lefts[:0]
+            masks.append(own & (lefts != bool(side)) if is_listed else own)
+        place_before = self._keep_mask(node.open[start : start + len(lefts)] if is_listed else lefts[:0])
+        children = []
+        m = len(node.arrivals)
+        for side in (0, 1):
+            arrivals, claims = np.empty(m, node.arrivals.dtype), np.empty(node.claims.shape, node.claims.dtype)
+            n = partition(
+                data.rows, np.int64(f), start, node, extents[side][0], masks[side], extents[1 - side][0],
+                masks[1 - side], scores, np.int64(side), self._terms, arrivals, claims,
+            )  # fmt: skip
+            child_extents, child_open = node.extents.copy(), node.open.copy()
+            child_extents[f] = extents[side][0]
+            if is_listed:
+                child_open[start : start + len(lefts)] = masks[side]
+            edge = self._edge()
+            edge["feature"], edge["extent"], edge["before"] = f, extents[side], before
+            edge["open"], edge["open_before"] = self._keep_mask(masks[side]), place_before
+            below = Node(child_extents, child_open, arrivals[:n].copy(), claims[:n].copy())
+            child = self._candidate(candidate.depth + 1, scores[side].copy(), below, edge)
+            self._children[candidate.number][side] = child.number
             children.append(child)
         return children
 
+    def _keep_mask(self, mask: BoolArray) -> int:
+        """Keeps a mask of places; where it begins."""
+        begin = 1 + self._n_masked
+        self._masks.append(mask)
+        self._n_masked += len(mask)
+        return begin
+
     def _may_split(self, candidate: _Candidate) -> bool:
-        limits = self.limits
+        limits = self._limits
         deep = limits.max_depth is not None and candidate.depth >= limits.max_depth
-        return not deep and self.n_samples[candidate.number] >= limits.min_samples_split and candidate.loss > 0
+        return not deep and self._n_samples[candidate.number] >= limits.min_samples_split and candidate.loss > 0
 
     def _features(self) -> IntArray:
-        n = self.data.n_features
-        if self.limits.max_features == n:
+        n = self._data.n_features
+        if self._limits.max_features == n:
             return np.arange(n)
-        return self.random.permutation(n).astype(np.int64)
+        return self._random.permutation(n).astype(np.int64)

@@ -24,9 +24,10 @@ def limits_of(model: Any, n_rows: int, n_features: int) -> GrowthLimits:
         raise InvalidInput(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {model.criterion!r}")
     return GrowthLimits(
         max_depth=as_count(model.max_depth, "max_depth"),
-        min_samples_split=_rows(model.min_samples_split, "min_samples_split", 2, n_rows),
-        min_samples_leaf=_rows(model.min_samples_leaf, "min_samples_leaf", 1, n_rows),
-        max_features=_features(model.max_features, n_features),
+        min_samples_split=rows_of(model.min_samples_split, "min_samples_split", 2, n_rows),
+        min_samples_leaf=rows_of(model.min_samples_leaf, "min_samples_leaf", 1, n_rows),
+        min_weight=check_share(model.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),
+        max_features=features_of(model.max_features, n_features),
         invariants=model.criterion == "treant",
     )
 
@@ -40,16 +41,22 @@ def check_whole(value: Any, name: str, *, least: int, way_out: str = "") -> int:
     return int(value)
 
 
+def check_share(value: Any, name: str, *, most: float) -> float:
+    """A number from 0 to `most`, or InvalidInput."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= most:
+        raise InvalidInput(f"{name} must be a number from 0 to {most:g}, got {value!r}", argument=name)
+    return float(value)
+
+
 def bound_attacker(attacker: Any, blank: Ensemble, X: FloatArray) -> Threat:
     """The attacker bound to the columns of the training rows X; refuses one that training cannot handle."""
     check_attacker(attacker)
     if attacker.power is not None:
         raise InvalidInput(
-            f"training takes attackers with intervals, costs and a budget, not {attacker!r}; "
+            f"training takes attackers with prices, not {attacker!r}; "
             f"Attacker.linf({attacker.radius}) is the nearest stronger one"
         )
     threat: Threat = attacker.bind(blank)
-    threat.require_plain("training")
     threat.check_domain(X, blank)
     return threat
 
@@ -58,13 +65,13 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _rows(value: Any, name: str, least: int, n_rows: int) -> int:
+def rows_of(value: Any, name: str, least: int, n_rows: int) -> int:
     if isinstance(value, (float, np.floating)) and 0.0 < value < 1.0:
         return max(least, math.ceil(value * n_rows))
     return check_whole(value, name, least=least, way_out="or give a share of the rows between 0 and 1")
 
 
-def _features(value: Any, n_features: int) -> int:
+def features_of(value: Any, n_features: int) -> int:
     if value is None:
         return n_features
     if isinstance(value, str) and value in ("sqrt", "log2"):

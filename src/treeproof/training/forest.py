@@ -13,9 +13,9 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.run.limits import check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.threat import Threat
 from treeproof.training._base import RobustClassifier
-from treeproof.training._grow import GrowthLimits, TrainingSet
+from treeproof.training._grow import GrowthLimits
+from treeproof.training._rows import TrainingSet
 from treeproof.training._settings import check_whole, limits_of
 from treeproof.training.tree import RobustTreeClassifier
 
@@ -47,7 +47,10 @@ class RobustForestClassifier(RobustClassifier):
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: Any = None,
+        max_bins: int = 1024,
+        class_weight: Any = None,
         bootstrap: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -60,7 +63,10 @@ class RobustForestClassifier(RobustClassifier):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
+        self.max_bins = max_bins
+        self.class_weight = class_weight
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -72,7 +78,7 @@ class RobustForestClassifier(RobustClassifier):
         """Trains on rows X with labels y; a row counts as often as its weight says."""
         from joblib import Parallel, delayed
 
-        data, weight, threat = self._training_set(X, y, sample_weight)
+        data, weight = self._training_set(X, y, sample_weight)
         limits = limits_of(self, len(weight), self.n_features_in_)
         n_trees = check_whole(self.n_estimators, "n_estimators", least=1)
         if not isinstance(self.bootstrap, (bool, np.bool_)):
@@ -82,14 +88,14 @@ class RobustForestClassifier(RobustClassifier):
         members = [self._member(int(seed)) for seed in seeds]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         grown = parallel(
-            delayed(_grow_member)(member, data, weight, limits, threat, bool(self.bootstrap)) for member in members
+            delayed(_grow_member)(member, data, weight, limits, bool(self.bootstrap)) for member in members
         )
         self.estimators_ = []
         with progress_bar(self.progress, n_trees, "growing trees") as advance:
             for member in grown:
                 self.estimators_.append(member)
                 advance(1)
-        self.ensemble_ = self._ensemble([member.tree_ for member in self.estimators_])
+        self.ensemble_ = self._voting_ensemble([member.tree_ for member in self.estimators_])
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
@@ -106,10 +112,14 @@ class RobustForestClassifier(RobustClassifier):
             max_depth=self.max_depth,
             min_samples_split=self.min_samples_split,
             min_samples_leaf=self.min_samples_leaf,
+            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
             max_features=self.max_features,
+            max_bins=self.max_bins,
+            class_weight=self.class_weight,
             random_state=seed,
         )
         member.classes_, member.n_features_in_ = self.classes_, self.n_features_in_
+        member._categories, member._takes_missing = self._categories, self._takes_missing
         if hasattr(self, "feature_names_in_"):
             member.feature_names_in_ = self.feature_names_in_
         return member
@@ -120,7 +130,6 @@ def _grow_member(
     data: TrainingSet,
     weight: FloatArray,
     limits: GrowthLimits,
-    threat: Threat,
     bootstrap: bool,
 ) -> RobustTreeClassifier:
     """Grows one tree of a forest on its own sample; runs in whichever worker joblib chose."""
@@ -130,4 +139,4 @@ def _grow_member(
         seen = np.flatnonzero(weight > 0)
         drawn = seen[random.randint(len(seen), size=len(seen))]
         weight = weight * np.bincount(drawn, minlength=len(weight))
-    return member._grow(data, weight, limits, threat, random)
+    return member._grow(data, weight, limits, random)

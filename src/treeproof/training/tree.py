@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from treeproof.importers import LEAF
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
-from treeproof.threat.threat import Threat
 from treeproof.training._base import RobustClassifier
-from treeproof.training._grow import Grower, GrownTree, GrowthLimits, TrainingSet
-from treeproof.training._loss import loss_under_attack
+from treeproof.training._grow import Grower, GrownTree, GrowthLimits
+from treeproof.training._leaves import Leaves
+from treeproof.training._rows import TrainingSet
 from treeproof.training._settings import limits_of
 
 
@@ -50,7 +50,10 @@ class RobustTreeClassifier(RobustClassifier):
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: Any = None,
+        max_bins: int = 1024,
+        class_weight: Any = None,
         random_state: Any = None,
     ) -> None:
         self.attacker = attacker
@@ -59,29 +62,34 @@ class RobustTreeClassifier(RobustClassifier):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
+        self.max_bins = max_bins
+        self.class_weight = class_weight
         self.random_state = random_state
 
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> RobustTreeClassifier:
         """Trains on rows X with labels y; a row counts as often as its weight says."""
-        data, weight, threat = self._training_set(X, y, sample_weight)
+        data, weight = self._training_set(X, y, sample_weight)
         limits = limits_of(self, len(weight), self.n_features_in_)
-        return self._grow(data, weight, limits, threat, check_random_state(self.random_state))
+        return self._grow(data, weight, limits, check_random_state(self.random_state))
 
     def _grow(
         self,
         data: TrainingSet,
         weight: FloatArray,
         limits: GrowthLimits,
-        threat: Threat,
         random: np.random.RandomState,
     ) -> RobustTreeClassifier:
-        self.tree_ = Grower(data, weight, limits, random, threat).grow()
-        loss = self.tree_.loss if limits.invariants else loss_under_attack(self.tree_, data, weight, threat)
+        self.tree_ = Grower(data, weight, limits, random).grow()
+        loss = self.tree_.loss
+        if not limits.invariants:
+            leaves = Leaves(self.tree_, data)
+            loss = leaves.loss_under_attack(self.tree_.scores[leaves.nodes], weight)
         self.loss_under_attack_ = loss / float(weight.sum())
-        self.ensemble_ = self._ensemble([self.tree_])
+        self.ensemble_ = self._voting_ensemble([self.tree_])
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
@@ -92,13 +100,7 @@ class RobustTreeClassifier(RobustClassifier):
     def apply(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The node number of each row's leaf in `tree_`."""
         rows = self._rows(X)
-        tree = self.tree_
-        node = np.zeros(len(rows), dtype=np.int64)
-        every = np.arange(len(rows))
-        while (inner := tree.feature[node] != LEAF).any():
-            left = rows[every, tree.feature[node]] <= tree.threshold[node]
-            node = np.where(inner, np.where(left, tree.left[node], tree.right[node]), node)
-        return node
+        return self.tree_.apply(rows)
 
     def get_depth(self) -> int:
         """The longest path, in edges."""

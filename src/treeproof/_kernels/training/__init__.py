@@ -1,0 +1,1 @@
+"""Compiled loops of training: where attacks bring rows, splits, leaves, and their scores."""

@@ -1,0 +1,44 @@
+"""Tables with categories as training takes them: codes, and what they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treeproof.model.columns import Category, as_doubles, coded_column, is_missing
+
+
+def coded_frame(X: Any) -> tuple[Any, dict[int, Category]]:
+    """A data frame with codes in place of categories, and these by their position; anything else stays as it is.
+
+    Columns of text, truth values and categories are categories, as in the libraries that know them.
+    """
+    if not (hasattr(X, "dtypes") and hasattr(X, "iloc") and hasattr(X, "columns")):
+        return X, {}
+    kinds = [str(dtype) for dtype in X.dtypes]
+    categories = {f: _category(X.iloc[:, f], kind) for f, kind in enumerate(kinds) if _is_category(X.dtypes.iloc[f])}
+    if not categories:
+        return X, {}
+    coded = X.copy()
+    for f, name in enumerate(X.columns):
+        column = X.iloc[:, f]
+        known = categories.get(f)
+        numbers = as_doubles(column, str(name)) if known is None else coded_column(column, known, str(name))
+        coded.isetitem(f, numbers)
+    return coded, categories
+
+
+def _is_category(dtype: Any) -> bool:
+    """Whether a column of pandas holds categories: anything but numbers."""
+    return not (getattr(dtype, "kind", "O") in "iuf" and getattr(dtype, "_is_numeric", True)) or str(dtype) == "bool"
+
+
+def _category(column: Any, kind: str) -> Category:
+    """The category of a column, by the values that it has."""
+    if kind == "category":
+        values = [value for value in column.cat.categories.tolist()]
+    else:
+        present = {value for value in column.tolist() if not is_missing(value)}
+        values = sorted(present, key=lambda value: (str(type(value)), value))
+    return Category(tuple(v.item() if isinstance(v, np.generic) else v for v in values), unseen=True, dtype=kind)

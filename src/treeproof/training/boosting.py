@@ -1,0 +1,294 @@
+"""RobustBoostingClassifier: trees that one after another lower the loss under attack of their sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing, check_random_state
+
+from treeproof.errors import InvalidInput
+from treeproof.model.ensemble import Ensemble
+from treeproof.model.score_rule import Decision, ScoreRule
+from treeproof.numbers.doubles import FloatArray
+from treeproof.run.progress import progress_bar
+from treeproof.threat.attacker import Attacker
+from treeproof.training._base import RobustClassifier, add_tree
+from treeproof.training._grow import Grower, GrownTree, GrowthLimits
+from treeproof.training._leaves import Leaves
+from treeproof.training._rows import TrainingSet
+from treeproof.training._settings import check_share, check_whole, features_of, rows_of
+from treeproof.training.scorers import ExactScorer
+
+LOSSES = ("logistic", "exponential")
+CAP = 4.0
+"""How large the score of a leaf can be, before it is multiplied by the learning rate."""
+CHECKED_EVERY = 5
+"""Rounds after which early stopping looks at validation rows."""
+TIE = 1e-9
+"""Sums of scores that are nearer to 0 may have either sign, as they are rounded."""
+
+
+@dataclass(eq=False)
+class _Head:
+    """One score: its rows, the margins that no attack takes from them, and the trees so far."""
+
+    data: TrainingSet
+    wants: FloatArray
+    """1 for rows whose score should be high, -1 for others."""
+    base: float
+    margin: FloatArray
+    """What no attack can bring wants * score below."""
+    trees: list[GrownTree]
+
+
+class RobustBoostingClassifier(RobustClassifier):
+    """Boosted trees that minimise the loss of training rows when each is attacked in the worst way.
+
+    Every tree lowers a bound on that loss: what attacks can do to each tree on its own, added up over trees. It is the
+    `loss` ("logistic" or "exponential") of `margin`, the score that no attack takes from a row. `learning_rate` shrinks
+    each tree, `subsample` draws the share of rows that it sees, `smoothing` draws its scores to 0. With `epsilon`
+    training is for resilience, as in `RobustTreeClassifier`; so are other parameters. More than two classes are one
+    score each, against all others.
+
+    With `early_stopping`, a share of the rows (`validation_fraction`) is held out, and training stops when their exact
+    robustness, or resilience with `epsilon`, has not risen for `n_iter_no_change` trees; the best ones are kept.
+
+    >>> import treeproof as tp
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import minmax_scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, attacker = minmax_scale(X), tp.Attacker.linf(0.05)
+    >>> model = RobustBoostingClassifier(attacker, n_estimators=30, learning_rate=0.3).fit(X, y)
+    >>> model.proved_robust_ <= float(tp.verify(model, X, y, attacker).robustness)
+    True
+    """
+
+    loss_under_attack_: float
+    """The weighted mean of the loss of training rows at their margins; no attack raises it further."""
+    proved_robust_: float
+    """The share of training rows whose margins prove that they are right under every attack (resilient, with ε)."""
+    n_estimators_: int
+    """Rounds of training that were kept."""
+    validation_scores_: list[tuple[int, float]]
+    """With early stopping, numbers of trees and what share of validation rows were robust, or resilient, then."""
+
+    def __init__(
+        self,
+        attacker: Attacker,
+        *,
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        max_depth: int | None = 4,
+        epsilon: Any = None,
+        loss: str = "logistic",
+        smoothing: float = 0.01,
+        subsample: float = 1.0,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: Any = None,
+        max_bins: int = 1024,
+        class_weight: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        """One parameter per choice that users have."""
+        self.attacker = attacker
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.epsilon = epsilon
+        self.loss = loss
+        self.smoothing = smoothing
+        self.subsample = subsample
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> RobustBoostingClassifier:
+        """Trains on rows X with labels y; a row counts as often as its weight says."""
+        self._check_settings()
+        random = check_random_state(self.random_state)
+        n_rounds = check_whole(self.n_estimators, "n_estimators", least=1)
+        held_out = None
+        if self.early_stopping:
+            X, y, sample_weight, held_out = self._held_out(X, y, sample_weight, random)
+        data, weight = self._training_set(X, y, sample_weight)
+        heads = [self._head(data, h, weight) for h in range(data.target.shape[1])]
+        limits = self._limits(len(weight))
+        self.validation_scores_ = []
+        best = (-1.0, n_rounds)
+        with progress_bar(self.progress, n_rounds, "growing trees") as advance:
+            for number in range(1, n_rounds + 1):
+                if not any([self._round(head, weight, limits, random) for head in heads]):
+                    best = (best[0], min(best[1], number - 1) if held_out else number - 1)
+                    break
+                advance(1)
+                if held_out is not None and (number % CHECKED_EVERY == 0 or number == n_rounds):
+                    self.ensemble_ = self._summed(heads)
+                    score = ExactScorer(self.attacker, self.epsilon, None, None)(self, *held_out)
+                    self.validation_scores_.append((number, score))
+                    if score > best[0]:
+                        best = (score, number)
+                    elif number - best[1] >= self.n_iter_no_change:
+                        break
+        self._finish(heads, weight, max(best[1], 1))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The probability of each class, for each row."""
+        scores = self._scores(X)
+        with np.errstate(over="ignore"):
+            shares = 1.0 / (1.0 + np.exp(-self._steepness * scores))
+        if scores.shape[1] == 1:
+            return np.hstack((1.0 - shares, shares))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """The score of each row: one for two classes, else one for each class."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _scores(self, X: Any) -> FloatArray:
+        rows = self._rows(X)
+        return np.asarray(self.ensemble_.scores(rows), dtype=np.float64).reshape(len(rows), -1)
+
+    @property
+    def _steepness(self) -> float:
+        """Of the logistic curve that makes probabilities of scores."""
+        return 1.0 if self.loss == "logistic" else 2.0
+
+    def _check_settings(self) -> None:
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            raise InvalidInput(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}", argument="loss")
+        for name in ("learning_rate", "subsample", "validation_fraction"):
+            if check_share(getattr(self, name), name, most=1.0) == 0:
+                raise InvalidInput(f"{name} must be above 0", argument=name)
+        check_share(self.smoothing, "smoothing", most=1.0)
+        check_whole(self.n_iter_no_change, "n_iter_no_change", least=1)
+        if not isinstance(self.early_stopping, (bool, np.bool_)):
+            raise InvalidInput(f"early_stopping must be True or False, got {self.early_stopping!r}")
+
+    def _held_out(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState) -> tuple[Any, ...]:
+        """Training rows, labels and weights; and those of validation rows, a share of every class."""
+        labels = np.asarray(y)
+        kept, held = train_test_split(
+            np.arange(len(labels)), test_size=self.validation_fraction, stratify=labels, random_state=random
+        )
+        weights = [None if sample_weight is None else np.asarray(sample_weight)[part] for part in (kept, held)]
+        parts = [(_safe_indexing(X, part), _safe_indexing(y, part)) for part in (kept, held)]
+        return (*parts[0], weights[0], (*parts[1], weights[1]))
+
+    def _limits(self, n_rows: int) -> GrowthLimits:
+        return GrowthLimits(
+            max_depth=None if self.max_depth is None else check_whole(self.max_depth, "max_depth", least=1),
+            min_samples_split=rows_of(self.min_samples_split, "min_samples_split", 2, n_rows),
+            min_samples_leaf=rows_of(self.min_samples_leaf, "min_samples_leaf", 1, n_rows),
+            min_weight=check_share(self.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),
+            max_features=features_of(self.max_features, self.n_features_in_),
+            powers=True,
+            smoothing=float(self.smoothing),
+            cap=CAP,
+        )
+
+    def _head(self, data: TrainingSet, h: int, weight: FloatArray) -> _Head:
+        """The score of one class before any tree: as likely as the class is."""
+        target = data.target[:, h : h + 1]
+        own = replace(data, target=np.ascontiguousarray(target), own=np.zeros(len(weight), dtype=np.int64))
+        ones = float(weight @ target[:, 0]) / float(weight.sum())
+        share = min(max(ones, 1e-6), 1 - 1e-6)
+        base = float(np.log(share / (1 - share)) / self._steepness)
+        wants = np.where(target[:, 0] == 1, 1.0, -1.0)
+        return _Head(own, wants, base, wants * base, [])
+
+    def _round(self, head: _Head, weight: FloatArray, limits: GrowthLimits, random: np.random.RandomState) -> bool:
+        """Adds one tree; whether it lowers the loss at all."""
+        with np.errstate(over="ignore"):
+            lost = np.exp(-head.margin) if self.loss == "exponential" else 1.0 / (1.0 + np.exp(head.margin))
+        pull = weight * np.clip(lost, 0.0, 1e100)
+        total = float(pull.sum())
+        if total <= 1e-12 * float(weight.sum()):
+            return False
+        pull /= total
+        if self.subsample < 1:
+            # At least one row of either target is seen.
+            drawn = random.random_sample(len(pull)) < self.subsample
+            for side in (1.0, -1.0):
+                some = np.flatnonzero((head.wants == side) & (pull > 0))
+                drawn[some[random.randint(len(some))] if len(some) else []] = True
+            pull = np.where(drawn, pull, 0.0)
+        tree = Grower(head.data, pull, limits, random).grow()
+        leaves = Leaves(tree, head.data)
+        scores = leaves.refitted(
+            tree.scores[leaves.nodes, 0], head.wants, pull, limits.smoothing * float(pull.sum()), limits.cap
+        )
+        scores *= self.learning_rate
+        worst = leaves.worst(scores, head.wants)
+        if not (np.abs(worst) > 0).any():
+            return False
+        head.margin = head.margin + worst
+        tree.scores[leaves.nodes, 0] = scores
+        head.trees.append(tree)
+        return True
+
+    def _finish(self, heads: list[_Head], weight: FloatArray, n_rounds: int) -> None:
+        """Keeps the best trees, and says what is known about training rows."""
+        self.n_estimators_ = min(n_rounds, max(len(head.trees) for head in heads))
+        for head in heads:
+            if len(head.trees) > n_rounds:
+                head.trees = head.trees[:n_rounds]
+                head.margin = head.wants * head.base
+                for tree in head.trees:
+                    leaves = Leaves(tree, head.data)
+                    head.margin = head.margin + leaves.worst(tree.scores[leaves.nodes, 0], head.wants)
+        self.ensemble_ = self._summed(heads)
+        margins = np.column_stack([head.margin for head in heads])
+        with np.errstate(over="ignore"):
+            lost = np.exp(-margins) if self.loss == "exponential" else np.logaddexp(0.0, -margins)
+        self.loss_under_attack_ = float(weight @ lost.sum(axis=1) / weight.sum())
+        self.proved_robust_ = float(np.average(_leads(margins, heads) > TIE, weights=weight))
+
+    def _summed(self, heads: list[_Head]) -> Ensemble:
+        """The trees of all heads as one additive model."""
+        if len(heads) == 1:
+            builder = self._builder(rule=ScoreRule(decision=Decision.CUT), base=[heads[0].base])
+        else:
+            builder = self._builder(base=[head.base for head in heads])
+        for h, head in enumerate(heads):
+            for tree in head.trees:
+                scores = np.zeros((len(tree.feature), len(heads)))
+                scores[:, h] = tree.scores[:, 0]
+                add_tree(builder, tree, scores)
+        if not any(head.trees for head in heads):
+            nothing = np.full(1, -1)
+            builder.add_tree(
+                feature=nothing, threshold=[0.0], left=nothing, right=nothing, scores=np.zeros((1, len(heads)))
+            )
+        return builder.build()
+
+
+def _leads(margins: FloatArray, heads: list[_Head]) -> FloatArray:
+    """By how much the own class of each row is ahead of all others at least, under every attack."""
+    if len(heads) == 1:
+        return margins[:, 0]
+    own = np.argmax(np.column_stack([head.wants for head in heads]), axis=1)
+    every = np.arange(len(margins))
+    # The score of another class is at most minus its margin.
+    others = margins.copy()
+    others[every, own] = np.inf
+    return np.asarray(margins[every, own] + others.min(axis=1))
