@@ -125,6 +125,11 @@ class _Column:
         else:
             self._cut(_chosen(self._ends(seen), max_bins))
 
+    @property
+    def may_miss(self) -> bool:
+        """Whether there are missing values, or attacks make them."""
+        return bool(np.isnan(self._x).any()) or self._moves.blank is not None
+
     def _cut(self, thresholds: FloatArray) -> None:
         self.thresholds = thresholds
         self._cells = np.concatenate(([-LARGEST], next_up(thresholds))), np.concatenate((thresholds, [LARGEST]))
@@ -231,6 +236,6 @@ def _rows_of(columns: Sequence[_Column], threat: Threat) -> Any:
         prices.append(tables.reshape(-1))
         begin += tables.size
     n_places = np.array([column.n_places for column in columns], dtype=np.int64)
-    return Rows(
-        ranges, listed.astype(np.int64), n_places, np.concatenate(prices), threat.cost.astype(np.int64), threat.budget
-    )
+    may_miss = np.array([column.may_miss for column in columns])
+    every = np.concatenate(prices)
+    return Rows(ranges, listed.astype(np.int64), n_places, every, threat.cost.astype(np.int64), may_miss, threat.budget)

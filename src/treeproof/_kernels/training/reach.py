@@ -36,6 +36,7 @@ class Rows(NamedTuple):
     n_places: Any  # (n_features,)
     prices: Any  # of listed columns, for each kind of row and each place
     cost: Any  # (n_features,)
+    may_miss: Any  # (n_features,): whether there are missing values, or attacks make them
     budget: Any
 
 

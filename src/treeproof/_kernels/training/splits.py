@@ -17,7 +17,7 @@ from treeproof._kernels.training.scores import Side, solve_scores
 
 # A row in a node: its number, the price of the cheapest attack that brings it there, its weight, the head with target 1
 # (-1: none has), and the head whose side is taken when rows are counted.
-ARRIVAL = np.dtype([("row", "i8"), ("spent", "i8"), ("weight", "f8"), ("one", "i4"), ("own", "i4")], align=True)
+ARRIVAL = np.dtype([("weight", "f8"), ("spent", "i8"), ("row", "i4"), ("one", "i2"), ("own", "i2")], align=True)
 
 # An arrival and a head: the scores from low to high that are still possible, and whether the attacker sends it here.
 CLAIM = np.dtype([("low", "f8"), ("high", "f8"), ("assigned", "?")], align=True)
@@ -150,6 +150,26 @@ def _count(node, terms, n, scratch):
 
 
 @borrowing
+def _count_at_once(rows, node, f, terms, n, scratch):
+    """The same for a column of ranges where nobody visits and there is one head: one pass over the arrivals."""
+    _clear(scratch.starts, scratch.left, n, terms)
+    _clear(scratch.stops, scratch.right, n, terms)
+    for i in range(node.arrivals.shape[0]):
+        arrival = node.arrivals[i]
+        first, last = _range_span(rows, node, f, arrival, scratch.position)
+        target = np.int64(arrival.one == 0)
+        at_first, at_last = scratch.starts[first, 0, target], scratch.stops[last, 0, target]
+        at_first.weight += arrival.weight
+        at_last.weight += arrival.weight
+        at_first.n_rows += 1
+        at_last.n_rows += 1
+    for place in range(n):
+        some = scratch.starts[place, 0, 0].n_rows + scratch.starts[place, 0, 1].n_rows
+        some += scratch.stops[place, 0, 0].n_rows + scratch.stops[place, 0, 1].n_rows
+        scratch.met[place] = some > 0
+
+
+@borrowing
 def _best_scores(terms, total, reached, sure, scratch, cut):
     """The loss of a split, the rows assigned to its left side and their weight; `scratch.scores` gets the scores.
 
@@ -205,7 +225,6 @@ def _scan(node, terms, n, begin, to_beat, best_scores, scratch):
     scores. Returns the loss `to_beat` where no cut is better.
     """
     n_heads = node.claims.shape[1]
-    _count(node, terms, n, scratch)
     total, reached, sure = _nothing(n_heads), _nothing(n_heads), _nothing(n_heads)
     n_all, in_all = 0, 0.0
     for place in range(n):
@@ -265,16 +284,6 @@ def _order_by_target(rows, node, f, start, head, position, mean):
         position[place] = rank
 
 
-@borrowing
-def _some_missing(rows, node, f):
-    """Whether any arrival's value is missing, in a column of ranges."""
-    missing = rows.n_places[f] - 1
-    for i in range(node.arrivals.shape[0]):
-        if rows.ranges[f, node.arrivals[i].row].near_low == missing:
-            return True
-    return False
-
-
 @entry
 def best_split(features, rows, masks, ordered, node, terms, to_beat, best_scores, best_position, scratch):
     """The feature and the cuts (from, to) of least loss under attack that is below `to_beat`; feature -1 if none is.
@@ -291,7 +300,7 @@ def best_split(features, rows, masks, ordered, node, terms, to_beat, best_scores
         f = features[tried]
         n = rows.n_places[f]
         # Missing values go right, and then left; a category is tried in the order of each head.
-        n_orders = n_heads if not ordered[f] else 2 if rows.listed[f] >= 0 or _some_missing(rows, node, f) else 1
+        n_orders = n_heads if not ordered[f] else 2 if rows.may_miss[f] else 1
         for order in range(n_orders):
             begin = 0
             if not ordered[f]:
@@ -301,7 +310,11 @@ def best_split(features, rows, masks, ordered, node, terms, to_beat, best_scores
                 for place in range(n - 1):
                     scratch.position[place] = place + order
                 scratch.position[n - 1] = 0 if order == 1 else n - 1
-            fill_spans(rows, node, f, masks[f], scratch.position, scratch.first, scratch.last)
+            if n_heads == 1 and rows.listed[f] < 0 and not terms.keep_visitors:
+                _count_at_once(rows, node, f, terms, n, scratch)
+            else:
+                fill_spans(rows, node, f, masks[f], scratch.position, scratch.first, scratch.last)
+                _count(node, terms, n, scratch)
             loss, first_cut, last_cut = _scan(node, terms, n, begin, to_beat, best_scores, scratch)
             if first_cut >= 0:
                 to_beat, found, from_cut, to_cut = loss, f, first_cut, last_cut
