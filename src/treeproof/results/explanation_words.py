@@ -56,23 +56,42 @@ def value_in_words(value: Any) -> str:
     return exactly(float(value)) if is_number else visible(value)
 
 
-def changed_in_words(before: Any, after: Any) -> str:
-    """A changed value: exactly, or about so if it has many digits, rounded away from what it was before.
+def values_in_words(values: Sequence[Any]) -> list[str]:
+    """Values in a sentence: all texts in quotes if one of them could be taken for words of ours.
 
-    >>> changed_in_words(36.0, 24.0), changed_in_words(24.0, 8.500000000000002), changed_in_words("car", "radio")
-    ('24', 'about 8.5', 'radio')
+    >>> values_in_words(["car", "radio"]), values_in_words(["overdrawn", "below 200"]), values_in_words(["missing"])
+    (['car', 'radio'], ['"overdrawn"', '"below 200"'], ['"missing"'])
     """
-    said = value_in_words(after)
+    said = list(map(value_in_words, values))
+    texts = [text for text, value in zip(said, values, strict=True) if isinstance(value, str)]
+    if not any(text == "missing" or set(text) & set(" ,;") for text in texts):
+        return said
+    return [f'"{text}"' if isinstance(value, str) else text for text, value in zip(said, values, strict=True)]
+
+
+def change_in_words(before: Any, after: Any) -> tuple[str, str]:
+    """What a value was, and what it becomes: exactly, or about so if it has many digits, rounded away from `before`.
+
+    >>> change_in_words(36.0, 24.0), change_in_words(24.0, 8.500000000000002), change_in_words("car", "used car")
+    (('36', '24'), ('24', 'about 8.5'), ('"car"', '"used car"'))
+    """
+    was, said = values_in_words((before, after))
     are_numbers = isinstance(after, float) and isinstance(before, (int, float)) and math.isfinite(after)
     if not are_numbers or after == int(after) or _digits(said) <= MOST_DIGITS:
-        return said
+        return was, said
     away = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if after > before else ROUND_FLOOR)
-    return f"about {exactly(float(away.create_decimal(repr(after))))}"
+    return was, f"about {exactly(float(away.create_decimal(repr(after))))}"
 
 
 def column_in_words(name: ColumnName) -> str:
     """What a column is called."""
     return f"feature {name}" if isinstance(name, int) else visible(name)
+
+
+def _before_a_value(name: ColumnName) -> str:
+    """The same, and a colon where its last digit could be taken for a part of the value: `feature 3: 2`."""
+    called = column_in_words(name)
+    return f"{called}:" if called[-1:].isdigit() else called
 
 
 def columns_in_words(names: Sequence[ColumnName]) -> str:
@@ -81,7 +100,7 @@ def columns_in_words(names: Sequence[ColumnName]) -> str:
 
 
 def condition(one: Explanation, name: ColumnName) -> str:
-    """What a reason says about one of its columns: `duration > 33`, `purpose is car or radio`."""
+    """What a reason says about one of its columns: `duration is at least 33`, `purpose is car or radio`."""
     asked, allowed = one.about, one.ranges[name]
     called, unit = column_in_words(name), asked.unit[name]
     if isinstance(allowed, OneOf):
@@ -101,13 +120,13 @@ def range_in_words(
     ends move inwards, but never past `own`: what is said is at most what is proved. So do those of `whole` numbers.
 
     >>> range_in_words("age", Range(math.nextafter(33.5, 99), 75.0), 40.0, (18.0, 75.0))
-    'age > 33.5'
+    'age is above 33.5'
     >>> range_in_words("age", Range(math.nextafter(33.5, 99), 60.5), 40.0, whole=True)
-    '34 <= age <= 60'
+    'age is 34 to 60'
     >>> range_in_words("late", Range(0.0, 0.5), 0.0, (0.0, 20.0), whole=True)
     'late is 0'
     >>> range_in_words("rate", Range(0.3499999940395355, math.inf), 0.4)
-    'rate >= 0.35'
+    'rate is at least 0.35'
     """
     if whole:
         first, last = (
@@ -119,28 +138,30 @@ def range_in_words(
     least, most = max(domain[0], -_LARGEST), min(domain[1], _LARGEST)
     from_below = "" if allowed.low <= least else _end(allowed.low, own, whole, rising=True)
     from_above = "" if allowed.high >= most else _end(allowed.high, own, whole, rising=False)
-    if from_below and from_above:
-        sign, number = from_below.split(" ")
-        return f"{number} {sign.replace('>', '<')} {called} {from_above}"
-    return f"{called} {from_below or from_above or 'is not missing'}"
+    if from_below.startswith(AT_LEAST) and from_above.startswith(AT_MOST):
+        return f"{called} is {from_below.removeprefix(AT_LEAST)} to {from_above.removeprefix(AT_MOST)}"
+    ends = " and ".join(end for end in (from_below, from_above) if end)
+    return f"{called} is {ends or 'not missing'}"
 
 
 _LARGEST = float(np.finfo(np.float64).max)
 
+AT_LEAST, AT_MOST = "at least ", "at most "
+
 
 def _end(end: float, own: float, whole: bool, *, rising: bool) -> str:
-    """One end of a range: the sign and the number behind it; `rising` tells that it is the lower one."""
-    beyond = math.nextafter(end, -math.inf if rising else math.inf)
-    closed, opened = (">=", ">") if rising else ("<=", "<")
+    """One end of a range, `at most 5` or `below 5`; `rising` tells that it is the lower one."""
+    closed, opened = (AT_LEAST, "above ") if rising else (AT_MOST, "below ")
     if whole and abs(end) < MOST_WHOLE:
-        return f"{closed} {exactly(float(math.ceil(end) if rising else math.floor(end)))}"
-    said = min((f"{closed} {exactly(end)}", f"{opened} {exactly(beyond)}"), key=len)
+        return f"{closed}{exactly(float(math.ceil(end) if rising else math.floor(end)))}"
+    number, beyond = exactly(end), exactly(math.nextafter(end, -math.inf if rising else math.inf))
+    said = f"{opened}{beyond}" if len(beyond) < len(number) else f"{closed}{number}"
     if _digits(said) <= MOST_DIGITS:
         return said
     inwards = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if rising else ROUND_FLOOR)
     short = float(inwards.create_decimal(repr(end)))
     is_inside = end <= short <= own if rising else own <= short <= end
-    return f"{closed} {exactly(short)}" if is_inside else said
+    return f"{closed}{exactly(short)}" if is_inside else said
 
 
 def _digits(text: str) -> int:
@@ -155,17 +176,11 @@ def _values(allowed: OneOf, unit: Unit) -> str:
     if len(allowed) > 1 and not without:
         return "any known value"
     if len(allowed) > 2 and len(without) < len(allowed) and len(without) <= MOST_LISTED:
-        return f"any known value but {joined(list(map(_in_a_list, without)))}"
-    said = [value_in_words(allowed[0])] if len(allowed) == 1 else [_in_a_list(value) for value in allowed]
+        return f"any known value except {joined(values_in_words(without))}"
+    said = values_in_words(allowed)
     if len(said) > MOST_LISTED:
         return f"one of {len(said)} values ({', '.join(said[:MOST_LISTED])}, …)"
     return joined(said, "or")
-
-
-def _in_a_list(value: Any) -> str:
-    """A value among others: in quotes if its own words could be taken for some of ours."""
-    said = value_in_words(value)
-    return f'"{said}"' if isinstance(value, str) and not said.isalnum() and set(said) & set(" ,") else said
 
 
 def explanation_in_words(one: Explanation) -> str:
@@ -216,12 +231,12 @@ def _contrast(one: Explanation) -> str:
     asked = one.about
     if not one.columns:
         return "whatever the attacker does" if asked.against else f"in any case: nothing can flip it{_within(asked)}"
-    moves = [f"{value_in_words(before)} → {changed_in_words(before, after)}" for before, after in one.changes.values()]
+    moves = [" → ".join(change_in_words(*values)) for values in one.changes.values()]
     label, names = visible(one.changed_label), [column_in_words(name) for name in one.columns]
     if len(names) == 1:
         return f"as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
     fewer = "no fewer columns can" if one.minimal else "maybe fewer columns can"
-    changes = joined([f"{name} {move}" for name, move in zip(names, moves, strict=True)])
+    changes = joined([f"{_before_a_value(name)} {move}" for name, move in zip(one.columns, moves, strict=True)])
     return f"as it is; changes of {joined(names)} together can flip it, {fewer}: {changes} give {label}"
 
 
@@ -243,10 +258,8 @@ def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = 
 
 def each_change(changes: Mapping[ColumnName, tuple[Any, Any]]) -> list[str]:
     """Each of them by itself."""
-    return [
-        f"{column_in_words(name)} {changed_in_words(before, after)} instead of {value_in_words(before)}"
-        for name, (before, after) in changes.items()
-    ]
+    said = [(_before_a_value(name), *change_in_words(*values)) for name, values in changes.items()]
+    return [f"{name} {after} instead of {before}" for name, before, after in said]
 
 
 def counterfactual_in_words(one: Counterfactual) -> str:
