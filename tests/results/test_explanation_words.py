@@ -79,9 +79,7 @@ def test_empty_reasons_say_where_they_hold() -> None:
 def test_against_an_attacker_a_reason_is_about_what_he_cannot_change() -> None:
     about = asked(attacker=tp.Attacker({"duration": (-6, 6)}), against=True)
     one = explanation({"duration": (36.0, 36.0)}, about)
-    assert str(one) == (
-        "bad, and stays bad while duration is 36, whatever else the attacker does; each of these is needed"
-    )
+    assert str(one) == ("bad, and stays bad while duration is 36, whatever else the attacker does; this is needed")
     assert str(explanation({}, about)) == "bad, and stays bad whatever the attacker does"
 
 

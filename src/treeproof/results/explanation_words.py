@@ -224,7 +224,9 @@ def how_few(one: Explanation) -> str:
         return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
     if not one.minimal:
         return f"enough, maybe not all of it is needed{wider}"
-    return "each of these is needed" if against else "nothing else matters"
+    if not against:
+        return "nothing else matters"
+    return "this is needed" if len(one.columns) == 1 else "each of these is needed"
 
 
 def _contrast(one: Explanation) -> str:

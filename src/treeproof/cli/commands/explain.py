@@ -199,7 +199,7 @@ def show(found: Explanations, changed: Counterfactuals | None) -> None:
     screen.say()
     for at, one in enumerate(found[:ROWS]):
         screen.say(f"{f'row {one.index}':<10} {one}")
-        if changed is not None:
+        if changed is not None and (changed[at].changes or not changed[at].found):
             screen.say(f"{screen.INDENT}{changed[at]}")
     if len(found) > ROWS:
         screen.say(f"           and {len(found) - ROWS:,} more rows")
