@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.hand_made import PURPOSES, ROW, asked, explanation
@@ -247,3 +248,12 @@ def test_values_that_could_be_words_of_ours_stand_in_quotes() -> None:
     assert 'purpose is "new car" or "radio" and home is "a flat";' in str(one)
     assert 'purpose is "missing" and home is flat;' in str(explanation({"purpose": ["missing"], "home": ["flat"]}))
     assert changes_in_words({"purpose": ("car", "used car")}) == 'purpose "used car" instead of "car"'
+
+
+def test_what_changes_cost_is_said() -> None:
+    clf = DecisionTreeClassifier().fit([[0.0, 0.0], [1.0, 0.0]], [0, 1])
+    asker = tp.Attacker({0: (-2, 2), 1: (-2, 2)}, costs={0: 3})
+    found = tp.counterfactual(clf, [[0.25, 0.0]], to=1, attacker=asker)
+    assert (
+        "The price is the sum of what changed columns cost: 3 for feature 0 and 1 for any other." in found.assumptions
+    )

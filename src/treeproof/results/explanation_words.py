@@ -298,7 +298,7 @@ def wanted_in_words(result: Counterfactuals) -> list[str]:
     """What a reader must know to judge counterfactuals, in sentences."""
     about = result.about
     said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
-    said.append(_what_is_paid(about.attacker))
+    said.append(_what_is_paid(about.attacker, about.feature_names))
     if about.epsilon is not None:
         (near,) = names_of((about.epsilon,), None, about.feature_names)
         said.append(f"Every possible row within {near} of the changed one has a wanted label, too.")
@@ -311,13 +311,21 @@ def wanted_in_words(result: Counterfactuals) -> list[str]:
     return said
 
 
-def _what_is_paid(attacker: Attacker) -> str:
+def _what_is_paid(attacker: Attacker, names: Sequence[str] | None) -> str:
     """What prices are."""
     if attacker.power is not None:
         units = "" if attacker.scale == NO_SCALE else ", in the units of its columns"
         return f"The price is the {NORMS.get(attacker.power, f'L{attacker.power}')} distance{units}."
     one_each = attacker.costs == COST_OF_1 and not (attacker.rewrites or attacker.blank or attacker.fill)
-    return "Each changed column costs 1." if one_each else "The price is the sum of what changed columns cost."
+    if one_each:
+        return "Each changed column costs 1."
+    keys, costs = attacker.costs.keys or (), attacker.costs.values
+    each = ""
+    if 0 < len(keys) <= MOST_NAMES and all(isinstance(cost, int) for cost in costs):
+        called = [column_in_words(names[key] if isinstance(key, int) and names else key) for key in keys]
+        listed = [f"{cost} for {name}" for name, cost in zip(called, costs, strict=True)]
+        each = f": {joined([*listed, '1 for any other'])}"
+    return f"The price is the sum of what changed columns cost{each}."
 
 
 BY_POSITION = "Columns have no names: they are called by position, from 0 on."
