@@ -176,7 +176,8 @@ def test_without_costs_every_column_costs_1(
         (("--order", "nothing"), "nothing"),
         (("--report", "why.json"), "--report does not write .json files"),
         (("--kind", "cause"), "'cause' is not one of"),
-        (("--inflate", "--delta", "months=3"), "inflate"),
+        (("--inflate", "--delta", "months=3"), "--inflate goes without an attacker"),
+        (("--inflate", "--kind", "contrastive"), "--inflate is for reasons"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(

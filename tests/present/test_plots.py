@@ -197,6 +197,8 @@ def test_values_of_categories_are_drawn_side_by_side() -> None:
     assert texts(ax, "top") == [*PURPOSES, "flat", "farm", "(none)"]
     assert texts(ax, "bottom") == ["purpose is car or radio", "home is flat"]
     assert len(ax.lines) == 2
+    with pytest.raises(tp.InvalidInput, match="pick one"):
+        tp.plots.reason(tp.explain(FOREST, X[:2]))  # type: ignore[arg-type]
     with pytest.raises(tp.InvalidInput, match="contrastive"):
         tp.plots.reason(explanation({}, asked(kind="contrastive")))
 

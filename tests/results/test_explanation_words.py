@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.hand_made import PURPOSES, ROW, asked, explanation
+from treeproof.model.columns import UNSEEN
 from treeproof.results.asked import Range, Unit
 from treeproof.results.explanation_words import (
     assumptions_in_words,
@@ -132,6 +133,7 @@ doubles = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
 @given(doubles, doubles, doubles, st.booleans())
+@example(a=1e15, b=1e15 + 1, c=1e15 + 1, whole=True)
 def test_said_ranges_are_within_the_proved_ones_and_hold_the_row(a: float, b: float, c: float, whole: bool) -> None:
     """Reads the sentence back: every number that it admits is in the range, and the row's own is admitted."""
     low, own, high = sorted((a, b, c))
@@ -230,10 +232,8 @@ def test_counterfactuals_are_sentences() -> None:
     assert str(unsure).endswith("(price 5, at least 2 is needed)")
     assert str(_change(0.0, {})) == "is good already"
     none = _change(math.inf, {}, label="bad")
-    assert str(none) == "stays bad: no change that is possible gives a wanted label"
-    assert str(_change(math.inf, {}, label="bad", outcome=Outcome.UNKNOWN)) == (
-        "stays bad: no change was found in time"
-    )
+    assert str(none) == "stays bad: no possible change gives a wanted label"
+    assert str(_change(math.inf, {}, label="bad", outcome=Outcome.UNKNOWN)) == ("bad; no change was found in time")
 
 
 def test_next_changes_follow_the_cheapest() -> None:
@@ -247,6 +247,8 @@ def test_values_that_could_be_words_of_ours_stand_in_quotes() -> None:
     one = explanation({"purpose": ["new car", "radio"], "home": ["a flat"]})
     assert 'purpose is "new car" or "radio" and home is "a flat";' in str(one)
     assert 'purpose is "missing" and home is flat;' in str(explanation({"purpose": ["missing"], "home": ["flat"]}))
+    assert 'purpose is "?";' in str(explanation({"purpose": ["?"]}))
+    assert "purpose is a value that the model never saw;" in str(explanation({"purpose": [UNSEEN]}))
     assert changes_in_words({"purpose": ("car", "used car")}) == 'purpose "used car" instead of "car"'
 
 

@@ -132,6 +132,8 @@ def reason(explanation: Explanation, data: Any = None, *, ax: Any = None) -> Any
     Numbers lie between the ends of the domain; where there are none, between the ends of `data`, rows like those that
     were explained, or of these rows themselves. The dot is the row's own value. Names that have no room are left out.
     """
+    if not isinstance(explanation, Explanation):
+        raise InvalidInput(f"one explanation is drawn, not {type(explanation).__name__}; pick one, as in reasons[0]")
     if explanation.about.kind == "contrastive":
         raise InvalidInput("a contrastive set has no ranges to draw; see its .changes")
     n = len(explanation.columns)

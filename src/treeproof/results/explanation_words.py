@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treeproof.model.columns import is_missing
+from treeproof.model.columns import UNSEEN, is_missing
 from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.attacker_words import MOST_NAMES, NORMS
 from treeproof.results.column_words import MOST_WHOLE, joined, quantity
@@ -49,9 +50,11 @@ def exactly(value: float) -> str:
 
 
 def value_in_words(value: Any) -> str:
-    """A value of a column: a number, a category or a missing one."""
+    """A value of a column: a number, a category, a missing one or one that nobody knows the name of."""
     if is_missing(value):
         return "missing"
+    if value is UNSEEN:
+        return "a value that the model never saw"
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return exactly(float(value)) if is_number else visible(value)
 
@@ -63,10 +66,15 @@ def values_in_words(values: Sequence[Any]) -> list[str]:
     (['car', 'radio'], ['"overdrawn"', '"below 200"'], ['"missing"'])
     """
     said = list(map(value_in_words, values))
-    texts = [text for text, value in zip(said, values, strict=True) if isinstance(value, str)]
-    if not any(text == "missing" or set(text) & set(" ,;") for text in texts):
+    are_texts = [isinstance(value, str) and value is not UNSEEN for value in values]
+    if not any(map(_could_be_ours, compress(said, are_texts))):
         return said
-    return [f'"{text}"' if isinstance(value, str) else text for text, value in zip(said, values, strict=True)]
+    return [f'"{text}"' if is_text else text for text, is_text in zip(said, are_texts, strict=True)]
+
+
+def _could_be_ours(text: str) -> bool:
+    """Whether a value's own words could be taken for some of a sentence's, or for its punctuation."""
+    return text == "missing" or bool(set(text) & set(" ,;")) or not any(map(str.isalnum, text))
 
 
 def change_in_words(before: Any, after: Any) -> tuple[str, str]:
@@ -128,13 +136,9 @@ def range_in_words(
     >>> range_in_words("rate", Range(0.3499999940395355, math.inf), 0.4)
     'rate is at least 0.35'
     """
-    if whole:
-        first, last = (
-            math.ceil(max(allowed.low, domain[0], -MOST_WHOLE)),
-            math.floor(min(allowed.high, domain[1], MOST_WHOLE)),
-        )
-        if first == last:
-            return f"{called} is {exactly(float(first))}"
+    low, high = max(allowed.low, domain[0]), min(allowed.high, domain[1])
+    if whole and abs(low) < MOST_WHOLE and abs(high) < MOST_WHOLE and math.ceil(low) == math.floor(high):
+        return f"{called} is {exactly(float(math.ceil(low)))}"
     least, most = max(domain[0], -_LARGEST), min(domain[1], _LARGEST)
     from_below = "" if allowed.low <= least else _end(allowed.low, own, whole, rising=True)
     from_above = "" if allowed.high >= most else _end(allowed.high, own, whole, rising=False)
@@ -176,7 +180,7 @@ def _values(allowed: OneOf, unit: Unit) -> str:
     if len(allowed) > 1 and not without:
         return "any known value"
     if len(allowed) > 2 and len(without) < len(allowed) and len(without) <= MOST_LISTED:
-        return f"any known value except {joined(values_in_words(without))}"
+        return f"any known value except {joined(values_in_words(without), 'or')}"
     said = values_in_words(allowed)
     if len(said) > MOST_LISTED:
         return f"one of {len(said)} values ({', '.join(said[:MOST_LISTED])}, …)"
@@ -268,8 +272,8 @@ def counterfactual_in_words(one: Counterfactual) -> str:
     """The cheapest change of a row in a sentence."""
     label, is_proved = visible(one.label), one.outcome == Outcome.PROVED
     if not one.found:
-        none = "no change that is possible gives a wanted label" if is_proved else "no change was found in time"
-        return f"stays {label}: {none}"
+        proved = f"stays {label}: no possible change gives a wanted label"
+        return proved if is_proved else f"{label}; no change was found in time"
     if not one.changes:
         return f"is {label} already"
     first = f"would be {label} with {changes_in_words(one.changes)} ({price_in_words(one)})"
