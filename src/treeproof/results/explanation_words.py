@@ -301,7 +301,8 @@ def price_in_words(one: Counterfactual) -> str:
 def wanted_in_words(result: Counterfactuals) -> list[str]:
     """What a reader must know to judge counterfactuals, in sentences."""
     about = result.about
-    said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
+    who = about.attacker_words.replace("The attacker", "Whoever asks", 1).replace(" It may ", " They may ")
+    said = [who] if who else []
     said.append(_what_is_paid(about.attacker, about.feature_names))
     if about.epsilon is not None:
         (near,) = names_of((about.epsilon,), None, about.feature_names)

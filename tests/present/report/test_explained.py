@@ -95,6 +95,8 @@ def test_what_is_about_something_else_is_refused(reasons: Explanations, changes:
         tp.report_html(other, reasons)
     with pytest.raises(tp.InvalidInput, match="of other rows"):
         tp.report_html(FOREST, reasons[:5], counterfactuals=changes)
+    with pytest.raises(tp.InvalidInput, match="give it as counterfactuals="):
+        tp.report_html(FOREST, changes)  # type: ignore[arg-type]
     with pytest.raises(tp.InvalidInput, match="given twice"):
         tp.report_html(FOREST, reasons, explanations=reasons)
     result = tp.verify(FOREST, X, y, tp.Attacker.linf(0.1))

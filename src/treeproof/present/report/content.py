@@ -98,7 +98,8 @@ def gather(
 def _asked(model: Any, result: Verification, voting: Any) -> Request:
     """The question that the result answers; a report must not mix it with another model."""
     if not isinstance(result, Verification):
-        raise InvalidInput(f"result must be what verify returned, got {type(result).__name__}")
+        beside = "; give it as counterfactuals=, beside explanations" if isinstance(result, Counterfactuals) else ""
+        raise InvalidInput(f"result must be what verify or explain returned, got {type(result).__name__}{beside}")
     if result.attacker is None:
         raise InvalidInput("the result does not name its attacker")
     ensemble = as_ensemble(model, voting=voting).named(result.feature_names)
