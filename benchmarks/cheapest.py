@@ -1,6 +1,6 @@
 """The cheapest L1 attack, against treecf's exact search (a Rust core).
 
-    pip install treecf
+    pip install -e '.[bench]'
     python -m benchmarks.cheapest [--rows 12] [--relations]
 
 Breast cancer, min-max scaled, XGBoost trained on the even rows; both search for the cheapest change of the label of the

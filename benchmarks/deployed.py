@@ -38,13 +38,13 @@ class Table:
 
     @property
     def text(self) -> list[str]:
-        """The columns that hold text."""
-        return [name for name in self.X if self.X[name].dtype == object]
+        """The columns that hold text, whichever type pandas gives them."""
+        return [name for name in self.X if not pd.api.types.is_numeric_dtype(self.X[name])]
 
     @property
     def numbers(self) -> list[str]:
         """The others."""
-        return [name for name in self.X if self.X[name].dtype != object]
+        return [name for name in self.X if name not in self.text]
 
     def with_categories(self) -> pd.DataFrame:
         """What most libraries take: text as pandas' categories."""

@@ -153,6 +153,8 @@ def test_every_field_of_explanations_and_counterfactuals_is_written_down() -> No
     prose = (DOCS / "format.md").read_text(encoding="utf-8").split("## The format of explanations")[1]
     for name in (*reasons["explanations"][0], *changes["counterfactuals"][0]):
         assert f"`{name}`" in prose, name
+    about_one = prose.split("A counterfactual has ")[1].split("\n\n")[0]
+    assert {"row", "index", *changes["counterfactuals"][0]} == set(re.findall(r"`(\w+)`", about_one))
 
 
 def test_every_field_of_a_result_is_written_down() -> None:

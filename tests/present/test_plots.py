@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -163,6 +164,11 @@ def test_bars_count_the_columns_in_reasons(reasons: tp.Explanations) -> None:
     assert ax.get_xlabel() == "reasons with this column, of 15"
 
 
+def texts(ax: Any, side: str) -> list[str]:
+    """What is written above bars, which ends there ("bottom"), or below them ("top")."""
+    return [text.get_text() for text in ax.texts if text.get_va() == side]
+
+
 def test_a_reason_is_drawn_within_its_domain(reasons: tp.Explanations) -> None:
     one = next(one for one in reasons if len(one.columns) > 1)
     wide = {name: type(allowed)(allowed[0], 8.0) for name, allowed in one.ranges.items()}
@@ -173,24 +179,42 @@ def test_a_reason_is_drawn_within_its_domain(reasons: tp.Explanations) -> None:
     assert [bar.get_x() + bar.get_width() for bar in bars] == pytest.approx([1.0] * len(own))
     assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx(own)
     assert ax.get_title() == f"row {one.index}: {one.label}"
-    assert [text.get_text() for text in ax.texts] == ["0", "8"] * len(own)
+    assert texts(ax, "top") == ["0", "8"] * len(own)
+    assert str(replace(one, ranges=wide)).startswith(f"{one.label} because {' and '.join(texts(ax, 'bottom'))};")
 
 
 def test_without_a_domain_a_reason_is_drawn_within_the_data() -> None:
     one = tp.explain(FOREST, X[:1])[0]
     ax = tp.plots.reason(one, X)
     ends = [[f"{X[:, f].min():,.6g}", f"{X[:, f].max():,.6g}"] for f in one.columns]
-    assert [text.get_text() for text in ax.texts] == [text for pair in ends for text in pair]
+    assert texts(ax, "top") == [text for pair in ends for text in pair]
 
 
 def test_values_of_categories_are_drawn_side_by_side() -> None:
     ax = tp.plots.reason(explanation({"purpose": ["car", "radio"], "home": ["flat"]}))
     dark = [bar.get_alpha() == 1.0 for bar in ax.patches]
     assert dark == [True, True, *[False] * 7, True, False, False]
-    assert [text.get_text() for text in ax.texts] == [*PURPOSES, "flat", "farm", "(none)"]
+    assert texts(ax, "top") == [*PURPOSES, "flat", "farm", "(none)"]
+    assert texts(ax, "bottom") == ["purpose is car or radio", "home is flat"]
     assert len(ax.lines) == 2
+    with pytest.raises(tp.InvalidInput, match="pick one"):
+        tp.plots.reason(tp.explain(FOREST, X[:2]))  # type: ignore[arg-type]
     with pytest.raises(tp.InvalidInput, match="contrastive"):
         tp.plots.reason(explanation({}, asked(kind="contrastive")))
+
+
+def test_what_has_no_room_beside_a_reason_is_cut_or_left_out() -> None:
+    one = explanation({"purpose": ["car of the " + "very " * 40 + "first kind"], "home": ["flat"]})
+    ax = tp.plots.reason(one)
+    assert texts(ax, "bottom")[0].count("\n") == 1 and texts(ax, "bottom")[0].endswith(" …")
+    ax.figure.canvas.draw()
+    inside = ax.get_window_extent()
+    for text in ax.texts:
+        drawn = text.get_window_extent()
+        assert inside.x0 <= drawn.x0 and drawn.x1 <= inside.x1, text.get_text()
+    low = ax.figure.subfigures().add_axes((0, 0, 0.2, 0.1))
+    assert not texts(tp.plots.reason(one, ax=low), "top")
+    assert "\n" not in texts(low, "bottom")[0]
 
 
 def test_protection_is_drawn_as_its_curve() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.hand_made import PURPOSES, ROW, asked, explanation
+from treeproof.model.columns import UNSEEN
 from treeproof.results.asked import Range, Unit
 from treeproof.results.explanation_words import (
     assumptions_in_words,
@@ -33,12 +36,14 @@ def test_a_reason_is_one_sentence() -> None:
 
 def test_ranges_and_sets_are_said_as_such() -> None:
     one = explanation({"duration": (ABOVE, math.inf), "amount": (1000.0, 5000.0), "purpose": ["car", "radio"]})
-    said = "bad because duration > 33.5, 1,000 <= amount <= 5,000 and purpose is car or radio; nothing else matters"
+    said = (
+        "bad because duration is above 33.5, amount is 1,000 to 5,000 and purpose is car or radio; nothing else matters"
+    )
     assert str(one) == said
 
 
 def test_a_set_with_most_values_is_said_by_the_others() -> None:
-    assert "purpose is any known value but car;" in str(explanation({"purpose": list(PURPOSES[1:])}))
+    assert "purpose is any known value except car;" in str(explanation({"purpose": list(PURPOSES[1:])}))
     assert "purpose is any known value;" in str(explanation({"purpose": list(PURPOSES)}))
 
 
@@ -76,9 +81,7 @@ def test_empty_reasons_say_where_they_hold() -> None:
 def test_against_an_attacker_a_reason_is_about_what_he_cannot_change() -> None:
     about = asked(attacker=tp.Attacker({"duration": (-6, 6)}), against=True)
     one = explanation({"duration": (36.0, 36.0)}, about)
-    assert str(one) == (
-        "bad, and stays bad while duration is 36, whatever else the attacker does; each of these is needed"
-    )
+    assert str(one) == ("bad, and stays bad while duration is 36, whatever else the attacker does; this is needed")
     assert str(explanation({}, about)) == "bad, and stays bad whatever the attacker does"
 
 
@@ -130,6 +133,7 @@ doubles = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
 @given(doubles, doubles, doubles, st.booleans())
+@example(a=1e15, b=1e15 + 1, c=1e15 + 1, whole=True)
 def test_said_ranges_are_within_the_proved_ones_and_hold_the_row(a: float, b: float, c: float, whole: bool) -> None:
     """Reads the sentence back: every number that it admits is in the range, and the row's own is admitted."""
     low, own, high = sorted((a, b, c))
@@ -149,24 +153,31 @@ def test_said_ranges_are_within_the_proved_ones_and_hold_the_row(a: float, b: fl
 
 def _reader(said: str) -> Any:
     """The test that a sentence about x states."""
-    if said == "x is not missing":
+    stated = said.removeprefix("x is ").replace(",", "")
+    if stated == "not missing":
         return lambda _: True
-    expression = said.replace(",", "").replace(" is ", " == ")
-    return lambda x: bool(eval(expression, {"x": x, "inf": math.inf}))
+    if " to " in stated:
+        low, high = map(float, stated.split(" to "))
+        return lambda x: low <= x <= high
+    tests = [end.rpartition(" ") for end in stated.split(" and ")]
+    return lambda x: all(SIGNS[sign](x, float(number)) for sign, _, number in tests)
+
+
+SIGNS = {"": operator.eq, "at least": operator.ge, "at most": operator.le, "above": operator.gt, "below": operator.lt}
 
 
 def test_ends_that_need_few_digits_are_exact() -> None:
-    assert range_in_words("x", Range(ABOVE, math.inf), 40.0) == "x > 33.5"
-    assert range_in_words("x", Range(33.5, math.inf), 40.0) == "x >= 33.5"
-    assert range_in_words("x", Range(-math.inf, math.nextafter(0.25, 0)), 0.1) == "x < 0.25"
-    assert range_in_words("x", Range(math.nextafter(2.0, 3), 2.5), 2.25) == "2 < x <= 2.5"
-    assert range_in_words("x", Range(math.nextafter(18, 99), 75.0), 30.0, (0.0, 75.0)) == "x > 18"
+    assert range_in_words("x", Range(ABOVE, math.inf), 40.0) == "x is above 33.5"
+    assert range_in_words("x", Range(33.5, math.inf), 40.0) == "x is at least 33.5"
+    assert range_in_words("x", Range(-math.inf, math.nextafter(0.25, 0)), 0.1) == "x is below 0.25"
+    assert range_in_words("x", Range(math.nextafter(2.0, 3), 2.5), 2.25) == "x is above 2 and at most 2.5"
+    assert range_in_words("x", Range(math.nextafter(18, 99), 75.0), 30.0, (0.0, 75.0)) == "x is above 18"
 
 
 def test_ends_are_exact_where_the_row_leaves_no_room() -> None:
     low = 0.123456789
-    assert range_in_words("x", Range(low, math.inf), low) == "x >= 0.123456789"
-    assert range_in_words("x", Range(low, math.inf), 0.2) == "x >= 0.123457"
+    assert range_in_words("x", Range(low, math.inf), low) == "x is at least 0.123456789"
+    assert range_in_words("x", Range(low, math.inf), 0.2) == "x is at least 0.123457"
 
 
 @given(doubles)
@@ -199,7 +210,7 @@ def test_every_assumption_is_said(about: Any, said: str) -> None:
 def test_counterfactual_changes_are_said_with_the_old_values() -> None:
     changes = {"duration": (36.0, 24.0), "purpose": ("car", "radio"), 3: (math.nan, 2.0)}
     assert changes_in_words(changes) == (
-        "duration 24 instead of 36, purpose radio instead of car and feature 3 2 instead of missing"
+        "duration 24 instead of 36, purpose radio instead of car and feature 3: 2 instead of missing"
     )
     assert changes_in_words(changes, most=1) == "duration 24 instead of 36 and 2 more"
 
@@ -221,10 +232,8 @@ def test_counterfactuals_are_sentences() -> None:
     assert str(unsure).endswith("(price 5, at least 2 is needed)")
     assert str(_change(0.0, {})) == "is good already"
     none = _change(math.inf, {}, label="bad")
-    assert str(none) == "stays bad: no change that is possible gives a wanted label"
-    assert str(_change(math.inf, {}, label="bad", outcome=Outcome.UNKNOWN)) == (
-        "stays bad: no change was found in time"
-    )
+    assert str(none) == "stays bad: no possible change gives a wanted label"
+    assert str(_change(math.inf, {}, label="bad", outcome=Outcome.UNKNOWN)) == ("bad; no change was found in time")
 
 
 def test_next_changes_follow_the_cheapest() -> None:
@@ -234,6 +243,19 @@ def test_next_changes_follow_the_cheapest() -> None:
     )
 
 
-def test_values_of_several_words_stand_in_quotes_among_others() -> None:
+def test_values_that_could_be_words_of_ours_stand_in_quotes() -> None:
     one = explanation({"purpose": ["new car", "radio"], "home": ["a flat"]})
-    assert 'purpose is "new car" or radio and home is a flat' in str(one)
+    assert 'purpose is "new car" or "radio" and home is "a flat";' in str(one)
+    assert 'purpose is "missing" and home is flat;' in str(explanation({"purpose": ["missing"], "home": ["flat"]}))
+    assert 'purpose is "?";' in str(explanation({"purpose": ["?"]}))
+    assert "purpose is a value that the model never saw;" in str(explanation({"purpose": [UNSEEN]}))
+    assert changes_in_words({"purpose": ("car", "used car")}) == 'purpose "used car" instead of "car"'
+
+
+def test_what_changes_cost_is_said() -> None:
+    clf = DecisionTreeClassifier().fit([[0.0, 0.0], [1.0, 0.0]], [0, 1])
+    asker = tp.Attacker({0: (-2, 2), 1: (-2, 2)}, costs={0: 3})
+    found = tp.counterfactual(clf, [[0.25, 0.0]], to=1, attacker=asker)
+    assert (
+        "The price is the sum of what changed columns cost: 3 for feature 0 and 1 for any other." in found.assumptions
+    )

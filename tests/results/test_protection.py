@@ -37,5 +37,7 @@ def test_a_share_that_time_left_open_is_not_said() -> None:
 
 
 def test_json_has_neighbourhoods_as_results_do() -> None:
-    content = json.loads(tp.protect(CLF, X, y, tp.Attacker.linf(0.1), epsilon=0.05, to=1.0).to_json())
+    found = tp.protect(CLF, X, y, tp.Attacker.linf(0.1), epsilon=0.05, to=1.0)
+    assert str(found).endswith("Neighbours of a row are within ε = 0.05.")
+    content = json.loads(found.to_json())
     assert content["format"] == "treeproof-protection" and content["epsilon"] == {"all": 0.05}

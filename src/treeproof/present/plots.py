@@ -5,6 +5,7 @@ matplotlib is imported when something is drawn: `pip install treeproof[plots]`.
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,19 @@ from treeproof.results.verification import Verification, names_of
 from treeproof.threat.attacker import Attacker
 from treeproof.verification.radii.radii import ResilienceCurve
 from treeproof.verification.witnesses import moved_features as _moved_features
-from treeproof.visible import shortened
 
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 """Okabe and Ito's colours, which colour-blind readers can tell apart; one per class, starting over after the last."""
 
 
-MOST_VALUES, MOST_LETTERS = 10, 12
-"""The most values of a category that are named in a picture, and how much of each."""
+LEAST_LETTERS = 5
+"""Names of which not even so many letters have room in a picture are left out."""
+
+LETTER = 0.62
+"""How wide letters are, as a share of the size of their font: a little more than most."""
+
+SMALL, SMALLER = 8.3, 6.9
+"""Sizes of letters in points: what is said of a column, and the names of values."""
 
 
 def measures(result: Verification, *, ax: Any = None) -> Any:
@@ -124,21 +130,23 @@ def reason(explanation: Explanation, data: Any = None, *, ax: Any = None) -> Any
     """Draws what a row's reason says about each of its columns: what is enough, dark, within all that there is, pale.
 
     Numbers lie between the ends of the domain; where there are none, between the ends of `data`, rows like those that
-    were explained, or of these rows themselves. The dot is the row's own value.
+    were explained, or of these rows themselves. The dot is the row's own value. Names that have no room are left out.
     """
+    if not isinstance(explanation, Explanation):
+        raise InvalidInput(f"one explanation is drawn, not {type(explanation).__name__}; pick one, as in reasons[0]")
     if explanation.about.kind == "contrastive":
         raise InvalidInput("a contrastive set has no ranges to draw; see its .changes")
-    ax = _axes(ax)
-    asked = explanation.about
+    n = len(explanation.columns)
+    ax = _axes(ax, height=1.0 + 0.75 * n)
+    ax.set(xlim=(-0.02, 1.02), ylim=(n - 0.5, -0.7), xticks=[], yticks=[], xlabel="all that there is")
+    asked, said = explanation.about, conditions_in_words(explanation)
     for place, name in enumerate(explanation.columns):
         unit, allowed, own = asked.unit[name], explanation.ranges[name], asked.value(explanation.row, name)
+        _say_above(ax, place, said[place])
         if isinstance(allowed, Range):
             _number_bar(ax, place, allowed, _span(asked, unit.features[0], allowed, data), own)
         else:
             _value_bar(ax, place, allowed, unit, own)
-    ax.set_yticks(range(len(explanation.columns)), [_plain(text) for text in conditions_in_words(explanation)])
-    ax.invert_yaxis()
-    ax.set(xlim=(-0.02, 1.02), xticks=[], xlabel="all that there is")
     ax.set_title(_plain(f"row {explanation.index}: {explanation.label}"), fontsize="small")
     return ax
 
@@ -181,26 +189,56 @@ def _number_bar(ax: Any, place: int, allowed: Range, span: tuple[float, float], 
     def at(number: float) -> float:
         return float(np.clip((number - low) / size, 0.0, 1.0))
 
-    ax.barh(place, 1.0, color=HUES[0], alpha=0.15, height=0.5)
+    ax.barh(place, 1.0, color=HUES[0], alpha=0.15, height=BAR)
     if not np.isnan(own):
-        ax.barh(place, at(allowed.high) - at(allowed.low), left=at(allowed.low), color=HUES[0], height=0.5)
+        ax.barh(place, at(allowed.high) - at(allowed.low), left=at(allowed.low), color=HUES[0], height=BAR)
         ax.plot(at(own), place, "o", color="black", markersize=5)
     for end, where, side in ((low, 0.0, "left"), (high, 1.0, "right")):
-        ax.text(where, place + 0.27, f"{end:,.6g}", ha=side, va="top", fontsize="x-small")
+        _say_below(ax, where, place, f"{end:,.6g}", side)
 
 
 def _value_bar(ax: Any, place: int, allowed: OneOf, unit: Unit, own: Any) -> None:
     """The values of a category side by side, those that are enough dark."""
     known = () if unit.category is None else unit.category.values
     shown = [*known, *(value for value in allowed if value not in known)]
+    letters = _letters(ax, SMALLER, 1.0 / len(shown))
     for k, value in enumerate(shown):
         tone, middle = 1.0 if value in allowed else 0.15, (k + 0.48) / len(shown)
-        ax.barh(place, 0.96 / len(shown), left=k / len(shown), color=HUES[0], alpha=tone, height=0.5)
+        ax.barh(place, 0.96 / len(shown), left=k / len(shown), color=HUES[0], alpha=tone, height=BAR)
         if value == own:
             ax.plot(middle, place, "o", color="black", markersize=5)
-        if len(shown) <= MOST_VALUES:
-            text = _plain(shortened(value_in_words(value), MOST_LETTERS))
-            ax.text(middle, place + 0.27, text, ha="center", va="top", fontsize="x-small")
+        if letters >= LEAST_LETTERS:
+            said = value_in_words(value)
+            _say_below(ax, middle, place, said if len(said) <= letters else f"{said[: letters - 1]}…", "center")
+
+
+BAR = 0.3
+"""How thick bars are, of 1 from one to the next."""
+
+
+def _say_above(ax: Any, place: int, text: str) -> None:
+    """What is said of a column, on two lines at most, or one if there is no room."""
+    most = 2 if _room(ax) >= 4.5 * SMALL else 1
+    lines = wrap(text, max(_letters(ax, SMALL), LEAST_LETTERS), max_lines=most, placeholder=" …")
+    ax.text(0.0, place - 0.2, _plain("\n".join(lines)), ha="left", va="bottom", fontsize=SMALL)
+
+
+def _say_below(ax: Any, where: float, place: int, text: str, side: str) -> None:
+    """The name of a value, if there is room."""
+    if _room(ax) >= 4 * SMALLER:
+        ax.text(where, place + 0.18, _plain(text), ha=side, va="top", fontsize=SMALLER)
+
+
+def _letters(ax: Any, size: float, share: float = 1.0) -> int:
+    """How many letters of a size in points have room in this share of the width."""
+    width = ax.get_window_extent().width * 72 / ax.figure.dpi
+    return int(share * width / (LETTER * size))
+
+
+def _room(ax: Any) -> float:
+    """The points from one bar to the next."""
+    bottom, top = ax.get_ylim()
+    return float(ax.get_window_extent().height * 72 / ax.figure.dpi / (bottom - top))
 
 
 def slice(
@@ -326,11 +364,13 @@ def _plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: Any, *, height: float | None = None) -> Any:
+    """These axes, or new ones, of this height in inches if it is given."""
     if ax is not None:
         return ax
     try:
         from matplotlib import pyplot
     except ImportError:
         raise InvalidInput("plots need matplotlib; pip install 'treeproof[plots]'") from None
-    return pyplot.subplots(layout="constrained")[1]
+    size = None if height is None else (pyplot.rcParams["figure.figsize"][0], height)
+    return pyplot.subplots(layout="constrained", figsize=size)[1]

@@ -84,6 +84,7 @@ def counterfactuals_content(result: Counterfactuals) -> dict[str, Any]:
                 "row": one.place,
                 "index": _plain(index),
                 **_change(one),
+                "sentence": str(one),
                 "others": [_change(other) for other in one.others],
             }
             for index, one in zip(result.row_names, result, strict=True)

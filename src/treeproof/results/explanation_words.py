@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treeproof.model.columns import is_missing
+from treeproof.model.columns import UNSEEN, is_missing
 from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.attacker_words import MOST_NAMES, NORMS
 from treeproof.results.column_words import MOST_WHOLE, joined, quantity
@@ -49,30 +50,56 @@ def exactly(value: float) -> str:
 
 
 def value_in_words(value: Any) -> str:
-    """A value of a column: a number, a category or a missing one."""
+    """A value of a column: a number, a category, a missing one or one that nobody knows the name of."""
     if is_missing(value):
         return "missing"
+    if value is UNSEEN:
+        return "a value that the model never saw"
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return exactly(float(value)) if is_number else visible(value)
 
 
-def changed_in_words(before: Any, after: Any) -> str:
-    """A changed value: exactly, or about so if it has many digits, rounded away from what it was before.
+def values_in_words(values: Sequence[Any]) -> list[str]:
+    """Values in a sentence: all texts in quotes if one of them could be taken for words of ours.
 
-    >>> changed_in_words(36.0, 24.0), changed_in_words(24.0, 8.500000000000002), changed_in_words("car", "radio")
-    ('24', 'about 8.5', 'radio')
+    >>> values_in_words(["car", "radio"]), values_in_words(["overdrawn", "below 200"]), values_in_words(["missing"])
+    (['car', 'radio'], ['"overdrawn"', '"below 200"'], ['"missing"'])
     """
-    said = value_in_words(after)
+    said = list(map(value_in_words, values))
+    are_texts = [isinstance(value, str) and value is not UNSEEN for value in values]
+    if not any(map(_could_be_ours, compress(said, are_texts))):
+        return said
+    return [f'"{text}"' if is_text else text for text, is_text in zip(said, are_texts, strict=True)]
+
+
+def _could_be_ours(text: str) -> bool:
+    """Whether a value's own words could be taken for some of a sentence's, or for its punctuation."""
+    return text == "missing" or bool(set(text) & set(" ,;")) or not any(map(str.isalnum, text))
+
+
+def change_in_words(before: Any, after: Any) -> tuple[str, str]:
+    """What a value was, and what it becomes: exactly, or about so if it has many digits, rounded away from `before`.
+
+    >>> change_in_words(36.0, 24.0), change_in_words(24.0, 8.500000000000002), change_in_words("car", "used car")
+    (('36', '24'), ('24', 'about 8.5'), ('"car"', '"used car"'))
+    """
+    was, said = values_in_words((before, after))
     are_numbers = isinstance(after, float) and isinstance(before, (int, float)) and math.isfinite(after)
     if not are_numbers or after == int(after) or _digits(said) <= MOST_DIGITS:
-        return said
+        return was, said
     away = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if after > before else ROUND_FLOOR)
-    return f"about {exactly(float(away.create_decimal(repr(after))))}"
+    return was, f"about {exactly(float(away.create_decimal(repr(after))))}"
 
 
 def column_in_words(name: ColumnName) -> str:
     """What a column is called."""
     return f"feature {name}" if isinstance(name, int) else visible(name)
+
+
+def _before_a_value(name: ColumnName) -> str:
+    """The same, and a colon where its last digit could be taken for a part of the value: `feature 3: 2`."""
+    called = column_in_words(name)
+    return f"{called}:" if called[-1:].isdigit() else called
 
 
 def columns_in_words(names: Sequence[ColumnName]) -> str:
@@ -81,7 +108,7 @@ def columns_in_words(names: Sequence[ColumnName]) -> str:
 
 
 def condition(one: Explanation, name: ColumnName) -> str:
-    """What a reason says about one of its columns: `duration > 33`, `purpose is car or radio`."""
+    """What a reason says about one of its columns: `duration is at least 33`, `purpose is car or radio`."""
     asked, allowed = one.about, one.ranges[name]
     called, unit = column_in_words(name), asked.unit[name]
     if isinstance(allowed, OneOf):
@@ -101,46 +128,44 @@ def range_in_words(
     ends move inwards, but never past `own`: what is said is at most what is proved. So do those of `whole` numbers.
 
     >>> range_in_words("age", Range(math.nextafter(33.5, 99), 75.0), 40.0, (18.0, 75.0))
-    'age > 33.5'
+    'age is above 33.5'
     >>> range_in_words("age", Range(math.nextafter(33.5, 99), 60.5), 40.0, whole=True)
-    '34 <= age <= 60'
+    'age is 34 to 60'
     >>> range_in_words("late", Range(0.0, 0.5), 0.0, (0.0, 20.0), whole=True)
     'late is 0'
     >>> range_in_words("rate", Range(0.3499999940395355, math.inf), 0.4)
-    'rate >= 0.35'
+    'rate is at least 0.35'
     """
-    if whole:
-        first, last = (
-            math.ceil(max(allowed.low, domain[0], -MOST_WHOLE)),
-            math.floor(min(allowed.high, domain[1], MOST_WHOLE)),
-        )
-        if first == last:
-            return f"{called} is {exactly(float(first))}"
+    low, high = max(allowed.low, domain[0]), min(allowed.high, domain[1])
+    if whole and abs(low) < MOST_WHOLE and abs(high) < MOST_WHOLE and math.ceil(low) == math.floor(high):
+        return f"{called} is {exactly(float(math.ceil(low)))}"
     least, most = max(domain[0], -_LARGEST), min(domain[1], _LARGEST)
     from_below = "" if allowed.low <= least else _end(allowed.low, own, whole, rising=True)
     from_above = "" if allowed.high >= most else _end(allowed.high, own, whole, rising=False)
-    if from_below and from_above:
-        sign, number = from_below.split(" ")
-        return f"{number} {sign.replace('>', '<')} {called} {from_above}"
-    return f"{called} {from_below or from_above or 'is not missing'}"
+    if from_below.startswith(AT_LEAST) and from_above.startswith(AT_MOST):
+        return f"{called} is {from_below.removeprefix(AT_LEAST)} to {from_above.removeprefix(AT_MOST)}"
+    ends = " and ".join(end for end in (from_below, from_above) if end)
+    return f"{called} is {ends or 'not missing'}"
 
 
 _LARGEST = float(np.finfo(np.float64).max)
 
+AT_LEAST, AT_MOST = "at least ", "at most "
+
 
 def _end(end: float, own: float, whole: bool, *, rising: bool) -> str:
-    """One end of a range: the sign and the number behind it; `rising` tells that it is the lower one."""
-    beyond = math.nextafter(end, -math.inf if rising else math.inf)
-    closed, opened = (">=", ">") if rising else ("<=", "<")
+    """One end of a range, `at most 5` or `below 5`; `rising` tells that it is the lower one."""
+    closed, opened = (AT_LEAST, "above ") if rising else (AT_MOST, "below ")
     if whole and abs(end) < MOST_WHOLE:
-        return f"{closed} {exactly(float(math.ceil(end) if rising else math.floor(end)))}"
-    said = min((f"{closed} {exactly(end)}", f"{opened} {exactly(beyond)}"), key=len)
+        return f"{closed}{exactly(float(math.ceil(end) if rising else math.floor(end)))}"
+    number, beyond = exactly(end), exactly(math.nextafter(end, -math.inf if rising else math.inf))
+    said = f"{opened}{beyond}" if len(beyond) < len(number) else f"{closed}{number}"
     if _digits(said) <= MOST_DIGITS:
         return said
     inwards = Context(prec=MOST_DIGITS, rounding=ROUND_CEILING if rising else ROUND_FLOOR)
     short = float(inwards.create_decimal(repr(end)))
     is_inside = end <= short <= own if rising else own <= short <= end
-    return f"{closed} {exactly(short)}" if is_inside else said
+    return f"{closed}{exactly(short)}" if is_inside else said
 
 
 def _digits(text: str) -> int:
@@ -155,17 +180,11 @@ def _values(allowed: OneOf, unit: Unit) -> str:
     if len(allowed) > 1 and not without:
         return "any known value"
     if len(allowed) > 2 and len(without) < len(allowed) and len(without) <= MOST_LISTED:
-        return f"any known value but {joined(list(map(_in_a_list, without)))}"
-    said = [value_in_words(allowed[0])] if len(allowed) == 1 else [_in_a_list(value) for value in allowed]
+        return f"any known value except {joined(values_in_words(without), 'or')}"
+    said = values_in_words(allowed)
     if len(said) > MOST_LISTED:
         return f"one of {len(said)} values ({', '.join(said[:MOST_LISTED])}, …)"
     return joined(said, "or")
-
-
-def _in_a_list(value: Any) -> str:
-    """A value among others: in quotes if its own words could be taken for some of ours."""
-    said = value_in_words(value)
-    return f'"{said}"' if isinstance(value, str) and not said.isalnum() and set(said) & set(" ,") else said
 
 
 def explanation_in_words(one: Explanation) -> str:
@@ -209,19 +228,21 @@ def how_few(one: Explanation) -> str:
         return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
     if not one.minimal:
         return f"enough, maybe not all of it is needed{wider}"
-    return "each of these is needed" if against else "nothing else matters"
+    if not against:
+        return "nothing else matters"
+    return "this is needed" if len(one.columns) == 1 else "each of these is needed"
 
 
 def _contrast(one: Explanation) -> str:
     asked = one.about
     if not one.columns:
         return "whatever the attacker does" if asked.against else f"in any case: nothing can flip it{_within(asked)}"
-    moves = [f"{value_in_words(before)} → {changed_in_words(before, after)}" for before, after in one.changes.values()]
+    moves = [" → ".join(change_in_words(*values)) for values in one.changes.values()]
     label, names = visible(one.changed_label), [column_in_words(name) for name in one.columns]
     if len(names) == 1:
         return f"as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
     fewer = "no fewer columns can" if one.minimal else "maybe fewer columns can"
-    changes = joined([f"{name} {move}" for name, move in zip(names, moves, strict=True)])
+    changes = joined([f"{_before_a_value(name)} {move}" for name, move in zip(one.columns, moves, strict=True)])
     return f"as it is; changes of {joined(names)} together can flip it, {fewer}: {changes} give {label}"
 
 
@@ -243,18 +264,16 @@ def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = 
 
 def each_change(changes: Mapping[ColumnName, tuple[Any, Any]]) -> list[str]:
     """Each of them by itself."""
-    return [
-        f"{column_in_words(name)} {changed_in_words(before, after)} instead of {value_in_words(before)}"
-        for name, (before, after) in changes.items()
-    ]
+    said = [(_before_a_value(name), *change_in_words(*values)) for name, values in changes.items()]
+    return [f"{name} {after} instead of {before}" for name, before, after in said]
 
 
 def counterfactual_in_words(one: Counterfactual) -> str:
     """The cheapest change of a row in a sentence."""
     label, is_proved = visible(one.label), one.outcome == Outcome.PROVED
     if not one.found:
-        none = "no change that is possible gives a wanted label" if is_proved else "no change was found in time"
-        return f"stays {label}: {none}"
+        proved = f"stays {label}: no possible change gives a wanted label"
+        return proved if is_proved else f"{label}; no change was found in time"
     if not one.changes:
         return f"is {label} already"
     first = f"would be {label} with {changes_in_words(one.changes)} ({price_in_words(one)})"
@@ -282,8 +301,9 @@ def price_in_words(one: Counterfactual) -> str:
 def wanted_in_words(result: Counterfactuals) -> list[str]:
     """What a reader must know to judge counterfactuals, in sentences."""
     about = result.about
-    said = [sentence for sentence in [about.attacker_words.replace("The attacker", "Whoever asks", 1)] if sentence]
-    said.append(_what_is_paid(about.attacker))
+    who = about.attacker_words.replace("The attacker", "Whoever asks", 1).replace(" It may ", " They may ")
+    said = [who] if who else []
+    said.append(_what_is_paid(about.attacker, about.feature_names))
     if about.epsilon is not None:
         (near,) = names_of((about.epsilon,), None, about.feature_names)
         said.append(f"Every possible row within {near} of the changed one has a wanted label, too.")
@@ -296,13 +316,21 @@ def wanted_in_words(result: Counterfactuals) -> list[str]:
     return said
 
 
-def _what_is_paid(attacker: Attacker) -> str:
+def _what_is_paid(attacker: Attacker, names: Sequence[str] | None) -> str:
     """What prices are."""
     if attacker.power is not None:
         units = "" if attacker.scale == NO_SCALE else ", in the units of its columns"
         return f"The price is the {NORMS.get(attacker.power, f'L{attacker.power}')} distance{units}."
     one_each = attacker.costs == COST_OF_1 and not (attacker.rewrites or attacker.blank or attacker.fill)
-    return "Each changed column costs 1." if one_each else "The price is the sum of what changed columns cost."
+    if one_each:
+        return "Each changed column costs 1."
+    keys, costs = attacker.costs.keys or (), attacker.costs.values
+    each = ""
+    if 0 < len(keys) <= MOST_NAMES and all(isinstance(cost, int) for cost in costs):
+        called = [column_in_words(names[key] if isinstance(key, int) and names else key) for key in keys]
+        listed = [f"{cost} for {name}" for name, cost in zip(called, costs, strict=True)]
+        each = f": {joined([*listed, '1 for any other'])}"
+    return f"The price is the sum of what changed columns cost{each}."
 
 
 BY_POSITION = "Columns have no names: they are called by position, from 0 on."

@@ -217,7 +217,7 @@ class Explanations(Sequence[Explanation]):
         shown = [(one.index, one) for one in self._all[:MOST_LINES]]
         rest = len(self) - len(shown)
         parts = [
-            f"<p><b>Explanations</b> of {escape(f'{self.in_short}: {self.about.model}')}</p>",
+            f"<p><b>Explanations</b> of {escape(f'{self.about.model}: {self.in_short}')}</p>",
             table(["row", "why"], shown),
             f"<p>and {rest:,} more rows</p>" if rest else "",
         ]

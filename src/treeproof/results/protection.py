@@ -15,6 +15,7 @@ from treeproof.results.markup import escape, table
 from treeproof.results.measures import missing_in_words
 from treeproof.results.relation_words import broken_in_short, kept_in_words
 from treeproof.results.verdicts import Bounds, short
+from treeproof.results.verification import names_of
 from treeproof.results.verification_file import epsilon_to_json
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.relations import Relation
@@ -91,6 +92,8 @@ class Protection:
                 self._how_sure(),
             ]
         said += [self.attacker_words] * bool(self.attacker_words)
+        if self.epsilon is not None:
+            said.append(f"Neighbours of a row are within {names_of((self.epsilon,), None)[0]}.")
         said += [kept_in_words(self.relations)] * bool(self.relations)
         said += [f"{broken_in_short(self.rows_that_break)}."] * (self.rows_that_break > 0)
         said += [f"{missing_in_words(self.rows_with_missing, self.rows)}."] * (self.rows_with_missing > 0)

@@ -86,7 +86,7 @@ def test_a_verification_gets_a_section(reasons: Explanations) -> None:
 
 def test_write_report_takes_explanations(reasons: Explanations, tmp_path: Path) -> None:
     file = tp.write_report(tmp_path / "why.html", FOREST, reasons)
-    assert "Why these labels?" in file.read_text()
+    assert "<h1>Explanations</h1>" in file.read_text()
 
 
 def test_what_is_about_something_else_is_refused(reasons: Explanations, changes: tp.Counterfactuals) -> None:
@@ -95,6 +95,8 @@ def test_what_is_about_something_else_is_refused(reasons: Explanations, changes:
         tp.report_html(other, reasons)
     with pytest.raises(tp.InvalidInput, match="of other rows"):
         tp.report_html(FOREST, reasons[:5], counterfactuals=changes)
+    with pytest.raises(tp.InvalidInput, match="give it as counterfactuals="):
+        tp.report_html(FOREST, changes)  # type: ignore[arg-type]
     with pytest.raises(tp.InvalidInput, match="given twice"):
         tp.report_html(FOREST, reasons, explanations=reasons)
     result = tp.verify(FOREST, X, y, tp.Attacker.linf(0.1))

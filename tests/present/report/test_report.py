@@ -376,7 +376,7 @@ def test_a_result_for_something_else_is_refused(result: tp.Verification) -> None
         tp.report_html(other, result)
     with pytest.raises(tp.InvalidInput, match="does not name its attacker"):
         tp.report_html(FOREST, changed(result, attacker=None))
-    with pytest.raises(tp.InvalidInput, match="result must be what verify returned"):
+    with pytest.raises(tp.InvalidInput, match="result must be what verify or explain returned"):
         tp.report_html(FOREST, "result")
     with pytest.raises(tp.InvalidInput, match="max_seconds must be at least 0"):
         tp.report_html(FOREST, result, max_seconds=-1)

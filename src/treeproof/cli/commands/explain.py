@@ -111,6 +111,10 @@ def explain(
     if changes is not None and counterfactual is None:
         raise InvalidInput("--changes goes with --counterfactual, the class that rows should have")
     choice = AttackerChoice(**attack)
+    if inflate and kind == "contrastive":
+        raise InvalidInput("--inflate is for reasons; a contrastive set has no ranges")
+    if inflate and choice.is_given and counterfactual is None:
+        raise InvalidInput("--inflate goes without an attacker, who says how far values go")
     relations = choice.relations(relations_file)
     written = {"--json": json_file, "--csv": csv_file, "--report": report, "--changes": changes}
     outputs = Outputs(written, {"MODEL": model, "DATA": data, "--relations": relations_file, **choice.files}, ENDINGS)
@@ -199,7 +203,7 @@ def show(found: Explanations, changed: Counterfactuals | None) -> None:
     screen.say()
     for at, one in enumerate(found[:ROWS]):
         screen.say(f"{f'row {one.index}':<10} {one}")
-        if changed is not None:
+        if changed is not None and (changed[at].changes or not changed[at].found):
             screen.say(f"{screen.INDENT}{changed[at]}")
     if len(found) > ROWS:
         screen.say(f"           and {len(found) - ROWS:,} more rows")

@@ -75,7 +75,7 @@ def report_html(
             raise InvalidInput("explanations are given twice; give them once, after the model")
         ensemble = as_ensemble(model, voting=voting).named(result.about.feature_names)
         record = record_of_explanations(ensemble, result)
-        return explained_page(Explained.of(ensemble, result, counterfactuals), title or "Why these labels?", record)
+        return explained_page(Explained.of(ensemble, result, counterfactuals), title or "Explanations", record)
     if counterfactuals is not None and explanations is None:
         raise InvalidInput("counterfactuals stand beside explanations; give explanations= of the same rows, too")
     content = gather(

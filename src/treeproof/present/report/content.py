@@ -95,10 +95,16 @@ def gather(
     )  # fmt: skip
 
 
+def _not_a_result(given: object) -> str:
+    """What to say where something else was given."""
+    beside = "; give it as counterfactuals=, beside explanations" if isinstance(given, Counterfactuals) else ""
+    return f"result must be what verify or explain returned, got {type(given).__name__}{beside}"
+
+
 def _asked(model: Any, result: Verification, voting: Any) -> Request:
     """The question that the result answers; a report must not mix it with another model."""
     if not isinstance(result, Verification):
-        raise InvalidInput(f"result must be what verify returned, got {type(result).__name__}")
+        raise InvalidInput(_not_a_result(result))
     if result.attacker is None:
         raise InvalidInput("the result does not name its attacker")
     ensemble = as_ensemble(model, voting=voting).named(result.feature_names)

@@ -85,7 +85,8 @@ class Explained:
         rest = len(lines) - SHOWN_COLUMNS
         more = f"<p>… and {rest:,} more columns.</p>" if rest > 0 else ""
         never = len(found.about.units) - len(lines)
-        none = f'<p class="note">{never:,} columns are in none of them.</p>' if never else ""
+        are = "column is" if never == 1 else "columns are"
+        none = f'<p class="note">{never:,} {are} in none of them.</p>' if never else ""
         return (
             f'<h3 id="h-counts">How often each column is in one of the {many}</h3>'
             '<div class="scroll" tabindex="0" role="region" aria-labelledby="h-counts">'
