@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from treeproof.training._rows import BoolArray, IntArray, TrainingSet
 
 MIN_GAIN = 1e-12
 """A split must lower the loss by this share of the weight at least; less can be rounding."""
+PARALLEL = 200_000
+"""Rows times features from which on threads are worth their trouble."""
 
 
 @dataclass(frozen=True)
@@ -118,16 +121,34 @@ class _Candidate:
     loss: float
 
 
+class _Found(NamedTuple):
+    """A split: its feature (-1: none gains), the cuts that split alike, and the scores of both sides."""
+
+    feature: int
+    first: int
+    last: int
+    loss: float
+    scores: FloatArray
+    position: IntArray
+    """Where each place of the feature stands in the order that is cut."""
+
+
 class Grower:
     """Grows one tree on weighted rows; rows of weight 0 are not seen."""
 
     def __init__(
-        self, data: TrainingSet, weight: FloatArray, limits: GrowthLimits, random: np.random.RandomState
+        self,
+        data: TrainingSet,
+        weight: FloatArray,
+        limits: GrowthLimits,
+        random: np.random.RandomState,
+        pool: ThreadPoolExecutor | None = None,
     ) -> None:
+        """With a `pool`, the features of a large node are looked at in parallel; the tree is the same."""
         from treeproof._kernels.training.scores import POWERS, SQUARES
         from treeproof._kernels.training.splits import Terms
 
-        self._data, self._weight, self._limits, self._random = data, weight, limits, random
+        self._data, self._weight, self._limits, self._random, self._pool = data, weight, limits, random, pool
         low, high = (-limits.cap, limits.cap) if limits.powers else (0.0, 1.0)
         self._terms = Terms(
             POWERS if limits.powers else SQUARES,
@@ -176,8 +197,11 @@ class Grower:
         )
 
     @cached_property
-    def _scratch(self) -> Any:
-        """Room for all features."""
+    def _scratch(self) -> list[Any]:
+        """Room for one feature, for each thread."""
+        return [self._room() for _ in range(1 if self._pool is None else self._pool._max_workers)]
+
+    def _room(self) -> Any:
         from treeproof._kernels.training.splits import BOUNDS, TALLY, Scratch
 
         n, heads = int(self._data.rows.n_places.max()), self._data.target.shape[1]
@@ -244,25 +268,41 @@ class Grower:
 
     def _split(self, candidate: _Candidate) -> list[_Candidate]:
         """The two children of a node, or none where it stays a leaf."""
-        from treeproof._kernels.training.splits import best_split
-
-        data, node = self._data, candidate.node
-        scores = np.empty((2, data.target.shape[1]))
-        position = np.empty(int(data.rows.n_places.max()), dtype=np.int64)
-        f = -1
-        if self._may_split(candidate):
-            to_beat = candidate.loss - MIN_GAIN * float(node.arrivals["weight"].sum())
-            f, first, last, _ = best_split(
-                self._features(), data.rows, data.masks, data.ordered, node, self._terms, to_beat, scores, position,
-                self._scratch,
-            )  # fmt: skip
-        if f < 0:
+        found = self._best(candidate) if self._may_split(candidate) else None
+        if found is None or found.feature < 0:
             self._leaf_losses.append(candidate.loss)
             return []
-        cut = first if f in data.categories else self._middle(f, first, last, int(position[0]))
-        lefts = position[: data.rows.n_places[f]] <= cut
+        f, position = found.feature, found.position
+        cut = found.first
+        if f not in self._data.categories:
+            cut = self._middle(f, found.first, found.last, int(position[0]))
+        lefts = position[: self._data.rows.n_places[f]] <= cut
         self._note_test(candidate.number, f, lefts)
-        return self._children_of(candidate, f, lefts, scores)
+        return self._children_of(candidate, f, lefts, found.scores)
+
+    def _best(self, candidate: _Candidate) -> _Found:
+        """The best split of a node."""
+        features, work = self._features(), len(candidate.node.arrivals) * self._data.n_features
+        to_beat = candidate.loss - MIN_GAIN * float(candidate.node.arrivals["weight"].sum())
+        if self._pool is None or work < PARALLEL or self._limits.max_features < len(features):
+            return self._best_of(features, candidate.node, to_beat, self._scratch[0])
+        parts = np.array_split(features, len(self._scratch))
+        found = self._pool.map(
+            lambda part, scratch: self._best_of(part, candidate.node, to_beat, scratch), parts, self._scratch
+        )
+        return min(found, key=lambda one: one.loss)  # of equals the first
+
+    def _best_of(self, features: IntArray, node: Any, to_beat: float, scratch: Any) -> _Found:
+        """The best split on some of the features."""
+        from treeproof._kernels.training.splits import best_split
+
+        data = self._data
+        scores = np.empty((2, data.target.shape[1]))
+        position = np.empty(int(data.rows.n_places.max()), dtype=np.int64)
+        f, first, last, loss = best_split(
+            features, data.rows, data.masks, data.ordered, node, self._terms, to_beat, scores, position, scratch
+        )
+        return _Found(int(f), int(first), int(last), float(loss), scores, position)
 
     def _middle(self, f: int, first: int, last: int, shift: int) -> int:
         """The cut of a column of numbers, out of those that split alike, that lies in the middle of them."""

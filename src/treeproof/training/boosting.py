@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import FloatArray
 from treeproof.run.progress import progress_bar
+from treeproof.run.workers import n_workers
 from treeproof.threat.attacker import Attacker
 from treeproof.training._base import RobustClassifier, add_tree
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
@@ -96,6 +98,7 @@ class RobustBoostingClassifier(RobustClassifier):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 20,
+        n_jobs: int | None = None,
         random_state: Any = None,
         progress: bool = False,
     ) -> None:
@@ -117,6 +120,7 @@ class RobustBoostingClassifier(RobustClassifier):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
 
@@ -133,9 +137,9 @@ class RobustBoostingClassifier(RobustClassifier):
         limits = self._limits(len(weight))
         self.validation_scores_ = []
         best = (-1.0, n_rounds)
-        with progress_bar(self.progress, n_rounds, "growing trees") as advance:
+        with ThreadPoolExecutor(n_workers(self.n_jobs)) as pool, progress_bar(self.progress, n_rounds, "growing trees") as advance:
             for number in range(1, n_rounds + 1):
-                if not any([self._round(head, weight, limits, random) for head in heads]):
+                if not any([self._round(head, weight, limits, random, pool) for head in heads]):
                     best = (best[0], min(best[1], number - 1) if held_out else number - 1)
                     break
                 advance(1)
@@ -216,7 +220,14 @@ class RobustBoostingClassifier(RobustClassifier):
         wants = np.where(target[:, 0] == 1, 1.0, -1.0)
         return _Head(own, wants, base, wants * base, [])
 
-    def _round(self, head: _Head, weight: FloatArray, limits: GrowthLimits, random: np.random.RandomState) -> bool:
+    def _round(
+        self,
+        head: _Head,
+        weight: FloatArray,
+        limits: GrowthLimits,
+        random: np.random.RandomState,
+        pool: ThreadPoolExecutor,
+    ) -> bool:
         """Adds one tree; whether it lowers the loss at all."""
         with np.errstate(over="ignore"):
             lost = np.exp(-head.margin) if self.loss == "exponential" else 1.0 / (1.0 + np.exp(head.margin))
@@ -232,7 +243,7 @@ class RobustBoostingClassifier(RobustClassifier):
                 some = np.flatnonzero((head.wants == side) & (pull > 0))
                 drawn[some[random.randint(len(some))] if len(some) else []] = True
             pull = np.where(drawn, pull, 0.0)
-        tree = Grower(head.data, pull, limits, random).grow()
+        tree = Grower(head.data, pull, limits, random, pool).grow()
         leaves = Leaves(tree, head.data)
         scores = leaves.refitted(
             tree.scores[leaves.nodes, 0], head.wants, pull, limits.smoothing * float(pull.sum()), limits.cap
