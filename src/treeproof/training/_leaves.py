@@ -25,11 +25,15 @@ class Leaves:
         self._reached = _reached(tree, data, self.nodes)
 
     def worst(self, scores: FloatArray, wants: FloatArray) -> FloatArray:
-        """Per row the least of wants * score over its leaves; `scores` (n_leaves,), `wants` (n,) of 1 and -1."""
+        """(n, n_sets): the least of wants * score over the leaves of each row that each set of columns pays for.
+
+        `scores` (n_leaves,), `wants` (n,) of 1 and -1.
+        """
         from treeproof._kernels.training.leaves import worst_scores
 
-        worst = np.empty(len(wants))
-        worst_scores(self._reached, np.ascontiguousarray(scores), wants, worst)
+        sets = self._data.paid_sets
+        worst = np.empty((len(wants), len(sets)))
+        worst_scores(self._reached, sets, np.ascontiguousarray(scores), wants, worst)
         return worst
 
     def refitted(
@@ -58,14 +62,17 @@ def _reached(tree: GrownTree, data: TrainingSet, nodes: IntArray) -> Any:
     n = len(data.label)
     numbers = np.full(len(tree.feature), -1)
     numbers[nodes] = np.arange(len(nodes))
-    start, found = np.zeros(n + 1, dtype=np.int64), np.empty(4 * n, dtype=np.int64)
-    stack, spent = (np.empty(tree.depth + 2, dtype=np.int64) for _ in range(2))
+    start = np.zeros(n + 1, dtype=np.int64)
+    found, paid = (np.empty(4 * n, dtype=np.int64) for _ in range(2))
+    scratch = [np.empty(tree.depth + 2, dtype=np.int64) for _ in range(3)]
     row = 0
-    while (end := reached_leaves(data.rows, tree.walked, numbers, row, n, start, found, stack, spent)) < 0:
+    while (
+        end := reached_leaves(data.rows, data.bits, tree.walked, numbers, row, n, start, found, paid, *scratch)
+    ) < 0:
         row = -end - 1
-        found = np.concatenate((found, np.empty_like(found)))
+        found, paid = (np.concatenate((some, np.empty_like(some))) for some in (found, paid))
     leaves = found[:end]
     order = np.argsort(leaves, kind="stable")
     rows: npt.NDArray[np.int64] = np.repeat(np.arange(n), np.diff(start))
     row_start = np.concatenate(([0], np.cumsum(np.bincount(leaves, minlength=len(nodes))))).astype(np.int64)
-    return Reached(start, leaves, row_start, rows[order])
+    return Reached(start, leaves, paid[:end], row_start, rows[order])

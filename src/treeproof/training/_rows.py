@@ -7,7 +7,7 @@ gaps are kept. Whether an attack can bring a row to a side of a threshold is exa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,9 @@ MOST_LOOKED_AT = 20_000
 """Rows from which thresholds are chosen."""
 MOST_KINDS = 2**16 - 1
 """How many kinds of rows a listed column may have."""
+MOST_BITS = 62
+MOST_SETS = 64
+"""How many sets of columns that are paid for together are told apart."""
 CHUNK = 2**20
 """Prices that are made at once."""
 
@@ -95,6 +98,46 @@ class TrainingSet:
         return np.concatenate(([0], np.cumsum(n_open))).astype(np.int64)
 
     @cached_property
+    def _sets(self) -> tuple[IntArray, npt.NDArray[np.int64]]:
+        """The columns that can be paid for, and the largest sets of them that can be paid for together, as bits."""
+        cost, budget = self.rows.cost, self.rows.budget
+        movable = np.flatnonzero(self._movable & (cost <= budget))
+        everything = np.array([-1], dtype=np.int64)
+        if len(movable) > MOST_BITS or cost[movable].sum() <= budget:
+            return movable, everything
+        found = _largest_sets(cost[movable].tolist(), int(budget))
+        return movable, everything if found is None else np.array(found, dtype=np.int64)
+
+    @property
+    def paid_sets(self) -> npt.NDArray[np.int64]:
+        """The largest sets of columns that one attack can pay for, as bits; where there are many, one of everything."""
+        return self._sets[1]
+
+    @cached_property
+    def bits(self) -> npt.NDArray[np.int64]:
+        """The bit of each column in these sets."""
+        bits = np.zeros(self.n_features, dtype=np.int64)
+        if len(self._sets[0]) <= MOST_BITS:
+            bits[self._sets[0]] = np.int64(1) << np.arange(len(self._sets[0]))
+        return bits
+
+    @cached_property
+    def _movable(self) -> BoolArray:
+        """Which columns any row can be attacked in."""
+        listed = self.rows.listed >= 0
+        return listed | (self.rows.ranges["low"] <= self.rows.ranges["high"]).any(axis=1)
+
+    def with_sets(self, chosen: IntArray) -> TrainingSet:
+        """The same where only the columns of one set can be attacked in each row, by the numbers of the sets (n,)."""
+        ranges = self.rows.ranges.copy()
+        for f in range(self.n_features):
+            frozen = self.paid_sets[chosen] & self.bits[f] == 0
+            ranges["high"][f][frozen] = 0
+            if self.rows.listed[f] < 0:
+                ranges["low"][f][frozen & (ranges["near_low"][f] < self.rows.n_places[f] - 1)] = 1
+        return replace(self, rows=self.rows._replace(ranges=ranges))
+
+    @cached_property
     def ordered(self) -> BoolArray:
         """Which features have places in rising order."""
         return np.array([f not in self.categories for f in range(self.n_features)])
@@ -115,7 +158,7 @@ class _Column:
     ) -> None:
         """`values` (5, n): of rows, the ends of their neighbours, and those of what moves lead to from there."""
         self._x, self._near, self._reach = values[0], values[1:3], values[3:]
-        self._attacked = attacked
+        self.attacked = attacked
         self._moves = threat.moves_of(f)
         self._budget = threat.budget
         self.is_listed = category is not None or f in dict(threat.columns)
@@ -156,36 +199,51 @@ class _Column:
         missing = np.isnan(self._x)
         for name, values in zip(("near_low", "near_high", "low", "high"), (*self._near, *self._reach), strict=True):
             ranges[name] = np.where(missing, self.n_places - 1, np.searchsorted(self.thresholds, values))
-        nowhere = ~missing & ((self._reach[0] > self._reach[1]) | ~self._attacked)
+        nowhere = ~missing & ((self._reach[0] > self._reach[1]) | ~self.attacked)
         ranges["low"][nowhere], ranges["high"][nowhere] = 1, 0
 
     def kinds(self) -> tuple[npt.NDArray[np.int64], IntArray]:
         """The prices (n_kinds, n_places) of a listed column, and the kind of each row."""
         values, first, inverse = np.unique(self._x, return_index=True, return_inverse=True)
         seen: dict[bytes, int] = {}
-        number_of = np.empty((len(values), 2), dtype=np.int64)
+        number_of = np.empty(len(values), dtype=np.int64)
         size = max(1, CHUNK // self.n_places)
         for begin in range(0, len(values), size):
             some = slice(begin, begin + size)
             at = first[some]
             prices = self._prices(self._x[at], self._near[0][at], self._near[1][at])
-            free = np.where(prices == 0, 0, _never())
-            for column, table in enumerate((free, prices)):
-                for k, row in enumerate(table):
-                    number_of[begin + k, column] = seen.setdefault(row.tobytes(), len(seen))
-        kinds = number_of[inverse.reshape(-1), self._attacked.astype(np.int64)]
-        used, numbers = np.unique(kinds, return_inverse=True)
-        if len(used) > MOST_KINDS:
+            for k, row in enumerate(prices):
+                number_of[begin + k] = seen.setdefault(row.tobytes(), len(seen))
+        if len(seen) > MOST_KINDS:
             self._cut(self.thresholds[::2])
             return self.kinds()
-        tables = np.array([np.frombuffer(key, dtype=np.int64) for key in seen])
-        return tables[used], numbers.reshape(-1)
+        return np.array([np.frombuffer(key, dtype=np.int64) for key in seen]), number_of[inverse.reshape(-1)]
 
     def _prices(self, x: FloatArray, low: FloatArray, high: FloatArray) -> npt.NDArray[np.int64]:
         """The prices of all places, and of missing values, for rows with these values; what nobody pays is NEVER."""
         prices = self._moves.table(x, low, high, *self._cells, True)
         possible = prices <= self._budget
         return np.where(possible, np.where(possible, prices, 0), _never()).astype(np.int64)
+
+
+def _largest_sets(costs: list[int], budget: int) -> list[int] | None:
+    """The sets of columns that a budget pays for and to which none can be added, as bits; None if there are many."""
+    found: list[int] = []
+    # Columns are taken or left, one after the other; what was left must not fit in the end.
+    todo = [(0, 0, 0)]
+    while todo:
+        column, taken, spent = todo.pop()
+        if len(found) > MOST_SETS or len(todo) > MOST_SETS * 64:
+            return None
+        if column == len(costs):
+            left = [cost for k, cost in enumerate(costs) if not taken >> k & 1]
+            if all(spent + cost > budget for cost in left):
+                found.append(taken)
+            continue
+        todo.append((column + 1, taken, spent))
+        if spent + costs[column] <= budget:
+            todo.append((column + 1, taken | 1 << column, spent + costs[column]))
+    return found if len(found) <= MOST_SETS else None
 
 
 def _never() -> int:
@@ -232,7 +290,7 @@ def _rows_of(columns: Sequence[_Column], threat: Threat) -> Any:
             column.ranges(ranges[f])
             continue
         tables, numbers = column.kinds()
-        listed[f], ranges[f]["near_low"] = begin, numbers
+        listed[f], ranges[f]["near_low"], ranges[f]["high"] = begin, numbers, column.attacked
         prices.append(tables.reshape(-1))
         begin += tables.size
     n_places = np.array([column.n_places for column in columns], dtype=np.int64)

@@ -43,7 +43,7 @@ class _Head:
     """1 for rows whose score should be high, -1 for others."""
     base: float
     margin: FloatArray
-    """What no attack can bring wants * score below."""
+    """(n, n_sets): what no attack that pays for a set of columns can bring wants * score below."""
     trees: list[GrownTree]
 
 
@@ -218,7 +218,8 @@ class RobustBoostingClassifier(RobustClassifier):
         share = min(max(ones, 1e-6), 1 - 1e-6)
         base = float(np.log(share / (1 - share)) / self._steepness)
         wants = np.where(target[:, 0] == 1, 1.0, -1.0)
-        return _Head(own, wants, base, wants * base, [])
+        margin = np.repeat((wants * base)[:, None], len(own.paid_sets), axis=1)
+        return _Head(own, wants, base, margin, [])
 
     def _round(
         self,
@@ -229,8 +230,9 @@ class RobustBoostingClassifier(RobustClassifier):
         pool: ThreadPoolExecutor,
     ) -> bool:
         """Adds one tree; whether it lowers the loss at all."""
+        margin = head.margin.min(axis=1)
         with np.errstate(over="ignore"):
-            lost = np.exp(-head.margin) if self.loss == "exponential" else 1.0 / (1.0 + np.exp(head.margin))
+            lost = np.exp(-margin) if self.loss == "exponential" else 1.0 / (1.0 + np.exp(margin))
         pull = weight * np.clip(lost, 0.0, 1e100)
         total = float(pull.sum())
         if total <= 1e-12 * float(weight.sum()):
@@ -243,12 +245,16 @@ class RobustBoostingClassifier(RobustClassifier):
                 some = np.flatnonzero((head.wants == side) & (pull > 0))
                 drawn[some[random.randint(len(some))] if len(some) else []] = True
             pull = np.where(drawn, pull, 0.0)
-        tree = Grower(head.data, pull, limits, random, pool).grow()
-        leaves = Leaves(tree, head.data)
+        data = head.data
+        if head.margin.shape[1] > 1:
+            data = data.with_sets(_drawn_sets(head.margin, random))
+        tree = Grower(data, pull, limits, random, pool).grow()
+        leaves = Leaves(tree, data)
         scores = leaves.refitted(
             tree.scores[leaves.nodes, 0], head.wants, pull, limits.smoothing * float(pull.sum()), limits.cap
         )
         scores *= self.learning_rate
+        leaves = leaves if data is head.data else Leaves(tree, head.data)
         worst = leaves.worst(scores, head.wants)
         if not (np.abs(worst) > 0).any():
             return False
@@ -263,12 +269,12 @@ class RobustBoostingClassifier(RobustClassifier):
         for head in heads:
             if len(head.trees) > n_rounds:
                 head.trees = head.trees[:n_rounds]
-                head.margin = head.wants * head.base
+                head.margin = np.repeat((head.wants * head.base)[:, None], head.margin.shape[1], axis=1)
                 for tree in head.trees:
                     leaves = Leaves(tree, head.data)
                     head.margin = head.margin + leaves.worst(tree.scores[leaves.nodes, 0], head.wants)
         self.ensemble_ = self._summed(heads)
-        margins = np.column_stack([head.margin for head in heads])
+        margins = np.column_stack([head.margin.min(axis=1) for head in heads])
         with np.errstate(over="ignore"):
             lost = np.exp(-margins) if self.loss == "exponential" else np.logaddexp(0.0, -margins)
         self.loss_under_attack_ = float(weight @ lost.sum(axis=1) / weight.sum())
@@ -291,6 +297,15 @@ class RobustBoostingClassifier(RobustClassifier):
                 feature=nothing, threshold=[0.0], left=nothing, right=nothing, scores=np.zeros((1, len(heads)))
             )
         return builder.build()
+
+
+def _drawn_sets(margin: FloatArray, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """For each row one of the sets of columns, the likelier the less margin an attack that pays for it leaves."""
+    with np.errstate(under="ignore"):
+        likely = np.exp(margin.min(axis=1, keepdims=True) - margin)
+    until = np.cumsum(likely, axis=1)
+    drawn = random.random_sample(len(margin)) * until[:, -1]
+    return np.minimum((until <= drawn[:, None]).sum(axis=1), margin.shape[1] - 1)
 
 
 def _leads(margins: FloatArray, heads: list[_Head]) -> FloatArray:

@@ -29,60 +29,64 @@ class Reached(NamedTuple):
 
     start: Any  # (n + 1,): those of row i are from start[i] to start[i + 1]
     leaves: Any
+    paid: Any  # with each of these, the columns that the cheapest attack that leads there pays for, as bits
     row_start: Any  # (n_leaves + 1,)
     rows: Any
 
 
 @borrowing
-def _price(rows, tree, i, spent, node):
-    """What the cheapest attack on row i that goes on to a child has spent there; NEVER if there is none."""
+def _prices(rows, tree, i, node):
+    """What the column that is tested before a node costs row i there, and what it cost before that test."""
     edge = tree.edges[node]
     f = edge.feature
     here = price_at(rows, f, i, edge.extent, tree.masks, edge.open)
-    if here == NEVER:
-        return np.int64(NEVER)
-    spent += here - price_at(rows, f, i, edge.before, tree.masks, edge.open_before)
-    return spent if spent <= rows.budget else np.int64(NEVER)
+    return here, price_at(rows, f, i, edge.before, tree.masks, edge.open_before)
 
 
 @door
-def reached_leaves(rows, tree, numbers, i_first, i_last, start, found, stack, spent):
+def reached_leaves(rows, bits, tree, numbers, i_first, i_last, start, found, paid, stack, spent, bought):
     """Fills `found` with the leaves, by their `numbers`, that each row from i_first to i_last can be brought to.
 
-    Those of row i are from start[i] to start[i + 1]. Returns how many there are, or the row at which there is no more
-    room, as a negative number less one. `stack` and `spent` are scratch.
+    Those of row i are from start[i] to start[i + 1]; `paid` are the `bits` (n_features,) of columns that are paid for
+    then. Returns how many there are, or the row at which there is no more room, as a negative number less one. `stack`,
+    `spent` and `bought` are scratch.
     """
     n = start[i_first]
     for i in range(i_first, i_last):
         begin = n
-        stack[0], spent[0], height = 0, 0, 1
+        stack[0], spent[0], bought[0], height = 0, 0, 0, 1
         while height > 0:
             height -= 1
-            node, price = stack[height], spent[height]
+            node, price, mask = stack[height], spent[height], bought[height]
             if tree.feature[node] == LEAF:
                 if n == found.shape[0]:
                     start[i] = begin
                     return -i - 1
-                found[n] = numbers[node]
+                found[n], paid[n] = numbers[node], mask
                 n += 1
                 continue
             for child in (tree.right[node], tree.left[node]):
-                after = _price(rows, tree, i, price, child)
-                if after != NEVER:
-                    stack[height], spent[height] = child, after
+                here, before = _prices(rows, tree, i, child)
+                if here != NEVER and price + here - before <= rows.budget:
+                    bit = bits[tree.edges[child].feature]
+                    stack[height], spent[height] = child, price + here - before
+                    bought[height] = mask | bit if here > 0 else mask & ~bit
                     height += 1
         start[i + 1] = n
     return n
 
 
 @door
-def worst_scores(reached, scores, wants, worst):
-    """Fills `worst` (n,): the least of wants[i] * score over the leaves of each row."""
+def worst_scores(reached, sets, scores, wants, worst):
+    """Fills `worst` (n, n_sets): the least of wants[i] * score over the leaves that are paid for by each set of columns."""
     for i in range(wants.shape[0]):
-        least = math.inf
+        for s in range(sets.shape[0]):
+            worst[i, s] = math.inf
         for k in range(reached.start[i], reached.start[i + 1]):
-            least = min(least, wants[i] * scores[reached.leaves[k]])
-        worst[i] = least
+            score = wants[i] * scores[reached.leaves[k]]
+            for s in range(sets.shape[0]):
+                if reached.paid[k] & ~sets[s] == 0 and score < worst[i, s]:
+                    worst[i, s] = score
 
 
 @borrowing

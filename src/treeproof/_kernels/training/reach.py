@@ -17,7 +17,8 @@ NEVER = 2**40
 """The price of a place that no attack reaches."""
 
 # A row's value of a column: near_low to near_high, its own place or those of its neighbourhood, cost nothing; low to
-# high cost what the column does (low > high: nothing). In a listed column, near_low is the kind of the row.
+# high cost what the column does (low > high: nothing). In a listed column, near_low is the kind of the row, and high is
+# 1 if it may be attacked.
 RANGE = np.dtype([("near_low", "u2"), ("near_high", "u2"), ("low", "u2"), ("high", "u2")])
 
 # A column of numbers in a node: its places there, and whether missing values go there.
@@ -53,11 +54,11 @@ def price_of_range(values, extent, missing, cost):
 
 
 @borrowing
-def price_in_list(rows, f, kind, mask, start):
+def price_in_list(rows, f, values, mask, start):
     """What it costs to have a listed column at one of the places that are open from `start` on in a mask."""
-    n, best = rows.n_places[f], NEVER
-    begin = rows.listed[f] + kind * n
+    n, best = rows.n_places[f], np.int64(NEVER)
+    begin = rows.listed[f] + values.near_low * n
     for place in range(n):
         if mask[start + place]:
             best = min(best, rows.prices[begin + place])
-    return best
+    return best if values.high == 1 or best == 0 else np.int64(NEVER)

@@ -69,9 +69,10 @@ class Scratch(NamedTuple):
 @borrowing
 def _list_span(rows, node, f, start, arrival, position):
     """The first and last position of a listed column that an attack on a row can have in the node."""
-    n, kind = rows.n_places[f], np.int64(rows.ranges[f, arrival.row].near_low)
-    begin = rows.listed[f] + kind * n
-    left = rows.budget - arrival.spent + price_in_list(rows, f, kind, node.open, start)
+    n, values = rows.n_places[f], rows.ranges[f, arrival.row]
+    begin = rows.listed[f] + values.near_low * n
+    left = rows.budget - arrival.spent + price_in_list(rows, f, values, node.open, start)
+    left = left if values.high == 1 else np.int64(0)
     first, last = n, np.int64(-1)
     for place in range(n):
         if node.open[start + place] and rows.prices[begin + place] <= left:
@@ -265,7 +266,7 @@ def _order_by_target(rows, node, f, start, head, position, mean):
         arrival = node.arrivals[i]
         if not node.claims[i, head].assigned:
             continue
-        begin = rows.listed[f] + np.int64(rows.ranges[f, arrival.row].near_low) * n
+        begin = rows.listed[f] + rows.ranges[f, arrival.row].near_low * n
         one = 1.0 if arrival.one == head else 0.0
         for place in range(n):
             if rows.prices[begin + place] == 0 and node.open[start + place]:
@@ -328,7 +329,7 @@ def price_at(rows, f, i, extent, mask, start):
     """What column f of row i costs in a node, of which `extent` or the mask from `start` on says what is left of f."""
     values = rows.ranges[f, i]
     if rows.listed[f] >= 0:
-        return price_in_list(rows, f, np.int64(values.near_low), mask, start)
+        return price_in_list(rows, f, values, mask, start)
     return price_of_range(values, extent, rows.n_places[f] - 1, rows.cost[f])
 
 
