@@ -52,6 +52,8 @@ class GrownTree:
     threshold: FloatArray
     nan_left: BoolArray
     pieces: dict[int, Pieces]
+    lefts: dict[int, BoolArray] = field(repr=False)
+    """Which places of its column each test sends left."""
     left: IntArray
     right: IntArray
     scores: FloatArray
@@ -164,6 +166,7 @@ class Grower:
         self._threshold: list[float] = []
         self._nan_left: list[bool] = []
         self._pieces: dict[int, Pieces] = {}
+        self._lefts: dict[int, BoolArray] = {}
         self._children: list[list[int]] = []
         self._scores: list[FloatArray] = []
         self._n_samples: list[int] = []
@@ -188,6 +191,7 @@ class Grower:
             threshold=np.array(self._threshold, dtype=np.float64),
             nan_left=np.array(self._nan_left, dtype=bool),
             pieces=self._pieces,
+            lefts=self._lefts,
             left=left,
             right=right,
             scores=np.array(self._scores),
@@ -316,7 +320,7 @@ class Grower:
 
     def _note_test(self, number: int, f: int, lefts: BoolArray) -> None:
         """Makes a leaf a test; `lefts` says which places go left, the last one is for missing values."""
-        self._feature[number], self._nan_left[number] = f, bool(lefts[-1])
+        self._feature[number], self._nan_left[number], self._lefts[number] = f, bool(lefts[-1]), lefts
         if f in self._data.categories:
             self._pieces[number] = Pieces.of_codes(lefts[:-1])
             return

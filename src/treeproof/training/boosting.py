@@ -22,6 +22,7 @@ from treeproof.training._base import RobustClassifier, add_tree
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
 from treeproof.training._leaves import Leaves
 from treeproof.training._rows import TrainingSet
+from treeproof.training._stumps import StumpMargins
 from treeproof.training._settings import check_share, check_whole, features_of, rows_of
 from treeproof.training.scorers import ExactScorer
 
@@ -45,6 +46,30 @@ class _Head:
     margin: FloatArray
     """(n, n_sets): what no attack that pays for a set of columns can bring wants * score below."""
     trees: list[GrownTree]
+    stumps: StumpMargins | None
+    """Where all trees are stumps."""
+
+    @classmethod
+    def of(cls, data: TrainingSet, wants: FloatArray, base: float, are_stumps: bool) -> _Head:
+        """A score without trees."""
+        margin = np.repeat((wants * base)[:, None], len(data.paid_sets), axis=1)
+        return cls(data, wants, base, margin, [], StumpMargins(data, wants) if are_stumps else None)
+
+    def add(self, tree: GrownTree, leaves: Leaves) -> None:
+        """Adds a tree with its scores."""
+        self.trees.append(tree)
+        if self.stumps is None:
+            self.margin = self.margin + leaves.worst(tree.scores[leaves.nodes, 0], self.wants)
+        else:
+            self.stumps.add(tree)
+            self.margin = (self.wants * self.base)[:, None] + self.stumps.margins()
+
+    def first(self, n: int) -> _Head:
+        """The same with the first trees only."""
+        head = _Head.of(self.data, self.wants, self.base, self.stumps is not None)
+        for tree in self.trees[:n]:
+            head.add(tree, Leaves(tree, self.data))
+        return head
 
 
 class RobustBoostingClassifier(RobustClassifier):
@@ -218,8 +243,7 @@ class RobustBoostingClassifier(RobustClassifier):
         share = min(max(ones, 1e-6), 1 - 1e-6)
         base = float(np.log(share / (1 - share)) / self._steepness)
         wants = np.where(target[:, 0] == 1, 1.0, -1.0)
-        margin = np.repeat((wants * base)[:, None], len(own.paid_sets), axis=1)
-        return _Head(own, wants, base, margin, [])
+        return _Head.of(own, wants, base, self.max_depth == 1)
 
     def _round(
         self,
@@ -255,24 +279,16 @@ class RobustBoostingClassifier(RobustClassifier):
         )
         scores *= self.learning_rate
         leaves = leaves if data is head.data else Leaves(tree, head.data)
-        worst = leaves.worst(scores, head.wants)
-        if not (np.abs(worst) > 0).any():
+        if not scores.any():
             return False
-        head.margin = head.margin + worst
         tree.scores[leaves.nodes, 0] = scores
-        head.trees.append(tree)
+        head.add(tree, leaves)
         return True
 
     def _finish(self, heads: list[_Head], weight: FloatArray, n_rounds: int) -> None:
         """Keeps the best trees, and says what is known about training rows."""
         self.n_estimators_ = min(n_rounds, max(len(head.trees) for head in heads))
-        for head in heads:
-            if len(head.trees) > n_rounds:
-                head.trees = head.trees[:n_rounds]
-                head.margin = np.repeat((head.wants * head.base)[:, None], head.margin.shape[1], axis=1)
-                for tree in head.trees:
-                    leaves = Leaves(tree, head.data)
-                    head.margin = head.margin + leaves.worst(tree.scores[leaves.nodes, 0], head.wants)
+        heads = [head.first(n_rounds) if len(head.trees) > n_rounds else head for head in heads]
         self.ensemble_ = self._summed(heads)
         margins = np.column_stack([head.margin.min(axis=1) for head in heads])
         with np.errstate(over="ignore"):
