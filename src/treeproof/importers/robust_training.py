@@ -22,7 +22,7 @@ def import_model(model: Any, *, voting: Voting | None) -> Ensemble:
     if not isinstance(ensemble, Ensemble):
         raise InvalidInput(f"this {type(model).__name__} is not fitted; call fit first")
     # A forest's probabilities are shares of votes; a tree's are not what it votes by.
-    responses = Responses(votes=len(model.estimators_)) if hasattr(model, "estimators_") else None
+    responses = Responses(votes=int(model.votes_.sum())) if hasattr(model, "estimators_") else None
     if ensemble.rule.decision == Decision.CUT:
         responses = logistic(model._steepness, same)
     return dataclasses.replace(ensemble, source=model, responses=responses)

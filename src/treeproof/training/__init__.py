@@ -7,4 +7,10 @@ from treeproof.training.forest import RobustForestClassifier
 from treeproof.training.scorers import resilience_scorer, robust_accuracy_scorer
 from treeproof.training.tree import RobustTreeClassifier
 
-__all__ = ["RobustBoostingClassifier", "RobustForestClassifier", "RobustTreeClassifier", "resilience_scorer", "robust_accuracy_scorer"]
+__all__ = [
+    "RobustBoostingClassifier",
+    "RobustForestClassifier",
+    "RobustTreeClassifier",
+    "resilience_scorer",
+    "robust_accuracy_scorer",
+]

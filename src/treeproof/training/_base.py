@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import compute_sample_weight
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -31,6 +32,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     epsilon: Any
     max_bins: Any
     class_weight: Any
+    validation_fraction: Any
     classes_: npt.NDArray[Any]
     n_features_in_: int
     ensemble_: Ensemble
@@ -52,9 +54,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.ensemble_.categories and hasattr(X, "dtypes"):
             return self.ensemble_.check_rows(X)
         allowed = "allow-nan" if self.ensemble_.handles_missing else True
-        rows: FloatArray = validate_data(
-            self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=allowed
-        )
+        rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=allowed)
         return rows
 
     def _training_set(
@@ -95,6 +95,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("sample_weight is 0 for every row; give at least one row a positive weight")
         return weight
 
+    def _held_out(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState) -> tuple[Any, ...]:
+        """Training rows, labels and weights; and those of validation rows, a share of every class."""
+        labels = np.asarray(y)
+        kept, held = train_test_split(
+            np.arange(len(labels)), test_size=self.validation_fraction, stratify=labels, random_state=random
+        )
+        weights = [None if sample_weight is None else np.asarray(sample_weight)[part] for part in (kept, held)]
+        parts = [(_safe_indexing(X, part), _safe_indexing(y, part)) for part in (kept, held)]
+        return (*parts[0], weights[0], (*parts[1], weights[1]))
+
     def _builder(self, **more: Any) -> EnsembleBuilder:
         """What the trees of this model are put into."""
         return EnsembleBuilder(
@@ -108,11 +118,12 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **more,
         )
 
-    def _voting_ensemble(self, trees: Iterable[GrownTree]) -> Ensemble:
-        """The trees as a model in which each casts one vote."""
+    def _voting_ensemble(self, trees: Sequence[GrownTree], votes: Sequence[int] | None = None) -> Ensemble:
+        """The trees as a model in which each casts one vote, or as many as are given."""
         builder = self._builder()
-        for tree in trees:
-            add_tree(builder, tree, tree.votes)
+        for tree, number in zip(trees, votes or [1] * len(trees), strict=True):
+            if number:
+                add_tree(builder, tree, number * tree.votes)
         return builder.build()
 
 

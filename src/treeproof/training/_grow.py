@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from treeproof.importers import LEAF
 from treeproof.model.pieces import Pieces
@@ -39,6 +38,16 @@ class GrowthLimits:
     """The weight that either target has in every leaf on top of its rows, as a share of all weight."""
     cap: float = 1.0
     """Scores of powers are at most that large."""
+
+    def terms(self, weight: float) -> Any:
+        """The same as kernels know it, for rows of this weight."""
+        from treeproof._kernels.training.scores import POWERS, SQUARES
+        from treeproof._kernels.training.splits import Terms
+
+        low, high = (-self.cap, self.cap) if self.powers else (0.0, 1.0)
+        loss, least = POWERS if self.powers else SQUARES, self.min_weight * weight
+        features, rows = self.max_features, self.min_samples_leaf
+        return Terms(loss, self.smoothing * weight, low, high, features, rows, least, self.invariants)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,21 +156,8 @@ class Grower:
         pool: ThreadPoolExecutor | None = None,
     ) -> None:
         """With a `pool`, the features of a large node are looked at in parallel; the tree is the same."""
-        from treeproof._kernels.training.scores import POWERS, SQUARES
-        from treeproof._kernels.training.splits import Terms
-
         self._data, self._weight, self._limits, self._random, self._pool = data, weight, limits, random, pool
-        low, high = (-limits.cap, limits.cap) if limits.powers else (0.0, 1.0)
-        self._terms = Terms(
-            POWERS if limits.powers else SQUARES,
-            limits.smoothing * float(weight.sum()),
-            low,
-            high,
-            limits.max_features,
-            limits.min_samples_leaf,
-            limits.min_weight * float(weight.sum()),
-            limits.invariants,
-        )
+        self._terms = limits.terms(float(weight.sum()))
         self._feature: list[int] = []
         self._threshold: list[float] = []
         self._nan_left: list[bool] = []

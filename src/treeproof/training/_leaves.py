@@ -36,15 +36,13 @@ class Leaves:
         worst_scores(self._reached, sets, np.ascontiguousarray(scores), wants, worst)
         return worst
 
-    def refitted(
-        self, scores: FloatArray, wants: FloatArray, weight: FloatArray, smoothing: float, cap: float
-    ) -> FloatArray:
-        """Scores of leaves with less loss under attack, in powers; see `refit_leaves` of the kernels."""
+    def refitted(self, scores: FloatArray, wants: FloatArray, weight: FloatArray, terms: Any) -> FloatArray:
+        """Scores of leaves with at most as much loss under attack; see `refit_leaves` of the kernels."""
         from treeproof._kernels.training.leaves import refit_leaves
 
         n, better = len(scores), scores.copy()
         room = [np.empty(n, dtype=np.int64) for _ in range(3)]
-        refit_leaves(self._reached, better, wants, weight, smoothing, cap, REFITS, *room, np.empty((2, n + 1)))
+        refit_leaves(self._reached, better, wants, weight, terms, REFITS, *room, np.empty((2, n + 1)))
         return better
 
     def loss_under_attack(self, scores: FloatArray, weight: FloatArray) -> float:
@@ -66,9 +64,7 @@ def _reached(tree: GrownTree, data: TrainingSet, nodes: IntArray) -> Any:
     found, paid = (np.empty(4 * n, dtype=np.int64) for _ in range(2))
     scratch = [np.empty(tree.depth + 2, dtype=np.int64) for _ in range(3)]
     row = 0
-    while (
-        end := reached_leaves(data.rows, data.bits, tree.walked, numbers, row, n, start, found, paid, *scratch)
-    ) < 0:
+    while (end := reached_leaves(data.rows, data.bits, tree.walked, numbers, row, n, start, found, paid, *scratch)) < 0:
         row = -end - 1
         found, paid = (np.concatenate((some, np.empty_like(some))) for some in (found, paid))
     leaves = found[:end]

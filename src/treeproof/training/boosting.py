@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
@@ -22,8 +21,8 @@ from treeproof.training._base import RobustClassifier, add_tree
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
 from treeproof.training._leaves import Leaves
 from treeproof.training._rows import TrainingSet
-from treeproof.training._stumps import StumpMargins
 from treeproof.training._settings import check_share, check_whole, features_of, rows_of
+from treeproof.training._stumps import StumpMargins
 from treeproof.training.scorers import ExactScorer
 
 LOSSES = ("logistic", "exponential")
@@ -162,7 +161,10 @@ class RobustBoostingClassifier(RobustClassifier):
         limits = self._limits(len(weight))
         self.validation_scores_ = []
         best = (-1.0, n_rounds)
-        with ThreadPoolExecutor(n_workers(self.n_jobs)) as pool, progress_bar(self.progress, n_rounds, "growing trees") as advance:
+        with (
+            ThreadPoolExecutor(n_workers(self.n_jobs)) as pool,
+            progress_bar(self.progress, n_rounds, "growing trees") as advance,
+        ):
             for number in range(1, n_rounds + 1):
                 if not any([self._round(head, weight, limits, random, pool) for head in heads]):
                     best = (best[0], min(best[1], number - 1) if held_out else number - 1)
@@ -204,7 +206,9 @@ class RobustBoostingClassifier(RobustClassifier):
 
     def _check_settings(self) -> None:
         if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise InvalidInput(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}", argument="loss")
+            raise InvalidInput(
+                f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}", argument="loss"
+            )
         for name in ("learning_rate", "subsample", "validation_fraction"):
             if check_share(getattr(self, name), name, most=1.0) == 0:
                 raise InvalidInput(f"{name} must be above 0", argument=name)
@@ -212,16 +216,6 @@ class RobustBoostingClassifier(RobustClassifier):
         check_whole(self.n_iter_no_change, "n_iter_no_change", least=1)
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise InvalidInput(f"early_stopping must be True or False, got {self.early_stopping!r}")
-
-    def _held_out(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState) -> tuple[Any, ...]:
-        """Training rows, labels and weights; and those of validation rows, a share of every class."""
-        labels = np.asarray(y)
-        kept, held = train_test_split(
-            np.arange(len(labels)), test_size=self.validation_fraction, stratify=labels, random_state=random
-        )
-        weights = [None if sample_weight is None else np.asarray(sample_weight)[part] for part in (kept, held)]
-        parts = [(_safe_indexing(X, part), _safe_indexing(y, part)) for part in (kept, held)]
-        return (*parts[0], weights[0], (*parts[1], weights[1]))
 
     def _limits(self, n_rows: int) -> GrowthLimits:
         return GrowthLimits(
@@ -274,9 +268,7 @@ class RobustBoostingClassifier(RobustClassifier):
             data = data.with_sets(_drawn_sets(head.margin, random))
         tree = Grower(data, pull, limits, random, pool).grow()
         leaves = Leaves(tree, data)
-        scores = leaves.refitted(
-            tree.scores[leaves.nodes, 0], head.wants, pull, limits.smoothing * float(pull.sum()), limits.cap
-        )
+        scores = leaves.refitted(tree.scores[leaves.nodes, 0], head.wants, pull, limits.terms(float(pull.sum())))
         scores *= self.learning_rate
         leaves = leaves if data is head.data else Leaves(tree, head.data)
         if not scores.any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,12 @@ from treeproof.threat.attacker import Attacker
 from treeproof.training._base import RobustClassifier
 from treeproof.training._grow import GrowthLimits
 from treeproof.training._rows import TrainingSet
-from treeproof.training._settings import check_whole, limits_of
+from treeproof.training._select import chosen_votes
+from treeproof.training._settings import check_share, check_whole, limits_of
+from treeproof.training.scorers import ExactScorer
 from treeproof.training.tree import RobustTreeClassifier
+
+SELECTED = ("robustness", "resilience")
 
 
 class RobustForestClassifier(RobustClassifier):
@@ -26,6 +31,10 @@ class RobustForestClassifier(RobustClassifier):
     Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features; see
     `RobustTreeClassifier` for the rest. The same `random_state` gives the same forest for every `n_jobs`.
     `progress=True` shows a bar.
+
+    With `select="robustness"` or `"resilience"` (which needs `epsilon`), a share of the rows (`validation_fraction`) is
+    held out, and trees get the `n_estimators` votes one after the other so that the whole forest is robust, or
+    resilient, on as many of these rows as possible, by exact verdicts; a tree may get several votes, or none.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -36,6 +45,8 @@ class RobustForestClassifier(RobustClassifier):
     """
 
     estimators_: list[RobustTreeClassifier]
+    votes_: npt.NDArray[np.int64]
+    """How many votes each of them has."""
 
     def __init__(
         self,
@@ -52,6 +63,8 @@ class RobustForestClassifier(RobustClassifier):
         max_bins: int = 1024,
         class_weight: Any = None,
         bootstrap: bool = True,
+        select: str | None = None,
+        validation_fraction: float = 0.2,
         n_jobs: int | None = None,
         random_state: Any = None,
         progress: bool = False,
@@ -68,6 +81,8 @@ class RobustForestClassifier(RobustClassifier):
         self.max_bins = max_bins
         self.class_weight = class_weight
         self.bootstrap = bootstrap
+        self.select = select
+        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
@@ -78,13 +93,16 @@ class RobustForestClassifier(RobustClassifier):
         """Trains on rows X with labels y; a row counts as often as its weight says."""
         from joblib import Parallel, delayed
 
+        held_out, random = None, check_random_state(self.random_state)
+        if self._selects():
+            X, y, sample_weight, held_out = self._held_out(X, y, sample_weight, random)
         data, weight = self._training_set(X, y, sample_weight)
         limits = limits_of(self, len(weight), self.n_features_in_)
         n_trees = check_whole(self.n_estimators, "n_estimators", least=1)
         if not isinstance(self.bootstrap, (bool, np.bool_)):
             raise InvalidInput(f"bootstrap must be True or False, got {self.bootstrap!r}")
         check_jobs(self.n_jobs)
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=n_trees)
+        seeds = random.randint(np.iinfo(np.int32).max, size=n_trees)
         members = [self._member(int(seed)) for seed in seeds]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         grown = parallel(
@@ -95,13 +113,32 @@ class RobustForestClassifier(RobustClassifier):
             for member in grown:
                 self.estimators_.append(member)
                 advance(1)
-        self.ensemble_ = self._voting_ensemble([member.tree_ for member in self.estimators_])
+        trees = [member.tree_ for member in self.estimators_]
+        self.votes_ = np.ones(n_trees, dtype=np.int64)
+        if held_out is not None:
+            scorer = ExactScorer(self.attacker, self.epsilon if self.select == "resilience" else None, None, None)
+            ensemble_of = partial(self._voting_ensemble, trees)
+            self.votes_, self.validation_score_ = chosen_votes(n_trees, n_trees, ensemble_of, scorer, held_out, random)
+        self.ensemble_ = self._voting_ensemble(trees, self.votes_.tolist())
         return self
+
+    def _selects(self) -> bool:
+        """Whether trees are chosen."""
+        if self.select is None:
+            return False
+        if not isinstance(self.select, str) or self.select not in SELECTED:
+            names = ", ".join(map(repr, SELECTED))
+            raise InvalidInput(f"select must be None or one of {names}, got {self.select!r}", argument="select")
+        if self.select == "resilience" and self.epsilon is None:
+            raise InvalidInput("select='resilience' needs epsilon, the size of neighbourhoods", argument="select")
+        if check_share(self.validation_fraction, "validation_fraction", most=1.0) == 0:
+            raise InvalidInput("validation_fraction must be above 0", argument="validation_fraction")
+        return True
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
         """The share of trees that vote for each class, for each row."""
         rows = self._rows(X)
-        return np.asarray(self.ensemble_.scores(rows) / len(self.estimators_))
+        return np.asarray(self.ensemble_.scores(rows) / self.votes_.sum())
 
     def _member(self, seed: int) -> RobustTreeClassifier:
         """A tree yet to be grown, with the forest's settings, classes and columns."""

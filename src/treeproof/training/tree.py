@@ -87,7 +87,11 @@ class RobustTreeClassifier(RobustClassifier):
         loss = self.tree_.loss
         if not limits.invariants:
             leaves = Leaves(self.tree_, data)
-            loss = leaves.loss_under_attack(self.tree_.scores[leaves.nodes], weight)
+            scores = self.tree_.scores[leaves.nodes]
+            for head, wants in enumerate(np.where(data.target.T == 1, 1.0, -1.0)):
+                scores[:, head] = leaves.refitted(scores[:, head], wants, weight, limits.terms(float(weight.sum())))
+            self.tree_.scores[leaves.nodes] = scores
+            loss = leaves.loss_under_attack(scores, weight)
         self.loss_under_attack_ = loss / float(weight.sum())
         self.ensemble_ = self._voting_ensemble([self.tree_])
         return self

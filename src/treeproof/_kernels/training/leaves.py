@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from treeproof._kernels.jit import borrowing, door
 from treeproof._kernels.training.reach import NEVER
+from treeproof._kernels.training.scores import best_score, clip
 from treeproof._kernels.training.splits import price_at
 
 LEAF = -1
@@ -117,37 +116,37 @@ def _bucket(reached, rank, group, scores, wants, weight, mine, totals):
 
 
 @borrowing
-def _best_of_group(totals, order, scores, smoothing, cap):
+def _best_of_group(totals, order, scores, terms, smoothing):
     """The score of least loss of a group, where rows also have other leaves; the loss is convex in it.
 
     A row of target 1 counts while the score is below that of its worst other leaf, one of target 0 while it is above.
-    Between two scores of other leaves the loss is ones * exp(-s) + zeros * exp(s).
+    Between two scores of other leaves it is the same rows that count.
     """
     n = scores.shape[0]
     ones, zeros = smoothing, smoothing + totals[0, n]
     for r in range(n + 1):
         ones += totals[1, r]
     # From the lowest score upward: at each interval, where would the minimum be?
-    low = -cap
+    low = terms.low
     for r in range(n + 1):
-        high = cap if r == n else min(max(scores[order[r]], -cap), cap)
+        high = terms.high if r == n else clip(scores[order[r]], terms.low, terms.high)
         if high > low or r == n:
-            best = cap if zeros <= 0.0 else -cap if ones <= 0.0 else 0.5 * math.log(ones / zeros)
+            best = low if ones + zeros <= 0.0 else best_score(terms.loss, ones, zeros)
             if best <= high:
                 return max(best, low)
             low = high
         if r < n:
             ones -= totals[1, r]
             zeros += totals[0, r]
-    return cap
+    return terms.high
 
 
 @door
-def refit_leaves(reached, scores, wants, weight, smoothing, cap, rounds, group, rank, order, totals):
+def refit_leaves(reached, scores, wants, weight, terms, rounds, group, rank, order, totals):
     """Improves the scores of leaves, one after the other, then of leaves with equal scores together.
 
-    The loss is the sum over rows of weight * exp(-the least of wants * score over the row's leaves), and of smoothing
-    over leaves; each step finds its minimum in one score. `group`, `rank`, `order` and `totals` are scratch.
+    A row loses what it does at the worst of its leaves, where `wants` times the score is least, and every leaf what
+    smoothing adds; each step finds the minimum in one score. `group`, `rank`, `order` and `totals` are scratch.
     """
     n = scores.shape[0]
     for step in range(2 * rounds):
@@ -173,7 +172,7 @@ def refit_leaves(reached, scores, wants, weight, smoothing, cap, rounds, group, 
                         place += 1
                 rank[leaf], order[place] = place, leaf
             _bucket(reached, rank, group, scores, wants, weight, mine, totals)
-            best = _best_of_group(totals, order, scores, smoothing * size, cap)
+            best = _best_of_group(totals, order, scores, terms, terms.smoothing * size)
             for leaf in range(n):
                 if group[leaf] == mine:
                     scores[leaf] = best
