@@ -29,6 +29,7 @@ def test_public_names_are_pinned() -> None:
         "ProofCheck",
         "Protection",
         "ResilienceCurve",
+        "RobustBoostingClassifier",
         "RobustForestClassifier",
         "RobustTreeClassifier",
         "Rule",

@@ -43,7 +43,7 @@ class Leaves:
         n, better = len(scores), scores.copy()
         room = [np.empty(n, dtype=np.int64) for _ in range(3)]
         refit_leaves(self._reached, better, wants, weight, terms, REFITS, *room, np.empty((2, n + 1)))
-        return better
+        return np.asarray(better)
 
     def loss_under_attack(self, scores: FloatArray, weight: FloatArray) -> float:
         """The weighted sum over rows of the largest squared loss at a leaf; `scores` (n_leaves, heads)."""
