@@ -1,6 +1,7 @@
 """Robust training: exact robustness and resilience beside the paper's models, seconds, and growth.
 
     TREEPROOF_GOLDEN=folder TREEPROOF_DATA=folder python -m benchmarks.training [--seeds 10] [--only table|speed|growth]
+    TREEPROOF_DATA=folder python -m benchmarks.training --published [--seeds 10] [--splits 10]
 
 The table uses the paper's data, splits and attackers: lower one feature by up to δ. `standard` are the
 paper's scikit-learn forests, `paper` its robust models as published, `C++` forests trained with the authors' TREANT
@@ -22,6 +23,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
+from benchmarks import published_training
 from tests.support.golden import published, split
 
 CRITERIA = ("treant", "groot")
@@ -141,7 +143,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--only", choices=("table", "speed", "growth"))
+    parser.add_argument("--published", action="store_true", help="the protocol of Andriushchenko and Hein")
+    parser.add_argument("--splits", type=int, default=10, help="random splits of --published")
     arguments = parser.parse_args()
+    if arguments.published:
+        published_training.run(arguments.seeds, arguments.splits, lambda line: print(line, flush=True))
+        return
     if arguments.only != "growth" and not {"TREEPROOF_GOLDEN", "TREEPROOF_DATA"} <= os.environ.keys():
         parser.error("set TREEPROOF_GOLDEN and TREEPROOF_DATA to the folders of tables and data, or use --only growth")
     if arguments.only in (None, "table"):
