@@ -124,8 +124,13 @@ class TrainingSet:
     @cached_property
     def _movable(self) -> BoolArray:
         """Which columns any row can be attacked in."""
-        listed = self.rows.listed >= 0
-        return np.asarray(listed | (self.rows.ranges["low"] <= self.rows.ranges["high"]).any(axis=1))
+        rows = self.rows
+        movable = (rows.ranges["low"] <= rows.ranges["high"]).any(axis=1)
+        for f in np.flatnonzero(rows.listed >= 0).tolist():
+            n_kinds = int(rows.ranges["near_low"][f].max()) + 1
+            prices = rows.prices[rows.listed[f] :][: n_kinds * rows.n_places[f]]
+            movable[f] = ((prices > 0) & (prices < _never())).any()
+        return movable
 
     def with_sets(self, chosen: IntArray) -> TrainingSet:
         """The same where only the columns of one set can be attacked in each row, by the numbers of the sets (n,)."""
