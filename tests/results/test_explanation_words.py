@@ -227,6 +227,14 @@ def test_counterfactuals_are_sentences() -> None:
     )
 
 
+def test_sentences_say_what_must_hold_within_epsilon() -> None:
+    held = _change(3.0, {"duration": (36.0, 24.0)}, holds=True)
+    assert str(held).endswith("(price 3, nothing that holds within epsilon is cheaper)")
+    assert str(_change(0.0, {}, holds=True)) == "is good already, and that holds within epsilon"
+    none = _change(math.inf, {}, label="bad", holds=True)
+    assert str(none) == "stays bad: no change that is possible gives a wanted label that holds within epsilon"
+
+
 def test_next_changes_follow_the_cheapest() -> None:
     others = (_change(7.0, {"purpose": ("car", "radio")}), _change(math.inf, {}))
     assert str(_change(3.0, {"duration": (36.0, 24.0)}, others=others)).endswith(

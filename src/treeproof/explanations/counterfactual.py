@@ -21,7 +21,7 @@ from treeproof.model.groups import Group, category_of, group_columns
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
 from treeproof.results.verdicts import Outcome, differ
-from treeproof.run.limits import Limits, as_count, check_jobs
+from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
@@ -87,9 +87,7 @@ def counterfactual(
     ([0.5, 0.0], 'yes', [0], [True, True])
     """
     began = time.monotonic()
-    number = as_count(k, "k")
-    if number is None:
-        raise InvalidInput(f"k is how many changes of a row are wanted, at least 1, got {k!r}", argument="k")
+    number = _number(k)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     ensemble = as_ensemble(model, voting=voting)
@@ -102,8 +100,7 @@ def counterfactual(
     threat = asked.threat if within else asked.threat.without_limits()
     groups = in_groups(len(asked.X), ROWS)
     tasks = [_Task(threat, asked.X[rows], within, number, sizes, limits) for rows in groups]
-    nothing = Change(np.empty(0), math.inf, Outcome.UNKNOWN, 0.0)
-    found = [[nothing._replace(row=x)] for x in asked.X]
+    found = _unsearched(asked.ensemble, threat, asked.X, sizes)
     with progress_bar(progress, len(asked.X)) as advance:
 
         def take(number: int, changes: list[list[Change]]) -> None:
@@ -128,7 +125,20 @@ def counterfactual(
         number,
         replace(asked, attacker=attacker if within else attacker.without_limits).attacker_words,
     )
-    return _Result(asked, threat, found).all(about, time.monotonic() - began, limits.interrupted)
+    return _Result(asked, threat, found, holds=sizes is not None).all(
+        about, time.monotonic() - began, limits.interrupted
+    )
+
+
+def _number(k: Any) -> int:
+    """How many changes of a row are wanted."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidInput(
+            f"k is how many changes of a row are wanted, a whole number of at least 1, got {k!r}",
+            argument="k",
+            way_out="k=1 asks for the cheapest alone",
+        )
+    return int(k)
 
 
 def _request(ensemble: Ensemble, X: Any, to: Any, attacker: Any, within: bool, relations: Any) -> Request:
@@ -170,10 +180,17 @@ def _labels(to: Any, ensemble: Ensemble) -> tuple[Any, ...]:
     return tuple(wanted)
 
 
+def _unsearched(ensemble: Ensemble, threat: Threat, X: FloatArray, sizes: FloatArray | None) -> list[list[Change]]:
+    """What is known without a search: a row that has a wanted label needs no change, unless it must hold within ε."""
+    needs_none = np.isin(ensemble.predict_index(X), threat.goal) & (sizes is None)
+    none, unknown = (0.0, Outcome.PROVED, 0.0), (math.inf, Outcome.UNKNOWN, 0.0)
+    return [[Change(x, *(none if has else unknown))] for x, has in zip(X, needs_none.tolist(), strict=True)]
+
+
 def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
     """The changes of the rows of a task: per row the cheapest, and the next ones."""
     if task.limits.is_over() or task.limits.timeout == 0:
-        return [[Change(x, math.inf, Outcome.UNKNOWN, 0.0)] for x in task.X]
+        return _unsearched(ensemble, task.threat, task.X, task.sizes)
     finder = Finder(ensemble, task.threat, task.within, task.limits)
     if task.sizes is not None:
         finder = resilient_finder(finder, task.sizes)
@@ -184,8 +201,8 @@ def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
 class _Result:
     """The result, in the user's own values, once every change has been replayed on the source model."""
 
-    def __init__(self, asked: Request, threat: Threat, found: Sequence[Sequence[Change]]) -> None:
-        self._asked, self._threat, self._found = asked, threat, found
+    def __init__(self, asked: Request, threat: Threat, found: Sequence[Sequence[Change]], holds: bool) -> None:
+        self._asked, self._threat, self._found, self._holds = asked, threat, found, holds
         self._ensemble = asked.ensemble
         self._groups = groups_of(threat.relations, asked.ensemble) if threat.relations else ()
         self._units = units_of(asked.ensemble, threat)
@@ -246,6 +263,7 @@ class _Result:
             self._labels[row, rank],
             self._changes(row, rank),
             others,
+            self._holds,
         )
 
     def _changes(self, row: int, rank: int) -> dict[str | int, tuple[Any, Any]]:

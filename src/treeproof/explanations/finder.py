@@ -9,9 +9,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.errors import SoundnessError
 from treeproof.model.ensemble import Ensemble
@@ -20,7 +22,12 @@ from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits
 from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
+from treeproof.verification.local_search import Local, price_of_attack
+from treeproof.verification.space import Space
 from treeproof.verification.valid_rows import Columns, search_for
+
+MOST_NEARER = 64
+"""How many nearer places of a number are tried."""
 
 
 class Change(NamedTuple):
@@ -44,7 +51,7 @@ class Finder:
 
     def changes(self, X: FloatArray) -> list[Change]:
         """The cheapest change of each row."""
-        labels = self.ensemble.predict_index(X)
+        labels, nearer = self.ensemble.predict_index(X), Nearer(self, X)
         found = search_for(self.ensemble, self.threat, self.limits).cheapest(X, self.within)
         changes = []
         for x, w, price, outcome, label in zip(
@@ -53,17 +60,23 @@ class Finder:
             if label in self.threat.goal:
                 changes.append(Change(x, 0.0, Outcome.PROVED, 0.0))
             else:
-                w = self._without_needless(x, w) if math.isfinite(price) else x
+                w = nearer.row(x, self._without_needless(x, w)) if math.isfinite(price) else x
                 proved = outcome == Outcome.PROVED
                 changes.append(Change(w, price, Outcome(outcome), price if proved else 0.0))
         return changes
 
+    def hold_themselves(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which rows have a wanted label and are valid."""
+        wanted = np.isin(self.ensemble.predict_index(rows), self.threat.goal)
+        return wanted & ~self.threat.relations.broken(rows) if self.threat.relations else wanted
+
     def holds(self, row: FloatArray) -> bool:
         """Whether a row that the attacker can reach is what is looked for."""
-        relations = self.threat.relations
-        return int(self.ensemble.predict_index(row[None])[0]) in self.threat.goal and not (
-            relations and relations.broken(row[None])[0]
-        )
+        return bool(self.hold_themselves(row[None])[0])
+
+    def space_of(self, columns: Columns, _x: FloatArray) -> Space:
+        """The cells in which a row that x becomes is as good as any other."""
+        return columns.space
 
     def _without_needless(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """The row after a change without what is free of charge and not needed."""
@@ -119,6 +132,53 @@ def prices_of_change(ensemble: Ensemble, threat: Threat, x: FloatArray, w: Float
     if prices is None:
         raise SoundnessError(f"a change was found that the attacker cannot make: {x!r} to {w!r}; please report this")
     return {units[place]: price for place, price in prices.items()}
+
+
+class Nearer:
+    """Where prices are the same wherever a number goes: the nearest place that is as good as the one that was found."""
+
+    def __init__(self, finder: Finder, X: FloatArray) -> None:
+        self._finder, self._X = finder, X
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return Columns.of(self._finder.ensemble, self._finder.threat, self._X)
+
+    def row(self, x: FloatArray, w: FloatArray) -> FloatArray:
+        """The changed row with one number after another as near to x as can be, at the same price."""
+        if self._finder.threat.power is not None:
+            return w  # farther is dearer
+        columns = self._columns
+        local = Local(columns.ensemble, columns.threat, space=self._finder.space_of(columns, x))
+        own, best = columns.rows(np.stack((x, w)))
+        is_number = ~np.isin(np.arange(len(own)), [f for f, _ in columns.ensemble.categories])
+        for f in np.flatnonzero(is_number & differ(own, best) & ~np.isnan(own + best)).tolist():
+            best = self._first_as_good(own, best, self._places(local, own, best, f))
+        row: FloatArray = columns.own(best[None])[0]
+        return row
+
+    @staticmethod
+    def _places(local: Local, own: FloatArray, best: FloatArray, f: int) -> FloatArray:
+        """Rows with the nearest double of each cell in one column, from x on."""
+        before, after = local.space.cells(np.stack((own, best)))
+        step = 1 if own[f] < best[f] else -1
+        cells = np.arange(before[f], after[f], step) + step
+        to, rows, many = (np.repeat(one[None], len(cells), axis=0) for one in (after, best, own))
+        to[:, f] = cells
+        rows[:, f] = local._doubles(many, many, many, to)[1][:, f]
+        between = (rows[:, f] > min(own[f], best[f])) & (rows[:, f] < max(own[f], best[f]))
+        return np.asarray(rows[between])
+
+    def _first_as_good(self, own: FloatArray, best: FloatArray, rows: FloatArray) -> FloatArray:
+        """The first of the rows that is looked for and costs the same; else the best one that is known."""
+        finder, columns = self._finder, self._columns
+        price = price_of_attack(columns.threat, own, best, within=False)
+        for row in rows[finder.hold_themselves(columns.own(rows))][:MOST_NEARER]:
+            prices = columns.threat.attack_prices(own, own, row)
+            is_same = prices is not None and sum(prices.values()) == price
+            if is_same and finder.holds(columns.own(row[None])[0]):
+                return np.asarray(row)
+        return best
 
 
 def total_price(threat: Threat, prices: Iterable[Fraction]) -> float:
