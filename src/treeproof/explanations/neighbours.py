@@ -138,7 +138,9 @@ class Neighbours:
         return np.maximum(first, threat.domain_low), np.minimum(last, threat.domain_high)
 
     def condition(self, x: FloatArray, w: FloatArray, box: WrongBox) -> Clause | None:
-        """What a row that x can become meets unless it has a neighbour in the box; None if w meets it, too."""
+        """What a row that x can become meets unless it has a neighbour in the box; None if w has none there."""
+        if not self._has_points(w, box):
+            return None
         literals = []
         for f in range(len(x)):
             literal = self._literal(f, float(x[f]), float(w[f]), float(box.low[f]), float(box.high[f]))
@@ -149,6 +151,17 @@ class Neighbours:
         # What cannot be moved has a neighbour there, whatever the row becomes.
         threat = self.columns.threat
         return tuple(one for one in literals if threat.movable[one.feature] or one.feature in threat.blanks)
+
+    def _has_points(self, w: FloatArray, box: WrongBox) -> bool:
+        """Whether the box has a neighbour of w in columns with steps: that of another row may lie between points."""
+        near = self.of(w)
+        for f, moves in self.columns.threat.columns:
+            if moves.step is not None and not math.isnan(w[f]):
+                ends = np.fmax(near[0][[f]], box.low[[f]]), np.fmin(near[1][[f]], box.high[[f]])
+                first, last = moves.points_between(w[[f]], *ends)
+                if first[0] > last[0]:
+                    return False
+        return True
 
     def _literal(self, f: int, x: float, w: float, low: float, high: float) -> ColumnLiteral | None:
         """Which values of a column have no neighbour from `low` to `high`; None: all that it can be have one."""
