@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price, units_of
+from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
 from treeproof.explanations.resilient import refuse_sums, resilient_finder
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import Group, category_of, group_columns
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.asked import units_of
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits, check_jobs
@@ -27,7 +27,6 @@ from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.reached import moved_in_vain
-from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.cheapest import refuse_free
 from treeproof.verification.request import Request
@@ -100,12 +99,11 @@ def counterfactual(
     threat = asked.threat if within else asked.threat.without_limits()
     groups = in_groups(len(asked.X), ROWS)
     tasks = [_Task(threat, asked.X[rows], within, number, sizes, limits) for rows in groups]
-    found = _unsearched(asked.ensemble, threat, asked.X, sizes)
+    found: dict[int, list[Change]] = {}
     with progress_bar(progress, len(asked.X)) as advance:
 
         def take(number: int, changes: list[list[Change]]) -> None:
-            for row, some in zip(groups[number].tolist(), changes, strict=True):
-                found[row] = some
+            found.update(zip(groups[number].tolist(), changes, strict=True))
             advance(len(groups[number]))
 
         # After Ctrl-C, what was found is kept. One task needs no workers.
@@ -113,6 +111,8 @@ def counterfactual(
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+    left = [row for row in range(len(asked.X)) if row not in found]
+    found.update(zip(left, _unsearched(asked.ensemble, threat, asked.X[left], sizes) if left else [], strict=True))
     about = Wanted(
         asked.ensemble.origin,
         asked.ensemble.fingerprint.hex(),
@@ -125,7 +125,7 @@ def counterfactual(
         number,
         replace(asked, attacker=attacker if within else attacker.without_limits).attacker_words,
     )
-    return _Result(asked, threat, found, holds=sizes is not None).all(
+    return _Result(asked, threat, [found[row] for row in range(len(asked.X))], holds=sizes is not None).all(
         about, time.monotonic() - began, limits.interrupted
     )
 
@@ -204,8 +204,7 @@ class _Result:
     def __init__(self, asked: Request, threat: Threat, found: Sequence[Sequence[Change]], holds: bool) -> None:
         self._asked, self._threat, self._found, self._holds = asked, threat, found, holds
         self._ensemble = asked.ensemble
-        self._groups = groups_of(threat.relations, asked.ensemble) if threat.relations else ()
-        self._units = units_of(asked.ensemble, threat)
+        self._units = units_of(asked.ensemble, threat.relations)
         self._labels = self._replayed()
         deepest = max(map(len, found), default=1)
         self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
@@ -269,15 +268,13 @@ class _Result:
     def _changes(self, row: int, rank: int) -> dict[str | int, tuple[Any, Any]]:
         """What changes in a row, by columns and groups."""
         before, after = self._asked.X[row], self._found[row][rank].row
-        names, group_of = self._ensemble.feature_names, {group.features: group for group in self._groups}
         found: dict[str | int, tuple[Any, Any]] = {}
-        for unit in changed_units(self._units, before, after):
-            if unit in group_of:
-                group = group_of[unit]
-                found[group.name] = self._member(group, before), self._member(group, after)
+        for unit in [self._units[number] for number in changed_units(self._units, before, after)]:
+            if unit.is_group:
+                found[unit.name] = unit.value_in(before), unit.value_in(after)
             else:
-                name = unit[0] if names is None else names[unit[0]]
-                found[name] = self._value(self._own_rows, row, unit[0]), self._value(self._like_x[rank], row, unit[0])
+                old, new = (self._value(rows, row, unit.features[0]) for rows in (self._own_rows, self._like_x[rank]))
+                found[unit.name] = old, new
         return found
 
     @property
@@ -289,9 +286,3 @@ class _Result:
         """One value of rows like X, as Python has it."""
         value = rows[row, f] if self._asked.given is None else rows.iloc[row, f]
         return value.item() if isinstance(value, np.generic) else value
-
-    def _member(self, group: Group, row: FloatArray) -> Any:
-        """The value of a one-hot group."""
-        grouped = group_columns(self._ensemble, self._groups)
-        code = grouped.rows(row[None])[0, grouped.places[self._groups.index(group)]]
-        return category_of(group, self._ensemble).values[int(code)]

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from treeproof.errors import SoundnessError
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, root_at_most
+from treeproof.results.asked import Unit, units_of
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.run.limits import Limits
-from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local, price_of_attack
 from treeproof.verification.space import Space
@@ -48,6 +48,11 @@ class Finder:
     """With any budget or radius, unless his own bind."""
     within: bool
     limits: Limits
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """What changes as one: the columns, and one-hot groups."""
+        return units_of(self.ensemble, self.threat.relations)
 
     def changes(self, X: FloatArray) -> list[Change]:
         """The cheapest change of each row."""
@@ -83,10 +88,10 @@ class Finder:
         if self.threat.power is not None:
             return w
         prices = prices_of_change(self.ensemble, self.threat, x, w)
-        for unit, price in prices.items():
+        for features in [list(self.units[number].features) for number, price in prices.items() if price == 0]:
             shorter = w.copy()
-            shorter[list(unit)] = x[list(unit)]
-            if price == 0 and self.holds(shorter):
+            shorter[features] = x[features]
+            if self.holds(shorter):
                 w = shorter
         return w
 
@@ -100,38 +105,27 @@ class Finder:
         If there are fewer, the last one has the price inf.
         """
         found: list[Change] = []
-        search = _Diverse(self, x, first)
-        if first.price == 0 or math.isinf(first.price):
+        if n == 0 or first.price == 0 or math.isinf(first.price):
             return found
+        search = _Diverse(self, x, first)
         while len(found) < n and (not found or found[-1].price < math.inf):
             found.append(search.next())
         return found
 
 
-Unit = tuple[int, ...]
-"""The features of one column, or of one one-hot group."""
+def changed_units(units: Sequence[Unit], x: FloatArray, w: FloatArray) -> list[int]:
+    """The numbers of the units in which two rows differ."""
+    changed = set(np.flatnonzero(differ(x, w)).tolist())
+    return [number for number, unit in enumerate(units) if not changed.isdisjoint(unit.features)]
 
 
-def units_of(ensemble: Ensemble, threat: Threat) -> tuple[Unit, ...]:
-    """Per feature what changes together with it: its column alone, or all columns of its one-hot group."""
-    groups = groups_of(threat.relations, ensemble) if threat.relations else ()
-    behind = {f: group.features for group in groups for f in group.features}
-    return tuple(behind.get(f, (f,)) for f in range(ensemble.n_features))
-
-
-def changed_units(units: Sequence[Unit], x: FloatArray, w: FloatArray) -> tuple[Unit, ...]:
-    """The units in which two rows differ, out of those of all features."""
-    return tuple(dict.fromkeys(units[f] for f in np.flatnonzero(differ(x, w)).tolist()))
-
-
-def prices_of_change(ensemble: Ensemble, threat: Threat, x: FloatArray, w: FloatArray) -> dict[Unit, Fraction]:
-    """What each unit costs that changes from x to w; SoundnessError if the attacker cannot do that."""
+def prices_of_change(ensemble: Ensemble, threat: Threat, x: FloatArray, w: FloatArray) -> dict[int, Fraction]:
+    """What each unit costs that changes from x to w, by its number; SoundnessError if the attacker cannot do that."""
     columns = Columns.of(ensemble, threat, x[None])
-    units = tuple(dict.fromkeys(units_of(ensemble, threat)))
     prices = columns.threat.attack_prices(*(columns.rows(one[None])[0] for one in (x, x, w)))
     if prices is None:
         raise SoundnessError(f"a change was found that the attacker cannot make: {x!r} to {w!r}; please report this")
-    return {units[place]: price for place, price in prices.items()}
+    return prices
 
 
 class Nearer:
@@ -197,15 +191,15 @@ class _Diverse:
 
     def __init__(self, finder: Finder, x: FloatArray, first: Change) -> None:
         self._finder, self._x = finder, x
-        self._units = units_of(finder.ensemble, finder.threat)
-        self._earlier: list[frozenset[Unit]] = [self._columns(first)]
+        self._earlier: list[frozenset[int]] = [self._columns(first)]
         self._number: Iterator[int] = itertools.count()
-        self._queue = [(first.price, next(self._number), frozenset[Unit](), first)]
-        self._asked: set[frozenset[Unit]] = {frozenset()}
+        self._queue = [(first.price, next(self._number), frozenset[int](), first)]
+        self._asked: set[frozenset[int]] = {frozenset()}
         self._exact = first.outcome == Outcome.PROVED
 
-    def _columns(self, change: Change) -> frozenset[Unit]:
-        return frozenset(changed_units(self._units, self._x, change.row))
+    def _columns(self, change: Change) -> frozenset[int]:
+        """The numbers of the units that change."""
+        return frozenset(changed_units(self._finder.units, self._x, change.row))
 
     def next(self) -> Change:
         """The next change; its price is inf if there is none."""
@@ -228,12 +222,12 @@ class _Diverse:
         outcome = Outcome.PROVED if self._exact else Outcome.UNKNOWN
         return Change(self._x, math.inf, outcome, math.inf if self._exact else 0.0)
 
-    def _ask(self, frozen: frozenset[Unit], limits: Limits) -> None:
+    def _ask(self, frozen: frozenset[int], limits: Limits) -> None:
         """Asks for the cheapest change with frozen columns, unless that was asked before."""
         if frozen in self._asked:
             return
         self._asked.add(frozen)
-        features = itertools.chain.from_iterable(frozen)
+        features = itertools.chain.from_iterable(self._finder.units[number].features for number in frozen)
         change = self._finder.frozen(features, limits).changes(self._x[None])[0]
         self._exact &= change.outcome == Outcome.PROVED
         if math.isfinite(change.price):
