@@ -400,8 +400,6 @@ def _hunt_row(question, region, hunt, order, is_open, leads, label, width, most)
             while hunt_for(question, region, hunt, aim):
                 if not question.cheapest:
                     return True
-                if width == 1 and aim.by_price:
-                    break
             leads[other] = max(leads[other], hunt.states[0, hunt.points.shape[1] - 1].lead)
             if is_over(question.watch):
                 return False
