@@ -228,9 +228,17 @@ class Threat:
 
     def moves_of(self, f: int) -> ColumnMoves:
         """All that can be done to feature f."""
-        moves = dict(self.columns).get(f)
-        if moves is not None:
-            return moves
+        if f not in self._moves:
+            self._moves[f] = self._plain_moves(f)
+        return self._moves[f]
+
+    @cached_property
+    def _moves(self) -> dict[int, ColumnMoves]:
+        """What was asked about so far: the same few features are asked about for each row."""
+        return dict(self.columns)
+
+    def _plain_moves(self, f: int) -> ColumnMoves:
+        """What can be done to a feature that has no more than an interval and a cost."""
         interval = float(self.low[f]), float(self.high[f])
         ends = dict(self.ends).get(f)
         return ColumnMoves(
