@@ -219,6 +219,7 @@ def test_counterfactuals_are_sentences() -> None:
     assert str(_change(3.0, first)) == "would be good with duration 24 instead of 36 (price 3, nothing is cheaper)"
     unsure = _change(5.0, first, outcome=Outcome.UNKNOWN, least=2.0)
     assert str(unsure).endswith("(price 5, at least 2 is needed)")
+    assert str(_change(5.0, first, outcome=Outcome.UNKNOWN, least=0.0)).endswith("5, something cheaper may exist)")
     assert str(_change(0.0, {})) == "is good already"
     none = _change(math.inf, {}, label="bad")
     assert str(none) == "stays bad: no change that is possible gives a wanted label"

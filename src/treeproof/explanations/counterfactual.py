@@ -30,6 +30,7 @@ from treeproof.threat.reached import moved_in_vain
 from treeproof.threat.threat import Threat
 from treeproof.verification.cheapest import refuse_free
 from treeproof.verification.request import Request
+from treeproof.verification.valid_rows import Columns
 
 ROWS = 64
 """Rows per task: their searches are compiled code, and what Python adds is shared by all of them."""
@@ -205,6 +206,7 @@ class _Result:
         self._asked, self._threat, self._found, self._holds = asked, threat, found, holds
         self._ensemble = asked.ensemble
         self._units = units_of(asked.ensemble, threat.relations)
+        self._columns = Columns.of(asked.ensemble, threat, asked.X)
         self._labels = self._replayed()
         deepest = max(map(len, found), default=1)
         self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
@@ -226,7 +228,7 @@ class _Result:
 
     def _check_price(self, row: int, change: Change) -> None:
         """SoundnessError unless the attacker can make the change at its price, to a valid row."""
-        prices = prices_of_change(self._ensemble, self._threat, self._asked.X[row], change.row)
+        prices = prices_of_change(self._columns, self._asked.X[row], change.row)
         price = total_price(self._threat, prices.values())
         if price != change.price or (self._threat.relations and self._threat.relations.broken(change.row[None])[0]):
             raise SoundnessError(f"row {row}: the change that was found costs {price!r}; please report this")

@@ -56,7 +56,8 @@ class Finder:
 
     def changes(self, X: FloatArray) -> list[Change]:
         """The cheapest change of each row."""
-        labels, nearer = self.ensemble.predict_index(X), Nearer(self, X)
+        labels, columns = self.ensemble.predict_index(X), Columns.of(self.ensemble, self.threat, X)
+        nearer = Nearer(self, columns)
         found = search_for(self.ensemble, self.threat, self.limits).cheapest(X, self.within)
         changes = []
         for x, w, price, outcome, label in zip(
@@ -65,7 +66,7 @@ class Finder:
             if label in self.threat.goal:
                 changes.append(Change(x, 0.0, Outcome.PROVED, 0.0))
             else:
-                w = nearer.row(x, self._without_needless(x, w)) if math.isfinite(price) else x
+                w = nearer.row(x, self._without_needless(columns, x, w)) if math.isfinite(price) else x
                 proved = outcome == Outcome.PROVED
                 changes.append(Change(w, price, Outcome(outcome), price if proved else 0.0))
         return changes
@@ -83,11 +84,11 @@ class Finder:
         """The cells in which a row that x becomes is as good as any other."""
         return columns.space
 
-    def _without_needless(self, x: FloatArray, w: FloatArray) -> FloatArray:
+    def _without_needless(self, columns: Columns, x: FloatArray, w: FloatArray) -> FloatArray:
         """The row after a change without what is free of charge and not needed."""
         if self.threat.power is not None:
             return w
-        prices = prices_of_change(self.ensemble, self.threat, x, w)
+        prices = prices_of_change(columns, x, w)
         for features in [list(self.units[number].features) for number, price in prices.items() if price == 0]:
             shorter = w.copy()
             shorter[features] = x[features]
@@ -119,10 +120,10 @@ def changed_units(units: Sequence[Unit], x: FloatArray, w: FloatArray) -> list[i
     return [number for number, unit in enumerate(units) if not changed.isdisjoint(unit.features)]
 
 
-def prices_of_change(ensemble: Ensemble, threat: Threat, x: FloatArray, w: FloatArray) -> dict[int, Fraction]:
+def prices_of_change(columns: Columns, x: FloatArray, w: FloatArray) -> dict[int, Fraction]:
     """What each unit costs that changes from x to w, by its number; SoundnessError if the attacker cannot do that."""
-    columns = Columns.of(ensemble, threat, x[None])
-    prices = columns.threat.attack_prices(*(columns.rows(one[None])[0] for one in (x, x, w)))
+    before, after = columns.rows(np.stack((x, w)))
+    prices = columns.threat.attack_prices(before, before, after)
     if prices is None:
         raise SoundnessError(f"a change was found that the attacker cannot make: {x!r} to {w!r}; please report this")
     return prices
@@ -131,12 +132,8 @@ def prices_of_change(ensemble: Ensemble, threat: Threat, x: FloatArray, w: Float
 class Nearer:
     """Where prices are the same wherever a number goes: the nearest place that is as good as the one that was found."""
 
-    def __init__(self, finder: Finder, X: FloatArray) -> None:
-        self._finder, self._X = finder, X
-
-    @cached_property
-    def _columns(self) -> Columns:
-        return Columns.of(self._finder.ensemble, self._finder.threat, self._X)
+    def __init__(self, finder: Finder, columns: Columns) -> None:
+        self._finder, self._columns = finder, columns
 
     def row(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """The changed row with one number after another as near to x as can be, at the same price."""

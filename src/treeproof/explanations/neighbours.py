@@ -121,17 +121,16 @@ class Neighbours:
         Where that is not easy to say, it is all of the domain.
         """
         threat = self.columns.threat
-        if threat.power is None:
-            low, high = threat.reach(x[None], x[None])
-            far, moves = (low[0], high[0]), threat.movable & (threat.cost <= price)
-        else:
-            far = (
-                x - np.where(threat.low < 0, price * threat.unit, 0),
-                x + np.where(threat.high > 0, price * threat.unit, 0),
-            )
-            moves = threat.movable
+        # What is too far for a double is beyond the domain, or not known and then all of it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if threat.power is None:
+                low, high = threat.reach(x[None], x[None])
+                far, moves = (low[0], high[0]), threat.movable & (threat.cost <= price)
+            else:
+                below, above = (np.where(way, price * threat.unit, 0) for way in (threat.low < 0, threat.high > 0))
+                far, moves = (x - below, x + above), threat.movable
+            first, last = far[0] + self.sizes, far[1] - self.sizes
         free = [f for f, _ in threat.columns if moves[f]]
-        first, last = far[0] + self.sizes, far[1] - self.sizes
         first[free], last[free] = threat.domain_low[free], threat.domain_high[free]
         gone = ~moves | np.isnan(x) | np.isnan(first) | np.isnan(last)
         first, last = np.where(gone, z, np.fmin(first, z)), np.where(gone, z, np.fmax(last, z))

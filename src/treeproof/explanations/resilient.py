@@ -57,7 +57,8 @@ class ResilientFinder(Finder):
         """The same change, with numbers as near to x as they can be at its price."""
         if change.price == 0 or math.isinf(change.price):
             return change
-        return change._replace(row=Nearer(self, x[None]).row(x, change.row))
+        columns = Columns.of(self.ensemble, self.threat, x[None])
+        return change._replace(row=Nearer(self, columns).row(x, change.row))
 
     def space_of(self, columns: Columns, x: FloatArray) -> Space:
         """The cells in which a row that x becomes is as good as any other: their neighbours are in the same ones."""

@@ -276,7 +276,7 @@ def others_in_words(one: Counterfactual) -> list[str]:
 
 def price_in_words(one: Counterfactual) -> str:
     """What a change costs, and whether nothing is cheaper."""
-    said = f"at least {quantity(one.least)} is needed"
+    said = f"at least {quantity(one.least)} is needed" if one.least > 0 else "something cheaper may exist"
     if one.outcome == Outcome.PROVED:
         said = "nothing that holds within epsilon is cheaper" if one.holds else "nothing is cheaper"
     return f"price {quantity(one.price)}, {said}"
