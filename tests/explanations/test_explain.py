@@ -127,7 +127,7 @@ def test_some_time_leaves_sufficient_sets(monkeypatch: pytest.MonkeyPatch) -> No
         ({"domain": (0, 1), "attacker": tp.Attacker.linf(1)}, "domain= is for explanations without an attacker"),
         ({"missing": ["income"], "attacker": tp.Attacker.linf(1)}, "missing= is for explanations without"),
         ({"domain": {"income": (6, 9)}}, "lies outside the domain"),
-        ({"missing": ["age"]}, "where the model takes no missing values"),
+        ({"missing": ["age"]}, "the model takes no missing values there"),
         ({"order": "income"}, "order is a list of columns"),
         ({"order": ["income", "income"]}, "order names 'income' twice"),
         ({"order": ["incme"]}, "incme"),
