@@ -49,9 +49,14 @@ class Bound:
         proof = Recorder(0, columns.ensemble, len(rows)).proof
         question = question_about(*self.space.compiled, asked, self.found, self._watch, proof)
         self._kernel = question, asked, self.found, room_for(question.model, asked.prices)
-        self._box = np.empty(rows.shape[1], dtype=CELLS)
+        self._box, self._near = np.empty((2, rows.shape[1]), dtype=CELLS)
         self._sets: dict[int, Cells] = {}
         """The cells of features that are asked about, where others lie in between."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some row cannot be in cells that lie between others where it can be."""
+        return bool(self._gaps)
 
     def set_free(self, row: int, free: npt.NDArray[np.bool_]) -> None:
         """Asks about a row whose features may be anything where they are free, and stay what they are elsewhere."""
@@ -114,7 +119,7 @@ class Bound:
         self._watch.stop[1] = 0
         self.set_free(row, free)
         trusted &= not self._gaps
-        place = int(drop(*self._kernel, self._box, row, order, first, self.local.patience, trusted))
+        place = int(drop(*self._kernel, self._box, self._near, row, order, first, self.local.patience, trusted))
         free[:] = self._box["low"] > self._box["high"]
         return place, _outcome(int(self.found.status[row]))
 

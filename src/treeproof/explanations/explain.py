@@ -167,8 +167,9 @@ def _unfinished(kind: Kind, n_units: int) -> Found:
 def _answer(ensemble: Ensemble, task: _Task) -> list[_Made]:
     """The explanations of the rows of a task."""
     questions = Questions(ensemble, task.threat, task.X, task.limits)
-    find = {"reason": reason, "smallest": smallest, "contrastive": contrastive}[task.kind]
-    made = []
+    if task.kind == "contrastive":
+        return [_Made(found) for found in contrastive(questions, task.order)]
+    find, made = {"reason": reason, "smallest": smallest}[task.kind], []
     for row in range(len(task.X)):
         found = find(questions, row, task.order)
         made.append(_Made(found, widened(questions, row, found.units) if task.inflate else None))

@@ -109,7 +109,7 @@ class Questions:
     def drop(self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int) -> int:
         """Frees units one after another, from a place of the order on, each if the row keeps its label without it.
 
-        Returns the place of the first one that must be settled by other means, if there is one.
+        Returns the place of the first one that must be asked about by itself, if there is one.
         """
         if self.is_content[row]:
             free[order[first:]] = True
@@ -122,6 +122,11 @@ class Questions:
             elif outcome != Outcome.PROVED:
                 break
         return place
+
+    def ask_after(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
+        """The same as `ask` where `drop` has ended: what its loop could not tell, it would not tell again."""
+        is_the_same = self.bound is not None and not self.bound.has_gaps
+        return self.settle(row, free) if is_the_same and self.has_time(row) else self.ask(row, free)
 
     def settle(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
         """The same by all means of the search for one row."""
