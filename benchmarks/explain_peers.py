@@ -8,8 +8,8 @@ stands whether `treeproof.verify` agrees on the columns as doubles: that they ar
 label. Of boosted trees PyXAI has "tree-specific" reasons, which are enough and often larger than needed. What of PyXAI
 is not there is said: minimal sufficient reasons ignore its own time limit, so each answer comes from a process that is
 ended after `--limit` seconds. Times are per row, conversion of the model and loading of code aside: treeproof is asked
-once before, and keeps no answers; PyXAI is asked about a first row that does not count. With `--cpu` they are CPU times,
-those of the programs that PyXAI starts included, which do not depend on what else the machine does.
+once before, and keeps no answers; PyXAI is asked about a first row that does not count. With `--cpu`, they are CPU
+times, those of the programs that PyXAI starts included, which do not depend on what else the machine does.
 """
 
 from __future__ import annotations
