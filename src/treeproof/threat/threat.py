@@ -292,6 +292,6 @@ class Threat:
             row, column = (int(i) for i in np.argwhere(outside)[0])
             domain = f"({self.domain_low[column]}, {self.domain_high[column]})"
             raise InvalidInput(
-                f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the attacker's "
+                f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the "
                 f"domain {domain}; widen it there, in domain= or in the file"
             )
