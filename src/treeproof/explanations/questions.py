@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ class Questions:
         bound = self.bound
         if bound is not None:
             bound.set_free(row, free)
-            outcome = bound.ask(row)
+            outcome = bound.ask(row, partial(self.has_time, row))
             if outcome == Outcome.PROVED:
                 return Answer(outcome)
             if outcome == Outcome.REFUTED and self._is_shown(row):
@@ -116,7 +116,8 @@ class Questions:
             return len(order)
         place = first
         while self.bound is not None and place < len(order) and self.has_time(row):
-            place, outcome = self.bound.drop(row, free, order, place, not self.columns.joint)
+            trusted = not self.columns.joint
+            place, outcome = self.bound.drop(row, free, order, place, trusted, partial(self.has_time, row))
             if place < len(order) and outcome == Outcome.REFUTED and self._is_shown(row):
                 place += 1
             elif outcome != Outcome.PROVED:
