@@ -5,17 +5,21 @@ BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage test-minimum fuzz fuzz-relations fuzz-files kill lint hooks bench docs dist checker clean
+.PHONY: demo test test-long quick coverage test-minimum fuzz fuzz-relations fuzz-files kill lint hooks bench docs dist checker clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m treeproof demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -q
+	$(BIN)/python -m pytest -n auto -q -m 'not long'
 
-# All but the tests marked slow: a minute and a half on two cores, once the kernels are compiled.
+# The tests that `make test` leaves to this: random questions by the thousand, whole tables, real libraries in every mixture.
+test-long: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -q -m long
+
+# All but the tests marked slow or long: a minute and a half on two cores, once the kernels are compiled.
 quick: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -q -m 'not slow'
+	$(BIN)/python -m pytest -n auto -q -m 'not slow and not long'
 
 # Every test, and which lines and branches no test reaches; pyproject.toml holds the share that must be reached.
 coverage: $(VENV)/.test

@@ -73,7 +73,7 @@ def asked_in_no_time(attacker: tp.Attacker) -> Found:
     model = tp.from_model(small.model)
     X = np.asarray(small.table(small.places[:1]))
     questions = Questions(model, attacker.bind(model), X, Limits.of(max_seconds=0))
-    return contrastive(questions, 0, np.arange(5))
+    return contrastive(questions, np.arange(5))[0]
 
 
 @pytest.mark.parametrize("attacker", [tp.Attacker(tp.ANY), tp.Attacker(tp.ANY, costs={0: 3}, budget=4)])

@@ -126,12 +126,16 @@ def test_some_time_leaves_sufficient_sets(monkeypatch: pytest.MonkeyPatch) -> No
         ({"inflate": True, "attacker": tp.Attacker.linf(1)}, "an attacker says how far values go"),
         ({"domain": (0, 1), "attacker": tp.Attacker.linf(1)}, "domain= is for explanations without an attacker"),
         ({"missing": ["income"], "attacker": tp.Attacker.linf(1)}, "missing= is for explanations without"),
-        ({"domain": {"income": (6, 9)}}, "lies outside the attacker's domain"),
-        ({"missing": ["age"]}, "where the model takes no missing values"),
+        ({"domain": {"income": (6, 9)}}, "lies outside the domain"),
+        ({"domain": "wide"}, r"domain is a pair of numbers, \(low, high\), got 'wide'"),
+        ({"domain": {"income": (0, "a")}}, "domain of 'income' is a pair of numbers"),
+        ({"missing": ["age"]}, "missing names column 'age', where the model takes no missing values"),
         ({"order": "income"}, "order is a list of columns"),
         ({"order": ["income", "income"]}, "order names 'income' twice"),
         ({"order": ["incme"]}, "incme"),
         ({"relations": ["income <= 3"]}, "row 0 breaks the relation 'income <= 3'"),
+        ({"order": ["income"], "kind": "contrastive"}, "order says which columns are wanted in a reason"),
+        ({"inflate": "yes"}, "inflate is True or False, got 'yes'"),
         ({"n_jobs": 0}, "n_jobs must be a number of workers"),
         ({"timeout": -1}, "timeout must be at least 0"),
     ],
@@ -139,6 +143,14 @@ def test_some_time_leaves_sufficient_sets(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_makes_no_sense_is_refused(words: dict[str, Any], message: str) -> None:
     with pytest.raises(tp.InvalidInput, match=message):
         tp.explain(applicants(), rows(GOOD), **words)
+
+
+@pytest.mark.parametrize("X", [None, "income", {"income": 5.0}])
+def test_what_is_no_table_is_refused(X: Any) -> None:
+    with pytest.raises(
+        tp.InvalidInput, match=f"X is a table of rows, an array or a data frame, got {type(X).__name__};"
+    ):
+        tp.explain(applicants(), X)
 
 
 def test_no_rows_are_refused() -> None:

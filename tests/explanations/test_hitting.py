@@ -48,6 +48,7 @@ def problems(draw: st.DrawFn) -> tuple[list[tuple[frozenset[int], int]], list[in
     return sets, costs, n_rows, draw(st.integers(0, n_rows))
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(problems())
 def test_the_first_columns_that_miss_nothing_are_the_cheapest(

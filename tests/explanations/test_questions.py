@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
@@ -96,3 +97,12 @@ def test_no_time_is_said() -> None:
     threat = tp.Attacker(tp.ANY).bind(asked.ensemble)
     questions = Questions(asked.ensemble, threat, np.array(asked.rows[:1]), Limits(timeout=0.0))
     assert questions.ask(0, np.ones(asked.ensemble.n_features, dtype=bool)).outcome == Outcome.UNKNOWN
+
+
+def test_in_large_models_loops_are_watched_and_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    forest = RandomForestClassifier(15, max_depth=5, random_state=0).fit(X, X[:, :3].sum(axis=1) > 0)
+    plain = [tp.explain(forest, X[:4], kind=kind, inflate=True) for kind in ("reason", "smallest")]
+    monkeypatch.setattr("treeproof.explanations.bound.MANY_NODES", 0)
+    watched = [tp.explain(forest, X[:4], kind=kind, inflate=True) for kind in ("reason", "smallest")]
+    assert [[one.ranges for one in some] for some in plain] == [[one.ranges for one in some] for some in watched]

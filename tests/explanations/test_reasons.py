@@ -46,6 +46,7 @@ def assert_reasons(model: Any, X: np.ndarray, dropped: list[int] | None = None) 
         assert one.label == model.predict(x[None])[0]
 
 
+@pytest.mark.slow
 def test_many_classes_of_a_forest() -> None:
     X, y = load_wine(return_X_y=True)
     forest = RandomForestClassifier(30, max_depth=5, random_state=1).fit(X, y)
@@ -53,6 +54,7 @@ def test_many_classes_of_a_forest() -> None:
     assert_reasons(forest, X[7::60], list(range(13)))
 
 
+@pytest.mark.slow
 def test_many_classes_of_boosting_in_single_precision() -> None:
     xgboost = pytest.importorskip("xgboost")
     X, y = load_wine(return_X_y=True)

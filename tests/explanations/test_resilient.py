@@ -16,11 +16,11 @@ from sklearn.tree import DecisionTreeClassifier
 import treeproof as tp
 from tests.support.changes import least_price
 from tests.support.people import trained
-from tests.support.random_changes import Asked, with_categories, with_groups
+from tests.support.random_changes import Asked, with_categories, with_groups, with_numbers
 from treeproof.explanations import resilient
 
 
-@pytest.mark.parametrize("question", [with_categories, with_groups])
+@pytest.mark.parametrize("question", [with_categories, with_groups, with_numbers])
 def test_prices_are_those_of_the_cheapest_change_that_holds_around(question: Callable[[Random, bool], Asked]) -> None:
     counts = {"none": 0, "some": 0, "dearer": 0}
     for seed in range(30):
@@ -78,7 +78,7 @@ def test_resilient_changes_of_several_classes_hold_at_random_neighbours(p: int) 
         assert np.isin(model.predict(near), [1, 2]).all()
 
 
-@pytest.mark.parametrize("question", [with_categories, with_groups])
+@pytest.mark.parametrize("question", [with_categories, with_groups, with_numbers])
 def test_with_a_bound_from_the_start_prices_are_the_same(
     question: Callable[[Random, bool], Asked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +111,30 @@ def test_what_is_found_before_time_is_up_is_resilient_and_bounded(monkeypatch: p
     for one in found:
         near = np.clip(one.row + random.choice([-size, size, 0.0, 0.09], (1000, 4)), 0.0, 9.0)
         assert not one.found or (model.predict(near) == 1).all()
+
+
+def test_boxes_of_other_rows_rule_nothing_out_between_the_points_of_a_row() -> None:
+    # From 0.5 on, 1.5 is wrong, and so is 2.5 beside it; from 0 on, nobody comes to 1.5.
+    X = np.linspace(0.0, 5.0, 501)[:, None]
+    clf = DecisionTreeClassifier(random_state=0).fit(X, ((X > 0.9) & (X <= 1.2) | (X > 1.8)).ravel())
+    ask = {"to": True, "attacker": tp.Attacker.lp(1, 1.0, step=1, domain=(-5.0, 9.0)), "epsilon": 1}
+    found = tp.counterfactual(clf, [[0.5], [0.0]], **ask)
+    assert found.price.tolist() == [3.0, 2.0] and found.exact.all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flat", [False, True])
+def test_rows_have_the_same_prices_alone_and_with_others(flat: bool) -> None:
+    random = np.random.default_rng(5)
+    for seed in range(2):
+        X = random.random((60, 3)).round(2)
+        model = RandomForestClassifier(6, max_depth=4, random_state=seed).fit(X, X.sum(axis=1) > 1.6)
+        words = {"step": {0: 0.1, 1: 0.25}, "domain": (0.0, 1.0)}
+        attacker = tp.Attacker((-1, 1), costs=[1, 2, 3], **words) if flat else tp.Attacker.lp(1, 1.0, **words)
+        ask = {"to": True, "attacker": attacker, "epsilon": {0: 0.1, 1: 0.25, 2: 0.05}}
+        found = tp.counterfactual(model, X[:6], **ask)
+        alone = [tp.counterfactual(model, x[None], **ask).price[0] for x in X[:6]]
+        assert found.exact.all() and found.price.tolist() == alone
 
 
 def test_neighbours_that_are_not_valid_need_no_wanted_label() -> None:

@@ -230,10 +230,19 @@ def test_counterfactuals_are_sentences() -> None:
     assert str(_change(3.0, first)) == "would be good with duration 24 instead of 36 (price 3, nothing is cheaper)"
     unsure = _change(5.0, first, outcome=Outcome.UNKNOWN, least=2.0)
     assert str(unsure).endswith("(price 5, at least 2 is needed)")
+    assert str(_change(5.0, first, outcome=Outcome.UNKNOWN, least=0.0)).endswith("5, something cheaper may exist)")
     assert str(_change(0.0, {})) == "is good already"
     none = _change(math.inf, {}, label="bad")
     assert str(none) == "stays bad: no possible change gives a wanted label"
     assert str(_change(math.inf, {}, label="bad", outcome=Outcome.UNKNOWN)) == ("bad; no change was found in time")
+
+
+def test_sentences_say_what_must_hold_within_epsilon() -> None:
+    held = _change(3.0, {"duration": (36.0, 24.0)}, holds=True)
+    assert str(held).endswith("(price 3, nothing that holds within epsilon is cheaper)")
+    assert str(_change(0.0, {}, holds=True)) == "is good already, and that holds within epsilon"
+    none = _change(math.inf, {}, label="bad", holds=True)
+    assert str(none) == "stays bad: no possible change gives a wanted label that holds within epsilon"
 
 
 def test_next_changes_follow_the_cheapest() -> None:

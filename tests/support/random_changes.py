@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
@@ -56,9 +56,7 @@ def with_categories(random: Random, resilient: bool) -> Asked:
     x = [float(random.randrange(5)), random.choice((0.1, 0.3, 0.5, 0.6, 0.9, math.nan)),
          float(random.choice(NUMBERS.values)), random.choice((0.0, 0.25, 0.55, 1.0))]  # fmt: skip
     power = random.choice((None, None, 1, 2))
-    related = random.random() < 0.5
-    if related:
-        x[0], x[3] = 1.0, min(x[3], 0.55)  # green, so that the row keeps the relations
+    stated = _either_or(random, "abcd", x) if random.random() < 0.6 else []
     near = {"b": random.choice((0.1, 0.25, 0.3)), "d": random.choice((0.0, 0.1, 0.2))} if resilient else {}
     alike: tuple[tuple[int, ...], ...] = ()
     if resilient and random.random() < 0.5:
@@ -73,21 +71,65 @@ def with_categories(random: Random, resilient: bool) -> Asked:
             (0,), (x[0],), [(float(code),) for code in range(5)],
             lambda one: next(([(float(c),) for c in codes] for codes in alike if one[0] in codes), [one]), price["a"],
         ),
-        number_column(1, x[1], [*CUTS, 0.6], near.get("b", 0.0), ENDS, price["b"], price["blank"]),
+        number_column(1, x[1], [*CUTS, *_cuts(stated, "b")], near.get("b", 0.0), ENDS, price["b"], price["blank"]),
         listed_column((2,), (x[2],), [(float(one),) for one in NUMBERS.values], lambda one: [one], price["c"]),
-        number_column(3, x[3], [*CUTS, 0.6], near.get("d", 0.0), ENDS, price["d"]),
+        number_column(3, x[3], [*CUTS, *_cuts(stated, "d")], near.get("d", 0.0), ENDS, price["d"]),
     ]  # fmt: skip
-    relations = ["a != 'red' or b <= 0.6", tp.implies("d > 0.6", "a != 'blue'")] if related else None
+    relations = [_as_relation(random, clause) for clause in stated] or None
 
     def valid(row: np.ndarray) -> bool:
-        if not related:
-            return True
-        return (row[0] != 0 or not row[1] > 0.6) and (not row[3] > 0.6 or row[0] != 2)
+        return not any(_breaks(clause, "abcd", row) for clause in stated)
 
     frame = pd.DataFrame({"a": [CODED.values[int(x[0])]], "b": [x[1]], "c": [x[2]], "d": [x[3]]})
     labels = model.classes.tolist()
     to = random.sample(labels, random.randint(1, len(labels) - 1))
     return Asked(model, frame, to, attacker, relations, epsilon, columns, valid, power)
+
+
+Condition = tuple[str, str, Any]
+"""A column, a sign and a value: `("b", "<=", 0.6)`, `("a", "!=", "red")`."""
+OPPOSITE = {"<=": ">", ">": "<=", "!=": "==", "==": "!="}
+
+
+def _either_or(random: Random, names: str, x: list[float]) -> list[list[Condition]]:
+    """Relations that x keeps: each says that one of some conditions on single columns holds."""
+
+    def condition() -> Condition:
+        name = random.choice(["b", "b", "b", "d", "d", "d", *names[:1]])
+        if name == "a":
+            return name, random.choice(("!=", "!=", "==")), random.choice(CODED.values)
+        return (
+            name,
+            random.choice(("<=", ">")),
+            random.choice((0.1, 0.2, 0.25, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.75, 0.85)),
+        )
+
+    stated = [[condition() for _ in range(random.choice((1, 2, 2, 2, 3)))] for _ in range(random.randint(1, 3))]
+    return [clause for clause in stated if not _breaks(clause, names, np.array(x))]
+
+
+def _breaks(clause: list[Condition], names: str, row: np.ndarray) -> bool:
+    """Whether a row meets none of the conditions; one on a missing value is not known not to hold."""
+    for name, sign, value in clause:
+        own = row[names.index(name)]
+        at = CODED.values.index(value) if name == "a" else value
+        if math.isnan(own) or {"<=": own <= at, ">": own > at, "!=": own != at, "==": own == at}[sign]:
+            return False
+    return True
+
+
+def _as_relation(random: Random, clause: list[Condition]) -> Any:
+    """The same in treeproof's words: as a choice, or as what follows from something."""
+    first, *others = [f"{name} {sign} {value!r}" for name, sign, value in clause]
+    if not others or random.random() < 0.5:
+        return " or ".join([first, *others])
+    name, sign, value = clause[0]
+    return tp.implies(f"{name} {OPPOSITE[sign]} {value!r}", " or ".join(others))
+
+
+def _cuts(stated: list[list[Condition]], name: str) -> list[float]:
+    """Where relations cut a column."""
+    return [value for clause in stated for column, _, value in clause if column == name]
 
 
 def _attacker(random: Random, power: int | None, x: list[float]) -> tuple[tp.Attacker, dict[str, Any]]:
@@ -140,12 +182,46 @@ def _attacker(random: Random, power: int | None, x: list[float]) -> tuple[tp.Att
     return attacker, {"a": fee("a", 0), "b": fee("b", 1), "c": fee("c", 2), "d": fee("d", 3), "blank": gone}
 
 
+def with_numbers(random: Random, resilient: bool) -> Asked:
+    """A question about two numbers, and relations between them that cut them beside where the model does."""
+    builder = EnsembleBuilder(n_features=2, classes=[0, 1], feature_names=["b", "d"], handles_missing=True)
+    for _ in range(random.randint(1, 3)):
+        builder.add_tree(**_random_tree(random, builder.n_scores, (CUTS, CUTS), 3))
+    model, x = builder.build(), [random.choice((0.0, 0.3, 0.5, 0.9, 1.1)) for _ in range(2)]
+    near = {name: random.choice((0.05, 0.1, 0.2)) if resilient else 0.0 for name in "bd"}
+    stated, power = _either_or(random, "bd", x), random.choice((None, 1, 2))
+    fees = {name: random.randint(1, 3) for name in "bd"}
+    ends = {"b": ENDS, "d": ENDS}
+    attacker = tp.Attacker({"b": (-3, 3), "d": (-3, 3)}, costs=fees, domain=ends)
+    if power is not None:
+        attacker = tp.Attacker.lp(power, 1.0, domain=ends)
+
+    def price(f: int, name: str) -> Callable[[float], Fraction]:
+        if power is None:
+            return lambda _: Fraction(fees[name])
+        return lambda value: abs(Fraction(value) - Fraction(x[f])) ** power
+
+    columns = [
+        number_column(f, x[f], [*CUTS, *_cuts(stated, name)], near[name], ENDS, price(f, name))
+        for f, name in enumerate("bd")
+    ]
+    relations = [_as_relation(random, clause) for clause in stated] or None
+
+    def valid(row: np.ndarray) -> bool:
+        return not any(_breaks(clause, "bd", row) for clause in stated)
+
+    return Asked(
+        model, pd.DataFrame([x], columns=["b", "d"]), [random.randrange(2)], attacker, relations,
+        near if resilient else None, columns, valid, power,
+    )  # fmt: skip
+
+
 def with_groups(random: Random, resilient: bool) -> Asked:
     """A question about a one-hot group, a column of tenths, and one that moves in halves."""
     names = ["p_car", "p_radio", "p_other", "rate", "years"]
     builder = EnsembleBuilder(n_features=5, classes=[0, 1, 2][: random.choice((2, 3))], feature_names=names)
     for _ in range(random.randint(2, 8)):
-        builder.add_tree(**_random_tree(random, builder.n_scores))
+        builder.add_tree(**_random_tree(random, builder.n_scores, GROUPED_CUTS, 1))
     model = builder.build()
     power = random.choice((None, 1))
     code = random.randrange(3)
@@ -195,19 +271,25 @@ def with_groups(random: Random, resilient: bool) -> Asked:
     return Asked(model, frame, to, attacker, relations, epsilon, columns, valid, power)
 
 
-def _random_tree(random: Random, n_scores: int) -> dict[str, list[Any]]:
-    """A tree on the columns of `with_groups`."""
+GROUPED_CUTS = ((0.5,), (0.5,), (0.5,), (0.25, 0.45, 0.75), (1.2, 2.2, 3.0))
+"""Where trees cut the columns of `with_groups`."""
+
+
+def _random_tree(
+    random: Random, n_scores: int, cuts: Sequence[Sequence[float]], least_depth: int
+) -> dict[str, list[Any]]:
+    """A tree of up to three tests in a row, of columns with these cuts."""
     tree: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right", "scores")}
 
     def grow(depth: int) -> int:
         node = len(tree["feature"])
-        f = random.randrange(5) if depth else LEAF
-        cut = 0.5 if f < 3 else random.choice((0.25, 0.45, 0.75)) if f == 3 else random.choice((1.2, 2.2, 3.0))
+        f = random.randrange(len(cuts)) if depth else LEAF
+        cut = random.choice(cuts[f]) if depth else 0.0
         for name, value in zip(tree, (f, cut, LEAF, LEAF, [random.gauss(0, 1) for _ in range(n_scores)]), strict=True):
             tree[name].append(value)
         if depth:
             tree["left"][node], tree["right"][node] = grow(depth - 1), grow(depth - 1)
         return node
 
-    grow(random.randint(1, 3))
+    grow(random.randint(least_depth, 3))
     return tree

@@ -480,7 +480,7 @@ def test_bad_questions_are_refused_in_one_line(arguments: dict, message: str) ->
 
 def test_bad_data_is_refused() -> None:
     analysis = tp.analyze(forest(), tp.Attacker((-0.05, 0.0), budget=1, domain=(0, 1)))
-    with pytest.raises(tp.InvalidInput, match="outside the attacker's domain"):
+    with pytest.raises(tp.InvalidInput, match="outside the domain"):
         analysis.is_stable([[0.5, 0.5, 0.5, 2.0]])
     with pytest.raises(tp.InvalidInput, match="X has 1 rows and y has 2 labels"):
         analysis.robustness([[0.5] * 4], [0, 1])

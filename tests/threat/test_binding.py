@@ -184,8 +184,14 @@ def test_lp_attackers_with_steps_pay_by_distance() -> None:
             lambda: tp.Attacker({"income": (0, 1)}, costs={"income": {(1, 2): 1}}),
             "has an interval and a matrix of costs",
         ),
-        (lambda: tp.Attacker({}, blank=["age"]), "blank names column 'age', where the model takes no missing values"),
-        (lambda: tp.Attacker({}, fill=["age"]), "fill names column 'age', where the model takes no missing values"),
+        (
+            lambda: tp.Attacker({}, blank=["age"]),
+            "column 'age' cannot become missing: the model takes no missing values there",
+        ),
+        (
+            lambda: tp.Attacker({}, fill=["age"]),
+            "column 'age' has nothing to fill in: the model takes no missing values there",
+        ),
         (lambda: tp.Attacker({"job": tp.ANY}), "the model has no feature 'job'"),
         (lambda: tp.Attacker.rules([tp.Rule("job", change=1)]), "the model has no feature 'job'"),
         (

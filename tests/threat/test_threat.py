@@ -140,7 +140,7 @@ def stump(n_features: int = 2, names: tuple[str, ...] | None = ("age", "income")
         (lambda: bind_epsilon("small", stump()), "epsilon must be a number, got 'small'"),
         (
             lambda: price_table(tp.Attacker((0, 1), domain=(0, 1)).bind(stump()), stump(), [0.5, 2.0]),
-            r"row 0, column 'income': 2.0 lies outside the attacker's domain \(0.0, 1.0\); widen it there",
+            r"row 0, column 'income': 2.0 lies outside the domain \(0.0, 1.0\); widen it there",
         ),
     ],
 )

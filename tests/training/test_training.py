@@ -235,7 +235,7 @@ def test_a_domain_limits_the_attacker() -> None:
     assert free.loss_under_attack_ == kept.loss_under_attack_ == 0.25
     split = RobustTreeClassifier(tp.Attacker({0: (-2.0, 0.0)}, domain={0: (0.0, 1.0)}, budget=0)).fit(X, y)
     assert split.loss_under_attack_ == 0
-    with pytest.raises(tp.InvalidInput, match="row 0, column 0: 0.0 lies outside the attacker's domain"):
+    with pytest.raises(tp.InvalidInput, match="row 0, column 0: 0.0 lies outside the domain"):
         RobustTreeClassifier(tp.Attacker((-2.0, 2.0), domain=(1.0, 3.0))).fit(X, y)
 
 

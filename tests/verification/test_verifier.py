@@ -172,7 +172,7 @@ def test_every_counterexample_is_replayed_on_the_librarys_model() -> None:
         (["text"] * 30, "X must contain only numbers: could not convert string to float"),
         ([1j] * 30, "X must contain only numbers: complex numbers have no order"),
         ([np.inf] + [0.5] * 29, "row 0, column 0: inf is outside the range that the model accepts"),
-        ([2.0] + [0.5] * 29, "row 0, column 0: 2.0 lies outside the attacker's domain"),
+        ([2.0] + [0.5] * 29, "row 0, column 0: 2.0 lies outside the domain"),
     ],
 )
 def test_what_is_not_a_row_is_refused_in_one_line(row: Any, message: str) -> None:

@@ -514,7 +514,7 @@ GOOD = {"X": [[0.1, 0.2], [0.6, 0.3]], "y": [0, 1], "attacker": tp.Attacker.linf
         ({"attacker": 0.1}, "attacker must be a treeproof.Attacker, got float"),
         ({"attacker": tp.Attacker([(0, 1)] * 3)}, "attacker has 3 features, model has 2; give one interval"),
         ({"attacker": tp.Attacker({"size": (0, 1)})}, "the model has no feature 'size'; it has 'age', 'income'"),
-        ({"attacker": tp.Attacker.linf(0.1, domain=(0, 0.5))}, "row 1, column 'age': 0.6 lies outside the attacker's"),
+        ({"attacker": tp.Attacker.linf(0.1, domain=(0, 0.5))}, "row 1, column 'age': 0.6 lies outside the domain"),
         ({"epsilon": -0.1}, "epsilon must be at least 0, got -0.1"),
         ({"epsilon": math.nan}, "epsilon is NaN"),
         ({"epsilon": "wide"}, "epsilon must be a number, got 'wide'"),

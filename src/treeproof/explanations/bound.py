@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,16 +12,20 @@ import numpy.typing as npt
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
+from treeproof.run.watch import watched
 from treeproof.verification.local_search import Local
 from treeproof.verification.proofs import Recorder
 from treeproof.verification.valid_rows import Columns
 
 Cells: TypeAlias = "npt.NDArray[np.int64]"
+T = TypeVar("T")
 
 MOST_PARTS = 64
 """In more parts, a question is left to others."""
 LOOKS = 2**16
 """How many looks at the clock a compiled loop may leave out, beside those of one walk through the model per class."""
+MANY_NODES = 2**14
+"""In models with more nodes than this, much happens between two looks, so loops run in a thread that is watched."""
 
 
 class Bound:
@@ -35,7 +40,7 @@ class Bound:
         from treeproof._kernels.search.region import CELLS
         from treeproof._kernels.search.rows import room_for
 
-        self.columns, self.rows = columns, rows
+        self.columns, self.rows, self._limits = columns, rows, limits
         self.local = Local(columns.ensemble, columns.threat, limits, columns.space)
         self.space = self.local.space
         asked = self.local.asked_about(rows, rows, rows, labels, rows)
@@ -44,14 +49,20 @@ class Bound:
         asked = asked._replace(prices=asked.prices._replace(limited=False))
         self.found, self.own = self.local._nothing_found(asked), asked.reach["own"]
         model = self.space.compiled[0]
+        self._is_large = len(model.nodes) + len(model.more) > MANY_NODES
         looks = LOOKS + 4 * (len(model.nodes) + len(model.more) + len(model.roots) * columns.ensemble.n_classes)
         self._watch = Watch(np.array([0, 0, looks], dtype=np.int64), np.zeros(1, dtype=np.int64))
         proof = Recorder(0, columns.ensemble, len(rows)).proof
         question = question_about(*self.space.compiled, asked, self.found, self._watch, proof)
         self._kernel = question, asked, self.found, room_for(question.model, asked.prices)
-        self._box = np.empty(rows.shape[1], dtype=CELLS)
+        self._box, self._near = np.empty((2, rows.shape[1]), dtype=CELLS)
         self._sets: dict[int, Cells] = {}
         """The cells of features that are asked about, where others lie in between."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some row cannot be in cells that lie between others where it can be."""
+        return bool(self._gaps)
 
     def set_free(self, row: int, free: npt.NDArray[np.bool_]) -> None:
         """Asks about a row whose features may be anything where they are free, and stay what they are elsewhere."""
@@ -67,8 +78,8 @@ class Bound:
         if cells[-1] - cells[0] >= len(cells):
             self._sets[f] = cells
 
-    def ask(self, row: int) -> Outcome:
-        """Does the row keep its label, with its features as they were set? UNKNOWN if that is hard to tell.
+    def ask(self, row: int, has_time: Callable[[], bool] = lambda: True) -> Outcome:
+        """Does the row keep its label, with its features as they were set? UNKNOWN: hard to tell, or too late.
 
         Where cells in between are left out, they are asked about as well at first. A counterexample that needs one of
         them tells where to divide the question.
@@ -78,7 +89,7 @@ class Bound:
             sets = waiting.pop()
             for f, cells in sets.items():
                 self._box[f] = cells[0], cells[-1]
-            outcome = self._ask(row)
+            outcome = self._ask(row, has_time)
             if outcome == Outcome.REFUTED and (outside := self._outside(row, sets)):
                 self.pull_back(row, np.array(outside))
                 outside = self._outside(row, sets)
@@ -91,18 +102,37 @@ class Bound:
                 return outcome
         return Outcome.UNKNOWN
 
-    def _ask(self, row: int) -> Outcome:
+    def _ask(self, row: int, has_time: Callable[[], bool]) -> Outcome:
         from treeproof._kernels.explanations.frozen import ask
 
-        self._watch.stop[1] = 0
-        return _outcome(int(ask(*self._kernel, self._box, row, self.local.patience)))
+        status = self._in_time(lambda: ask(*self._kernel, self._box, row, self.local.patience), has_time)
+        return _outcome(int(status))
+
+    def _in_time(self, loop: Callable[[], T], has_time: Callable[[], bool]) -> T:
+        """What a compiled loop returns, which ends early when there is no time left for its row."""
+        stop = self._watch.stop
+        stop[:2] = 0
+        if not self._is_large:
+            return loop()
+
+        def look() -> None:
+            if not has_time():
+                stop[0] = -1
+
+        return watched(loop, self._limits, look)
 
     def _outside(self, row: int, sets: dict[int, Cells]) -> list[int]:
         """The features in which the last counterexample is in a cell that was left out."""
         return [f for f, cells in sets.items() if self.found.cells[row, f] not in cells]
 
     def drop(
-        self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int, trusted: bool
+        self,
+        row: int,
+        free: npt.NDArray[np.bool_],
+        order: npt.NDArray[np.int64],
+        first: int,
+        trusted: bool,
+        has_time: Callable[[], bool],
     ) -> tuple[int, Outcome]:
         """Frees features one after another, from a place of the order on, each if the row keeps its label without it.
 
@@ -111,10 +141,10 @@ class Bound:
         """
         from treeproof._kernels.explanations.frozen import drop
 
-        self._watch.stop[1] = 0
         self.set_free(row, free)
         trusted &= not self._gaps
-        place = int(drop(*self._kernel, self._box, row, order, first, self.local.patience, trusted))
+        loop = partial(drop, *self._kernel, self._box, self._near, row, order, first, self.local.patience, trusted)
+        place = int(self._in_time(loop, has_time))
         free[:] = self._box["low"] > self._box["high"]
         return place, _outcome(int(self.found.status[row]))
 

@@ -12,25 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price, units_of
+from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
 from treeproof.explanations.resilient import refuse_sums, resilient_finder
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.groups import Group, category_of, group_columns
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.asked import units_of
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
 from treeproof.results.verdicts import Outcome, differ
-from treeproof.run.limits import Limits, as_count, check_jobs
+from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
 from treeproof.run.workers import in_groups, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.reached import moved_in_vain
-from treeproof.threat.relations.grouping import groups_of
 from treeproof.threat.threat import Threat
 from treeproof.verification.cheapest import refuse_free
 from treeproof.verification.request import Request
+from treeproof.verification.valid_rows import Columns
 
 ROWS = 64
 """Rows per task: their searches are compiled code, and what Python adds is shared by all of them."""
@@ -87,9 +87,7 @@ def counterfactual(
     ([0.5, 0.0], 'yes', [0], [True, True])
     """
     began = time.monotonic()
-    number = as_count(k, "k")
-    if number is None:
-        raise InvalidInput(f"k is how many changes of a row are wanted, at least 1, got {k!r}", argument="k")
+    number = _number(k)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     ensemble = as_ensemble(model, voting=voting)
@@ -102,13 +100,11 @@ def counterfactual(
     threat = asked.threat if within else asked.threat.without_limits()
     groups = in_groups(len(asked.X), ROWS)
     tasks = [_Task(threat, asked.X[rows], within, number, sizes, limits) for rows in groups]
-    nothing = Change(np.empty(0), math.inf, Outcome.UNKNOWN, 0.0)
-    found = [[nothing._replace(row=x)] for x in asked.X]
+    found: dict[int, list[Change]] = {}
     with progress_bar(progress, len(asked.X)) as advance:
 
         def take(number: int, changes: list[list[Change]]) -> None:
-            for row, some in zip(groups[number].tolist(), changes, strict=True):
-                found[row] = some
+            found.update(zip(groups[number].tolist(), changes, strict=True))
             advance(len(groups[number]))
 
         # After Ctrl-C, what was found is kept. One task needs no workers.
@@ -116,6 +112,8 @@ def counterfactual(
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+    left = [row for row in range(len(asked.X)) if row not in found]
+    found.update(zip(left, _unsearched(asked.ensemble, threat, asked.X[left], sizes) if left else [], strict=True))
     about = Wanted(
         asked.ensemble.origin,
         asked.ensemble.fingerprint.hex(),
@@ -128,7 +126,20 @@ def counterfactual(
         number,
         replace(asked, attacker=attacker if within else attacker.without_limits).attacker_words,
     )
-    return _Result(asked, threat, found).all(about, time.monotonic() - began, limits.interrupted)
+    return _Result(asked, threat, [found[row] for row in range(len(asked.X))], holds=sizes is not None).all(
+        about, time.monotonic() - began, limits.interrupted
+    )
+
+
+def _number(k: Any) -> int:
+    """How many changes of a row are wanted."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidInput(
+            f"k is how many changes of a row are wanted, a whole number of at least 1, got {k!r}",
+            argument="k",
+            way_out="k=1 asks for the cheapest alone",
+        )
+    return int(k)
 
 
 def _request(ensemble: Ensemble, X: Any, to: Any, attacker: Any, within: bool, relations: Any) -> Request:
@@ -170,10 +181,17 @@ def _labels(to: Any, ensemble: Ensemble) -> tuple[Any, ...]:
     return tuple(wanted)
 
 
+def _unsearched(ensemble: Ensemble, threat: Threat, X: FloatArray, sizes: FloatArray | None) -> list[list[Change]]:
+    """What is known without a search: a row that has a wanted label needs no change, unless it must hold within ε."""
+    needs_none = np.isin(ensemble.predict_index(X), threat.goal) & (sizes is None)
+    none, unknown = (0.0, Outcome.PROVED, 0.0), (math.inf, Outcome.UNKNOWN, 0.0)
+    return [[Change(x, *(none if has else unknown))] for x, has in zip(X, needs_none.tolist(), strict=True)]
+
+
 def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
     """The changes of the rows of a task: per row the cheapest, and the next ones."""
     if task.limits.is_over() or task.limits.timeout == 0:
-        return [[Change(x, math.inf, Outcome.UNKNOWN, 0.0)] for x in task.X]
+        return _unsearched(ensemble, task.threat, task.X, task.sizes)
     finder = Finder(ensemble, task.threat, task.within, task.limits)
     if task.sizes is not None:
         finder = resilient_finder(finder, task.sizes)
@@ -184,11 +202,11 @@ def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
 class _Result:
     """The result, in the user's own values, once every change has been replayed on the source model."""
 
-    def __init__(self, asked: Request, threat: Threat, found: Sequence[Sequence[Change]]) -> None:
-        self._asked, self._threat, self._found = asked, threat, found
+    def __init__(self, asked: Request, threat: Threat, found: Sequence[Sequence[Change]], holds: bool) -> None:
+        self._asked, self._threat, self._found, self._holds = asked, threat, found, holds
         self._ensemble = asked.ensemble
-        self._groups = groups_of(threat.relations, asked.ensemble) if threat.relations else ()
-        self._units = units_of(asked.ensemble, threat)
+        self._units = units_of(asked.ensemble, threat.relations)
+        self._columns = Columns.of(asked.ensemble, threat, asked.X)
         self._labels = self._replayed()
         deepest = max(map(len, found), default=1)
         self._like_x = [self._in_own_values(rank) for rank in range(deepest)]
@@ -210,7 +228,7 @@ class _Result:
 
     def _check_price(self, row: int, change: Change) -> None:
         """SoundnessError unless the attacker can make the change at its price, to a valid row."""
-        prices = prices_of_change(self._ensemble, self._threat, self._asked.X[row], change.row)
+        prices = prices_of_change(self._columns, self._asked.X[row], change.row)
         price = total_price(self._threat, prices.values())
         if price != change.price or (self._threat.relations and self._threat.relations.broken(change.row[None])[0]):
             raise SoundnessError(f"row {row}: the change that was found costs {price!r}; please report this")
@@ -246,20 +264,19 @@ class _Result:
             self._labels[row, rank],
             self._changes(row, rank),
             others,
+            self._holds,
         )
 
     def _changes(self, row: int, rank: int) -> dict[str | int, tuple[Any, Any]]:
         """What changes in a row, by columns and groups."""
         before, after = self._asked.X[row], self._found[row][rank].row
-        names, group_of = self._ensemble.feature_names, {group.features: group for group in self._groups}
         found: dict[str | int, tuple[Any, Any]] = {}
-        for unit in changed_units(self._units, before, after):
-            if unit in group_of:
-                group = group_of[unit]
-                found[group.name] = self._member(group, before), self._member(group, after)
+        for unit in [self._units[number] for number in changed_units(self._units, before, after)]:
+            if unit.is_group:
+                found[unit.name] = unit.value_in(before), unit.value_in(after)
             else:
-                name = unit[0] if names is None else names[unit[0]]
-                found[name] = self._value(self._own_rows, row, unit[0]), self._value(self._like_x[rank], row, unit[0])
+                old, new = (self._value(rows, row, unit.features[0]) for rows in (self._own_rows, self._like_x[rank]))
+                found[unit.name] = old, new
         return found
 
     @property
@@ -271,9 +288,3 @@ class _Result:
         """One value of rows like X, as Python has it."""
         value = rows[row, f] if self._asked.given is None else rows.iloc[row, f]
         return value.item() if isinstance(value, np.generic) else value
-
-    def _member(self, group: Group, row: FloatArray) -> Any:
-        """The value of a one-hot group."""
-        grouped = group_columns(self._ensemble, self._groups)
-        code = grouped.rows(row[None])[0, grouped.places[self._groups.index(group)]]
-        return category_of(group, self._ensemble).values[int(code)]

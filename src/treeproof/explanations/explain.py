@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
@@ -94,11 +94,7 @@ def explain(
     (0,)
     """
     began = time.monotonic()
-    if kind not in get_args(Kind):
-        raise InvalidInput(f"kind is one of {', '.join(map(repr, get_args(Kind)))}, got {kind!r}", argument="kind")
-    if inflate and (attacker is not None or kind == "contrastive"):
-        what = "an attacker says how far values go" if attacker is not None else "a contrastive set has no ranges"
-        raise InvalidInput(f"inflate=True, but {what}; leave it out", argument="inflate")
+    _check_words(X, kind, inflate, order, attacker is not None)
     ensemble = as_ensemble(model, voting=voting).named_after(X)
     whose = _attacker(ensemble, X, attacker, domain, missing)
     asked = Request.unlabelled(ensemble, X, whose, None, relations)
@@ -129,6 +125,29 @@ def explain(
     return _result(asked, about, found, seconds=time.monotonic() - began, interrupted=limits.interrupted)
 
 
+def _check_words(X: Any, kind: Any, inflate: Any, order: Any, against: bool) -> None:
+    """Refuses what is no table, no kind of explanation, and choices that mean nothing for this kind."""
+    if X is None or isinstance(X, (str, bytes, Mapping)):
+        raise InvalidInput(
+            f"X is a table of rows, an array or a data frame, got {type(X).__name__}",
+            argument="X",
+            way_out="one row is [[1.0, 2.0, …]], or a data frame with one row",
+        )
+    if kind not in get_args(Kind):
+        raise InvalidInput(f"kind is one of {', '.join(map(repr, get_args(Kind)))}, got {kind!r}", argument="kind")
+    if not isinstance(inflate, (bool, np.bool_)):
+        raise InvalidInput(f"inflate is True or False, got {inflate!r}", argument="inflate")
+    if inflate and (against or kind == "contrastive"):
+        what = "an attacker says how far values go" if against else "a contrastive set has no ranges"
+        raise InvalidInput(f"inflate=True, but {what}; leave it out", argument="inflate")
+    if order is not None and kind == "contrastive":
+        raise InvalidInput(
+            "order says which columns are wanted in a reason, and a contrastive set has the fewest that there are",
+            argument="order",
+            way_out="leave it out",
+        )
+
+
 def _attacker(ensemble: Ensemble, X: Any, attacker: Attacker | None, domain: Any, missing: Any) -> Attacker:
     """Who may change columns: the user's attacker, or anybody within the domain."""
     if attacker is not None:
@@ -141,8 +160,22 @@ def _attacker(ensemble: Ensemble, X: Any, attacker: Attacker | None, domain: Any
                     way_out=f"give the attacker {own}",
                 )
         return attacker
+    ends = domain.items() if isinstance(domain, Mapping) else ((None, domain),)
+    for column, pair in ends:
+        if isinstance(pair, str) or (isinstance(pair, (list, tuple)) and any(isinstance(end, str) for end in pair)):
+            where = "" if column is None else f" of {column!r}"
+            raise InvalidInput(f"domain{where} is a pair of numbers, (low, high), got {pair!r}", argument="domain")
+    blank = as_prices(missing, "missing")
+    for key in () if blank is None else blank.keys or ():
+        f = ensemble.feature_index(key)
+        if not ensemble.handles_missing or f in ensemble.no_missing:
+            raise InvalidInput(
+                f"missing names column {ensemble.feature_name(f)}, where the model takes no missing values; leave it "
+                "out",
+                argument="missing",
+            )
     gaps = np.flatnonzero(np.isnan(ensemble.check_rows(X)).any(axis=0)).tolist()
-    return Attacker(ANY, domain=domain, blank=as_prices(missing, "missing"), fill=gaps or None)
+    return Attacker(ANY, domain=domain, blank=blank, fill=gaps or None)
 
 
 def _refuse_broken(asked: Request) -> None:
@@ -167,8 +200,9 @@ def _unfinished(kind: Kind, n_units: int) -> Found:
 def _answer(ensemble: Ensemble, task: _Task) -> list[_Made]:
     """The explanations of the rows of a task."""
     questions = Questions(ensemble, task.threat, task.X, task.limits)
-    find = {"reason": reason, "smallest": smallest, "contrastive": contrastive}[task.kind]
-    made = []
+    if task.kind == "contrastive":
+        return [_Made(found) for found in contrastive(questions, task.order)]
+    find, made = {"reason": reason, "smallest": smallest}[task.kind], []
     for row in range(len(task.X)):
         found = find(questions, row, task.order)
         made.append(_Made(found, widened(questions, row, found.units) if task.inflate else None))

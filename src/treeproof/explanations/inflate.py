@@ -93,7 +93,7 @@ class _Inflation:
         for other, its in self._cells.items():
             bound.set_cells(other, its)
         bound.set_cells(place, cells)
-        outcome = bound.ask(self._row)
+        outcome = bound.ask(self._row, partial(self._questions.has_time, self._row))
         if outcome == Outcome.REFUTED and self._questions.columns.joint:
             # Cells say too little about the columns in sums that were widened to parts of them.
             return Outcome.UNKNOWN

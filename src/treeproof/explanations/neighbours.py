@@ -121,24 +121,25 @@ class Neighbours:
         Where that is not easy to say, it is all of the domain.
         """
         threat = self.columns.threat
-        if threat.power is None:
-            low, high = threat.reach(x[None], x[None])
-            far, moves = (low[0], high[0]), threat.movable & (threat.cost <= price)
-        else:
-            far = (
-                x - np.where(threat.low < 0, price * threat.unit, 0),
-                x + np.where(threat.high > 0, price * threat.unit, 0),
-            )
-            moves = threat.movable
+        # What is too far for a double is beyond the domain, or not known and then all of it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if threat.power is None:
+                low, high = threat.reach(x[None], x[None])
+                far, moves = (low[0], high[0]), threat.movable & (threat.cost <= price)
+            else:
+                below, above = (np.where(way, price * threat.unit, 0) for way in (threat.low < 0, threat.high > 0))
+                far, moves = (x - below, x + above), threat.movable
+            first, last = far[0] + self.sizes, far[1] - self.sizes
         free = [f for f, _ in threat.columns if moves[f]]
-        first, last = far[0] + self.sizes, far[1] - self.sizes
         first[free], last[free] = threat.domain_low[free], threat.domain_high[free]
         gone = ~moves | np.isnan(x) | np.isnan(first) | np.isnan(last)
         first, last = np.where(gone, z, np.fmin(first, z)), np.where(gone, z, np.fmax(last, z))
         return np.maximum(first, threat.domain_low), np.minimum(last, threat.domain_high)
 
     def condition(self, x: FloatArray, w: FloatArray, box: WrongBox) -> Clause | None:
-        """What a row that x can become meets unless it has a neighbour in the box; None if w meets it, too."""
+        """What a row that x can become meets unless it has a neighbour in the box; None if w has none there."""
+        if not self._has_points(w, box):
+            return None
         literals = []
         for f in range(len(x)):
             literal = self._literal(f, float(x[f]), float(w[f]), float(box.low[f]), float(box.high[f]))
@@ -149,6 +150,17 @@ class Neighbours:
         # What cannot be moved has a neighbour there, whatever the row becomes.
         threat = self.columns.threat
         return tuple(one for one in literals if threat.movable[one.feature] or one.feature in threat.blanks)
+
+    def _has_points(self, w: FloatArray, box: WrongBox) -> bool:
+        """Whether the box has a neighbour of w in columns with steps: that of another row may lie between points."""
+        near = self.of(w)
+        for f, moves in self.columns.threat.columns:
+            if moves.step is not None and not math.isnan(w[f]):
+                ends = np.fmax(near[0][[f]], box.low[[f]]), np.fmin(near[1][[f]], box.high[[f]])
+                first, last = moves.points_between(w[[f]], *ends)
+                if first[0] > last[0]:
+                    return False
+        return True
 
     def _literal(self, f: int, x: float, w: float, low: float, high: float) -> ColumnLiteral | None:
         """Which values of a column have no neighbour from `low` to `high`; None: all that it can be have one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ class Questions:
         bound = self.bound
         if bound is not None:
             bound.set_free(row, free)
-            outcome = bound.ask(row)
+            outcome = bound.ask(row, partial(self.has_time, row))
             if outcome == Outcome.PROVED:
                 return Answer(outcome)
             if outcome == Outcome.REFUTED and self._is_shown(row):
@@ -109,19 +109,25 @@ class Questions:
     def drop(self, row: int, free: npt.NDArray[np.bool_], order: npt.NDArray[np.int64], first: int) -> int:
         """Frees units one after another, from a place of the order on, each if the row keeps its label without it.
 
-        Returns the place of the first one that must be settled by other means, if there is one.
+        Returns the place of the first one that must be asked about by itself, if there is one.
         """
         if self.is_content[row]:
             free[order[first:]] = True
             return len(order)
         place = first
         while self.bound is not None and place < len(order) and self.has_time(row):
-            place, outcome = self.bound.drop(row, free, order, place, not self.columns.joint)
+            trusted = not self.columns.joint
+            place, outcome = self.bound.drop(row, free, order, place, trusted, partial(self.has_time, row))
             if place < len(order) and outcome == Outcome.REFUTED and self._is_shown(row):
                 place += 1
             elif outcome != Outcome.PROVED:
                 break
         return place
+
+    def ask_after(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
+        """The same as `ask` where `drop` has ended: what its loop could not tell, it would not tell again."""
+        is_the_same = self.bound is not None and not self.bound.has_gaps
+        return self.settle(row, free) if is_the_same and self.has_time(row) else self.ask(row, free)
 
     def settle(self, row: int, free: npt.NDArray[np.bool_]) -> Answer:
         """The same by all means of the search for one row."""

@@ -55,7 +55,7 @@ def reason(questions: Questions, row: int, order: npt.NDArray[np.int64]) -> Foun
         place = questions.drop(row, free, order, place)
         if place < len(order):
             free[order[place]] = True
-            outcome = questions.ask(row, free).outcome
+            outcome = questions.ask_after(row, free).outcome
             free[order[place]] = outcome == Outcome.PROVED
             minimal &= outcome != Outcome.UNKNOWN
             place += 1

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput, SoundnessError
-from treeproof.explanations.finder import Change, Finder
+from treeproof.explanations.finder import Change, Finder, Nearer
 from treeproof.explanations.neighbours import Neighbours, WrongBox
 from treeproof.explanations.secured import Secured
 from treeproof.model.grid import Grid
@@ -30,6 +30,7 @@ from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import NO_CELL, Local, price_of_attack
 from treeproof.verification.row_question import TRACE
 from treeproof.verification.space import Clause, Space
+from treeproof.verification.valid_rows import Columns
 
 WIDER = (0.02, 0.1, 0.3, 1.0, 4.0, 32.0)
 """By which shares of the least price searches go beyond it, one after the other."""
@@ -50,15 +51,27 @@ class ResilientFinder(Finder):
 
     def changes(self, X: FloatArray) -> list[Change]:
         """The cheapest change of each row."""
-        return [_OneRow(self, x).change() for x in X]
+        return [self._tidied(x, _OneRow(self, x).change()) for x in X]
 
-    def holds_itself(self, row: FloatArray) -> bool:
-        """Whether a row has a wanted label and is valid, whatever its neighbours are."""
-        return super().holds(row)
+    def _tidied(self, x: FloatArray, change: Change) -> Change:
+        """The same change, with numbers as near to x as they can be at its price."""
+        if change.price == 0 or math.isinf(change.price):
+            return change
+        columns = Columns.of(self.ensemble, self.threat, x[None])
+        return change._replace(row=Nearer(self, columns).row(x, change.row))
+
+    def space_of(self, columns: Columns, x: FloatArray) -> Space:
+        """The cells in which a row that x becomes is as good as any other: their neighbours are in the same ones."""
+        sizes, grid, cuts = self.around(x).sizes, columns.space.grid, []
+        for f in np.flatnonzero((sizes > 0) & np.isfinite(sizes)).tolist():
+            own, size = grid.cuts_of(f), float(sizes[f])
+            moved = np.concatenate((add_down(own, size), next_down(add_up(next_up(own), -size))))
+            cuts.append((f, np.unique(moved[np.isfinite(moved)])))
+        return columns.space.refined((), tuple(cuts))
 
     def holds(self, row: FloatArray) -> bool:
         """Whether a row has a wanted label, is valid, and all its valid neighbours have one."""
-        return self.holds_itself(row) and self.around(row).wrong_neighbour(row, self.limits)[0] == Outcome.PROVED
+        return super().holds(row) and self.around(row).wrong_neighbour(row, self.limits)[0] == Outcome.PROVED
 
     def around(self, x: FloatArray) -> Neighbours:
         """What is asked about neighbours, where columns are those of a row."""
@@ -137,7 +150,7 @@ class _OneRow:
     def change(self) -> Change:
         """The cheapest change."""
         began = time.monotonic()
-        if self._finder.holds_itself(self._x):
+        if self._finder.hold_themselves(self._x[None])[0]:
             outcome, z = self._around.wrong(self._row, self._finder.limits)
             if outcome == Outcome.PROVED:
                 return Change(self._x, 0.0, Outcome.PROVED, 0.0)

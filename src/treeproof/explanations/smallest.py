@@ -47,14 +47,14 @@ def smallest(questions: Questions, row: int, order: Order) -> Found:
     return Found(best, Outcome.PROVED, bool(least == best.sum()), least=least)
 
 
-def contrastive(questions: Questions, row: int, order: Order) -> Found:
-    """As few units as can give a row another label if only they change, and such a row; none if nothing can.
+def contrastive(questions: Questions, order: Order) -> list[Found]:
+    """For each row as few units as can give it another label if only they change, and such a row; none if nothing can.
 
     UNKNOWN if time was up before any were found.
     """
     if _counts_columns(questions.columns.threat):
-        return _cheapest(questions, row)
-    return _hits_reasons(questions, row, order)
+        return _cheapest(questions)
+    return [_hits_reasons(questions, row, order) for row in range(len(questions.X))]
 
 
 def _clock(questions: Questions) -> Callable[[], bool]:
@@ -73,21 +73,24 @@ def _counts_columns(threat: Threat) -> bool:
     return bool((threat.cost[movable] == 1).all() and all(cost == 1 for cost in own))
 
 
-def _cheapest(questions: Questions, row: int) -> Found:
-    """A contrastive set by the search for a cheapest attack, where each column costs 1."""
-    x = questions.X[row : row + 1]
-    found = search_for(questions.ensemble, questions.threat, questions.limits).cheapest(x, within=True)
-    is_proved, other, price = bool(found.outcome[0] == Outcome.PROVED), found.attacked[0], float(found.price[0])
-    if np.isinf(price):
-        nothing = np.zeros(len(questions.units), dtype=bool)
-        return Found(nothing, Outcome.PROVED if is_proved else Outcome.UNKNOWN, is_proved)
-    moved = differ(other, x[0])
-    changed = np.array([moved[list(unit)].any() for unit in questions.units])
-    if changed.sum() != price:
-        raise SoundnessError(
-            f"row {row}: a change of {int(changed.sum())} columns was found at a price of {price:g}; please report this"
-        )
-    return Found(changed, Outcome.PROVED, is_proved, other, int(price) if is_proved else 1)
+def _cheapest(questions: Questions) -> list[Found]:
+    """Contrastive sets by the search for cheapest attacks on all rows, where each column costs 1."""
+    X = questions.X
+    attacks = search_for(questions.ensemble, questions.threat, questions.limits).cheapest(X, within=True)
+    moved = differ(attacks.attacked, X)
+    changed = np.stack([moved[:, list(unit)].any(axis=1) for unit in questions.units], axis=1)
+    found = []
+    for row, (units, outcome, price) in enumerate(zip(changed, attacks.outcome, attacks.price, strict=True)):
+        is_proved = bool(outcome == Outcome.PROVED)
+        if np.isinf(price):
+            found.append(Found(units, Outcome.PROVED if is_proved else Outcome.UNKNOWN, is_proved))
+            continue
+        if units.sum() != price:
+            raise SoundnessError(
+                f"row {row}: a change of {units.sum()} columns was found at a price of {price:g}; please report this"
+            )
+        found.append(Found(units, Outcome.PROVED, is_proved, attacks.attacked[row], int(price) if is_proved else 1))
+    return found
 
 
 def _hits_reasons(questions: Questions, row: int, order: Order) -> Found:

@@ -164,11 +164,19 @@ class MajorityVote:
         model = self.model
         if not hasattr(model, "estimators_"):
             return np.asarray(model.predict(rows))
+        every = np.arange(len(rows))
         votes = np.zeros((len(rows), len(model.classes_)))
-        every = [slice(None)] * len(model.estimators_)
-        for tree, features in zip(model.estimators_, getattr(model, "estimators_features_", every), strict=True):
-            # Members are trained on class numbers.
-            votes[np.arange(len(rows)), tree.predict(rows[:, features]).astype(np.int64)] += 1
+        # Members are trained on class numbers. Those of bagging may see some features only.
+        features = getattr(model, "estimators_features_", None)
+        if features is not None:
+            for tree, own in zip(model.estimators_, features, strict=True):
+                votes[every, tree.predict(rows[:, own]).astype(np.int64)] += 1
+        else:
+            # What one tree of a forest has checked need not be checked by the others: that takes longer than the trees.
+            model.estimators_[0].predict(rows)
+            narrow = rows.astype(np.float32)
+            for tree in model.estimators_:
+                votes[every, tree.predict(narrow, check_input=False).astype(np.int64)] += 1
         return np.asarray(model.classes_[np.argmax(votes, axis=1)])
 
 

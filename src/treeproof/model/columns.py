@@ -285,9 +285,7 @@ def changed_frame(given: Any, rows: FloatArray, moved: npt.NDArray[np.bool_], ca
     for f in np.flatnonzero(moved.any(axis=0)).tolist():
         column, there = given.iloc[:, f], moved[:, f]
         if f not in known:
-            values = as_doubles(column, str(f)).copy()  # never the user's own memory
-            values[there] = rows[there, f]
-            frame.isetitem(f, pd.Series(values, index=given.index))
+            frame.isetitem(f, pd.Series(_changed_numbers(column, there, rows[there, f], str(f)), index=given.index))
             continue
         own = _given_values(known[f], rows[there, f])
         there_are = [value for value in own if not is_missing(value)]
@@ -300,6 +298,21 @@ def changed_frame(given: Any, rows: FloatArray, moved: npt.NDArray[np.bool_], ca
             changed = changed.astype(bool if len(there_are) == len(own) else "boolean")
         frame.isetitem(f, changed)
     return frame
+
+
+def _changed_numbers(column: Any, there: npt.NDArray[np.bool_], new: FloatArray, name: str) -> npt.NDArray[Any]:
+    """A column with new numbers in some places: of its own type if that holds them all exactly, else of doubles."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = new.astype(dtype)
+        if np.array_equal(own.astype(np.float64), new, equal_nan=True):
+            values: npt.NDArray[Any] = np.array(column)  # never the user's own memory
+            values[there] = own
+            return values
+    doubles: FloatArray = as_doubles(column, name).copy()
+    doubles[there] = new
+    return doubles
 
 
 def as_doubles(column: Any, name: str) -> FloatArray:

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -305,6 +305,7 @@ class Ensemble:
 
         In an array of numbers, categories are codes already; see `treeproof.model.columns`.
         """
+        self._refuse_no_rows(X)
         self._check_frame(X)
         self._check_types(X)
         try:
@@ -337,6 +338,15 @@ class Ensemble:
     @cached_property
     def _coded_features(self) -> list[int]:
         return [f for f, category in self.categories if category.coded]
+
+    def _refuse_no_rows(self, X: Any) -> None:
+        """Refuses what is no table at all, by name."""
+        if X is None or isinstance(X, (str, bytes, Mapping)):
+            way_out = "; pandas.DataFrame(X) makes one of columns" if isinstance(X, Mapping) else ""
+            raise InvalidInput(
+                f"X must be a data frame or an array of shape (n_rows, {self.n_features}), got {X!r:.60}{way_out}",
+                argument="X",
+            )
 
     def _check_frame(self, X: Any) -> None:
         names = getattr(X, "columns", None)

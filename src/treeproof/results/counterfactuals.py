@@ -62,6 +62,8 @@ class Counterfactual:
     That is: it does not change all columns that one before it changes. If there are fewer than asked for, the last has
     the price inf, and says whether it is proved that there are no more.
     """
+    holds: bool = False
+    """Whether a change must hold within ε: only such changes are found, and only among them nothing is cheaper."""
 
     @property
     def found(self) -> bool:
@@ -74,9 +76,8 @@ class Counterfactual:
 
     def __repr__(self) -> str:
         if not self.found:
-            return (
-                f"Counterfactual({'none exists, proved' if self.outcome == Outcome.PROVED else 'none found in time'})"
-            )
+            none = "none exists, proved" if self.outcome == Outcome.PROVED else "none found in time"
+            return f"Counterfactual({none})"
         what = ", ".join(f"{column}: {before!r} to {after!r}" for column, (before, after) in self.changes.items())
         proved = "proved cheapest" if self.outcome == Outcome.PROVED else f"at least {self.least:.6g} is needed"
         more = f", {len(self.others)} more" if self.others else ""

@@ -271,11 +271,12 @@ def each_change(changes: Mapping[ColumnName, tuple[Any, Any]]) -> list[str]:
 def counterfactual_in_words(one: Counterfactual) -> str:
     """The cheapest change of a row in a sentence."""
     label, is_proved = visible(one.label), one.outcome == Outcome.PROVED
+    holds = " that holds within epsilon" if one.holds else ""
     if not one.found:
-        proved = f"stays {label}: no possible change gives a wanted label"
-        return proved if is_proved else f"{label}; no change was found in time"
+        proved = f"stays {label}: no possible change gives a wanted label{holds}"
+        return proved if is_proved else f"{label}; no change{holds} was found in time"
     if not one.changes:
-        return f"is {label} already"
+        return f"is {label} already{', and that holds within epsilon' if one.holds else ''}"
     first = f"would be {label} with {changes_in_words(one.changes)} ({price_in_words(one)})"
     return "; ".join([first, *others_in_words(one)])
 
@@ -294,8 +295,10 @@ def others_in_words(one: Counterfactual) -> list[str]:
 
 def price_in_words(one: Counterfactual) -> str:
     """What a change costs, and whether nothing is cheaper."""
-    least = f"at least {quantity(one.least)} is needed"
-    return f"price {quantity(one.price)}, {'nothing is cheaper' if one.outcome == Outcome.PROVED else least}"
+    said = f"at least {quantity(one.least)} is needed" if one.least > 0 else "something cheaper may exist"
+    if one.outcome == Outcome.PROVED:
+        said = "nothing that holds within epsilon is cheaper" if one.holds else "nothing is cheaper"
+    return f"price {quantity(one.price)}, {said}"
 
 
 def wanted_in_words(result: Counterfactuals) -> list[str]:

@@ -265,10 +265,10 @@ class _Binding:
 
     def _check_missing(self, f: int) -> None:
         takes = self.ensemble.handles_missing and f not in self.ensemble.no_missing
-        for what, given in (("blank", self.blank[f]), ("fill", self.fill[f])):
+        for what, given in (("cannot become missing", self.blank[f]), ("has nothing to fill in", self.fill[f])):
             if given is not None and not takes:
                 raise InvalidInput(
-                    f"{what} names column {self._name(f)}, where the model takes no missing values; leave it out"
+                    f"column {self._name(f)} {what}: the model takes no missing values there; leave it out"
                 )
 
     def _ends(self, f: int, move: Move) -> tuple[float, ...] | None:

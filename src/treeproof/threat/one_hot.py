@@ -285,8 +285,8 @@ def _check_members(threat: Threat, grouped: Grouped) -> None:
                 )
             if f in columns and columns[f].blank is not None:
                 raise InvalidInput(
-                    f"blank names column {grouped.own.feature_name(f)} of the group {group.name!r}, which is never "
-                    "missing in a valid row; leave it out"
+                    f"column {grouped.own.feature_name(f)} of the group {group.name!r} is never missing in a valid "
+                    "row; leave it out of the columns that may become missing"
                 )
 
 

@@ -69,7 +69,8 @@ def as_prices(given: Any, what: str) -> PerFeature[int] | None:
     if isinstance(given, str):
         given = [given]
     if isinstance(given, (list, tuple, set, frozenset)):
-        given = dict.fromkeys(given if isinstance(given, (list, tuple)) else sorted(given, key=str), 1)
+        listed = given if isinstance(given, (list, tuple)) else sorted(given, key=str)
+        given = dict.fromkeys([as_key(column, what) for column in listed], 1)
     if not isinstance(given, Mapping) and not hasattr(given, "to_dict"):
         raise InvalidInput(f"{what} takes columns, as in {what}=['income'] or {what}={{'income': 2}}, got {given!r}")
     return PerFeature.of_numbers(given, what, as_cost)

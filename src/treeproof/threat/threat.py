@@ -228,9 +228,17 @@ class Threat:
 
     def moves_of(self, f: int) -> ColumnMoves:
         """All that can be done to feature f."""
-        moves = dict(self.columns).get(f)
-        if moves is not None:
-            return moves
+        if f not in self._moves:
+            self._moves[f] = self._plain_moves(f)
+        return self._moves[f]
+
+    @cached_property
+    def _moves(self) -> dict[int, ColumnMoves]:
+        """What was asked about so far: the same few features are asked about for each row."""
+        return dict(self.columns)
+
+    def _plain_moves(self, f: int) -> ColumnMoves:
+        """What can be done to a feature that has no more than an interval and a cost."""
         interval = float(self.low[f]), float(self.high[f])
         ends = dict(self.ends).get(f)
         return ColumnMoves(
@@ -292,6 +300,6 @@ class Threat:
             row, column = (int(i) for i in np.argwhere(outside)[0])
             domain = f"({self.domain_low[column]}, {self.domain_high[column]})"
             raise InvalidInput(
-                f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the attacker's "
-                f"domain {domain}; widen it there, in domain= or in the file"
+                f"row {row}, column {ensemble.feature_name(column)}: {X[row, column]} lies outside the domain "
+                f"{domain}; widen it there, in domain= or in the file"
             )

@@ -326,7 +326,8 @@ class Local:
         if unaffordable is not None:
             asked = asked._replace(unaffordable=np.ascontiguousarray(unaffordable))
         if cheapest:
-            asked = asked._replace(prices=asked.prices._replace(limited=True), cheapest=True)
+            prices = asked.prices._replace(limited=True, flat=self.threat.is_flat)
+            asked = asked._replace(prices=prices, cheapest=True)
         found = self._within_limits(asked)
         self.around = found.around
         self.boxes += int(found.boxes.sum())

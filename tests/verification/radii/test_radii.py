@@ -404,7 +404,7 @@ def test_bad_input_is_refused_in_one_line() -> None:
             function(clf, [[0.0]], [0, 1], tp.Attacker.linf(0.1))
         with pytest.raises(tp.InvalidInput, match="timeout must be at least 0"):
             function(clf, [[0.0]], [0], tp.Attacker.linf(0.1), timeout=-1)
-        with pytest.raises(tp.InvalidInput, match="outside the attacker's domain"):
+        with pytest.raises(tp.InvalidInput, match="outside the domain"):
             function(clf, [[0.0]], [0], tp.Attacker.linf(0.1, domain=(0.5, 1.0)))
     empty = np.empty((0, 1))
     assert resilience_radius(clf, empty, [], tp.Attacker.linf(0.1)).shape == (0,)

@@ -43,25 +43,42 @@ def ask(question, asked, found, room, box, row, max_boxes):
     return _ask(question, asked, found, room, box, row, max_boxes)
 
 
+@borrowing
+def _stay_near(near, box, cells, f):
+    """Makes `near` the part of the box with these cells, wherever its features are free, but for the feature f."""
+    for g in range(box.shape[0]):
+        near[g].low, near[g].high = box[g].low, box[g].high
+        if box[g].low > box[g].high and g != f:
+            near[g].low, near[g].high = cells[g], cells[g]
+
+
 @door
-def drop(question, asked, found, room, box, row, order, first, max_boxes, trusted):
+def drop(question, asked, found, room, box, near, row, order, first, max_boxes, trusted):
     """Frees features of the box in an order, from its place `first` on, each if the row keeps its label without it.
 
     Returns the place of the first one of which that is not known or, unless these are trusted, of the first one with a
-    counterexample. The row is SAFE where the loop ended because it is time to look at the clock.
+    counterexample. The row is SAFE where the loop ended because it is time to look at the clock. Where the last
+    counterexample is, another feature often is enough for the next one: that is a question with one free feature, asked
+    first. `near` (n_features,) CELLS are scratch.
     """
-    stop = question.watch.stop
+    stop, is_warm = question.watch.stop, False
     for place in range(first, order.shape[0]):
         if 2 * stop[1] > stop[2]:
             found.status[row] = SAFE
             return place
-        cells, own = box[order[place]], asked.reach[row, order[place]].own
+        f, status = order[place], SAFE
+        cells, own = box[f], asked.reach[row, f].own
         cells.low, cells.high = 1, 0
-        status = _ask(question, asked, found, room, box, row, max_boxes)
+        if is_warm:
+            _stay_near(near, box, found.cells[row], f)
+            status = _ask(question, asked, found, room, near, row, max_boxes)
+        if status != BROKEN:
+            status = _ask(question, asked, found, room, box, row, max_boxes)
         if status != SAFE:
             cells.low, cells.high = own, own
             if status != BROKEN or not trusted:
                 return place
+            is_warm = True
     return order.shape[0]
 
 

@@ -25,7 +25,7 @@ from treeproof._kernels.search.asked import (
     price_of_cells,
     take,
 )
-from treeproof._kernels.search.region import cheapest_cell
+from treeproof._kernels.search.region import INFINITE, cheapest_cell
 from treeproof._kernels.search.stop import is_over
 from treeproof._kernels.search.sums import point_fits_sums
 
@@ -287,6 +287,12 @@ def _end(question, region, hunt, aim, cells, state):
 
 
 @borrowing
+def _is_known(question):
+    """Whether the cheapest counterexample is wanted, and one is known."""
+    return question.cheapest and question.price[question.watch.progress[0] - 1] < INFINITE
+
+
+@borrowing
 def hunt_for(question, region, hunt, aim):
     """Whether the beam, or exchanges at its best point, find a counterexample; its cells are those of the question."""
     model, spare = question.model, hunt.points.shape[1] - 1
@@ -313,7 +319,8 @@ def hunt_for(question, region, hunt, aim):
             break
         _next_points(region, hunt, now, kept)
         now, n = 1 - now, kept
-    return _exchange(question, region, hunt, aim)
+    # Where something is known already, a proof that nothing is cheaper takes less time than exchanges.
+    return not (aim.width == 1 and _is_known(question)) and _exchange(question, region, hunt, aim)
 
 
 @borrowing
@@ -387,8 +394,9 @@ def _hunt_row(question, region, hunt, order, is_open, leads, label, width, most)
             continue
         tried += 1
         needed = needed_lead(question.model.slack, other, label)
-        for by_price in range(1 if region.flat else 2):
-            aim = Aim(other, label, needed, width, by_price == 1)
+        for turn in range(1 if region.flat else 2):
+            # What is cheap comes first where the cheapest is wanted.
+            aim = Aim(other, label, needed, width, not region.flat and (turn == 0) == question.cheapest)
             while hunt_for(question, region, hunt, aim):
                 if not question.cheapest:
                     return True
