@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.results.asked import ColumnName
+from treeproof.results.explanation_words import column_in_words
 from treeproof.results.markup import escape, percent
+
+MOST_NAMED = 5
+"""Columns that a sentence names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +34,7 @@ class Ceiling:
     """
     reach: str
     """Where rows must not meet: "A(x)", what attacks reach, or "M(x)", what they reach from neighbours."""
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[ColumnName, ...] = ()
     """Columns in which ε was left out, since single moves of the attacker do not connect all neighbours there."""
 
     @property
@@ -44,14 +49,17 @@ class Ceiling:
 
     def in_words(self) -> str:
         """What it says and assumes, in a line."""
-        sure = "and some classifier is" if self.exact else "a bound from above"
+        best = "and one is at so many" if self.exact else "which is a bound from above"
+        from_where = "from neighbours" if self.reach == "M(x)" else "by attacks"
+        most = f"{percent(self.accuracy)} of these {self.n_rows:,} rows"
         said = (
-            f"No classifier is {self.holds} at more than {percent(self.accuracy)} of these {self.n_rows:,} rows, {sure}: "
-            f"{self.conflicts:,} pairs of rows of different classes can be made alike, by {self.reach}, "
-            f"and {self.lost:,} rows are lost to that."
+            f"No classifier is {self.holds} at more than {most}, {best}: "
+            f"{self.lost:,} are lost to {self.conflicts:,} pairs of different classes that can be made alike "
+            f"{from_where}, in {self.reach}."
         )
         if self.left_out:
-            said += f" ε is left out in {', '.join(self.left_out)}, which the attacker does not move step by step."
+            some = [*map(column_in_words, self.left_out[:MOST_NAMED]), *["…"] * (len(self.left_out) > MOST_NAMED)]
+            said += f" ε is left out where no single moves lead from neighbour to neighbour: {', '.join(some)}."
         return said
 
     def __str__(self) -> str:

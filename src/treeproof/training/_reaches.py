@@ -48,7 +48,7 @@ def connected(threat: Threat, sizes: FloatArray, X: FloatArray) -> FloatArray:
 
 
 def _connects(threat: Threat, f: int, low: FloatArray, high: FloatArray) -> bool:
-    """Whether the attacker can always move feature f alone from one neighbour to the next, or back; both with a goal."""
+    """Whether the attacker can always move feature f alone to the next neighbour, or back; with a goal, both."""
     several = low < high
     if not several.any():
         return True
@@ -187,11 +187,11 @@ def _column_of(bound: Bound, f: int, near: tuple[FloatArray, FloatArray], ensemb
     if bound.threat.power is not None:
         if moves.step is not None:
             raise InvalidInput(
-                f"column {ensemble.feature_name(f)} has steps, and whether two grids of an Lp attacker meet is not known",
+                f"column {ensemble.feature_name(f)} has steps, and the ceiling knows no Lp attacker with steps",
                 argument="attacker",
                 way_out="leave the steps out, or give costs and a budget",
             )
-        return _of_balls(bound, f, moves, box)
+        return _of_balls(bound, moves, box)
     alike = bool(moves.alike) and bound.sizes[f] > 0
     if alike or moves.ends is not None or moves.costs is not None or moves.rules:
         return _listed(bound, f, moves, x, box)
@@ -222,7 +222,7 @@ def _values_of(box: tuple[FloatArray, FloatArray], still: BoolArray) -> npt.NDAr
     return values
 
 
-def _of_balls(bound: Bound, f: int, moves: ColumnMoves, box: tuple[FloatArray, FloatArray]) -> _Column:
+def _of_balls(bound: Bound, moves: ColumnMoves, box: tuple[FloatArray, FloatArray]) -> _Column:
     """A column of an Lp attacker; its ball is as wide as moves, which are rounded outwards, say."""
     unit = nearest_double(bound.threat.exact_radius * Fraction(moves.unit))
     usual = 1e-290 < unit < 1e290
@@ -235,9 +235,7 @@ def _of_balls(bound: Bound, f: int, moves: ColumnMoves, box: tuple[FloatArray, F
     return _Column(column, values, exact=usual or unit == 0)
 
 
-def _of_ranges(
-    bound: Bound, f: int, moves: ColumnMoves, x: FloatArray, box: tuple[FloatArray, FloatArray]
-) -> _Column:
+def _of_ranges(bound: Bound, f: int, moves: ColumnMoves, x: FloatArray, box: tuple[FloatArray, FloatArray]) -> _Column:
     """A column of distances or steps."""
     budget = _most(bound.threat, f)
     values = _values_of(box, bound.still)
@@ -257,16 +255,16 @@ def _of_ranges(
 
 def _reached_points(moves: ColumnMoves, x: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
     """The first and the last point that moves of a column with steps lead to from neighbours."""
-    assert moves.step is not None and moves.interval is not None
-    around = math.inf if math.isinf(epsilon) else math.floor(decimal_of(epsilon) / moves.step)
+    assert moves.step is not None
+    assert moves.interval is not None
     ends = []
     for end, sign in zip(moves.interval, (-1, 1), strict=True):
-        if math.isinf(end) or math.isinf(around):
+        if math.isinf(end) or math.isinf(epsilon):
             ends.append(np.full(len(x), sign * LARGEST))
         else:
-            # Whole numbers of steps inside the interval.
-            number = sign * math.floor(sign * decimal_of(end) / moves.step)
-            ends.append(StepGrid(moves.step).points_from(x, number + sign * around))
+            # Whole numbers of steps inside the interval, and inside the neighbourhood.
+            number = math.floor(sign * decimal_of(end) / moves.step) + math.floor(decimal_of(epsilon) / moves.step)
+            ends.append(StepGrid(moves.step).points_from(x, sign * number))
     return moves.points_between(x, ends[0], ends[1])
 
 
@@ -340,7 +338,7 @@ def _ways_to_meet(prices: IntArray) -> tuple[IntArray, tuple[tuple[tuple[int, in
     Ways are pairs of prices of which no other is cheaper for both.
     """
     never = _never()
-    levels = np.unique(prices[prices < never])
+    levels = np.unique([0, *prices[prices < never]])
     tables = np.zeros((len(prices), len(prices)), dtype=np.int64)
     numbers: dict[tuple[tuple[int, int], ...], int] = {}
     for kind, own in enumerate(prices):
@@ -387,7 +385,9 @@ def _units(columns: list[_Column], threat: Threat) -> tuple[int, int, bool]:
 def _tables(columns: list[_Column], unit: int) -> dict[str, Any]:
     """What the kernels know of columns, with all prices in units."""
     never = _never()
-    heads, tables, ways, n_tables = np.stack([column.column for column in columns]), [], [], 0
+    heads, n_tables = np.stack([column.column for column in columns]), 0
+    tables: list[IntArray] = []
+    ways: list[tuple[tuple[int, int], ...]] = []
     for name in ("cost", "blank", "fill"):
         heads[name] = np.where(heads[name] < never, -(-heads[name] // unit), never)
     for head, column in zip(heads, columns, strict=True):
@@ -417,4 +417,3 @@ def _by_overlap(columns: list[_Column]) -> list[_Column]:
         return -float(apart.sum())
 
     return sorted(columns, key=overlapping)
-

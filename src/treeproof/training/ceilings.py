@@ -7,7 +7,6 @@ programming, which is half a maximum matching of the graph doubled.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +19,7 @@ from treeproof.model.builder import blank_ensemble
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
+from treeproof.results.asked import ColumnName
 from treeproof.results.ceilings import Ceiling
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.one_hot import bind_neighbours
@@ -50,11 +50,12 @@ def ceiling(X: Any, y: npt.ArrayLike, attacker: Attacker, epsilon: Any = None) -
     """
     rows, label, threat, blank = _bound(X, y, check_attacker(attacker))
     sizes = np.zeros(rows.shape[1])
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[ColumnName, ...] = ()
     if epsilon is not None:
         threat, (around,) = bind_neighbours([epsilon], blank, threat)
         sizes = connected(threat, around.sizes, rows)
-        left_out = tuple(blank.feature_name(f) for f in np.flatnonzero(sizes != around.sizes))
+        names = blank.feature_names or range(len(sizes))
+        left_out = tuple(names[f] for f in np.flatnonzero(sizes != around.sizes).tolist())
     bound = Bound(rows, label, threat, sizes)
     meeting = Meeting.of(bound, blank)
     pairs, found, sure = _meeting_pairs(meeting, bound)
@@ -95,9 +96,7 @@ def _bound(X: Any, y: npt.ArrayLike, attacker: Attacker) -> tuple[FloatArray, In
     return rows, numbers.reshape(-1).astype(np.int64), threat, blank
 
 
-def _blank(
-    width: int, classes: npt.NDArray[Any], names: Any, categories: dict[int, Category], **more: Any
-) -> Ensemble:
+def _blank(width: int, classes: npt.NDArray[Any], names: Any, categories: dict[int, Category], **more: Any) -> Ensemble:
     return blank_ensemble(width, classes, names, categories=categories, handles_missing=True, **more)
 
 
@@ -233,5 +232,3 @@ def _can_be_kept(graph: Any, mate: IntArray, label: IntArray) -> int:
     covered = (~seen[:n]).astype(np.int64) + seen[n : 2 * n]
     halves = np.bincount(label[covered == 1], minlength=1)
     return int((covered == 0).sum() + halves.max())
-
-

@@ -18,8 +18,10 @@ NEVER = 2**40
 
 # What can be done to a column. A listed one has a table of ways to meet, by the kinds of two values; else -1.
 COLUMN = np.dtype(
-    [("cost", "i8"), ("blank", "i8"), ("fill", "i8"), ("group", "i8"), ("listed", "i8"), ("n_kinds", "i8")]
-    + [("unit", "f8"), ("up", "?"), ("down", "?")],
+    [
+        *[(name, "i8") for name in ("cost", "blank", "fill", "group", "listed", "n_kinds")],
+        *[("unit", "f8"), ("up", "?"), ("down", "?")],
+    ],
     align=True,
 )
 
@@ -157,10 +159,10 @@ def _fits_budgets(reaches, scratch):
             if reaches.columns[c].group == group:
                 _add_column(scratch, c, 2, budget)
         _add_group(scratch, budget, reaches.budget)
+    least = NEVER
     for one in range(reaches.budget + 1):
-        if scratch.spent[0, one] <= reaches.budget:
-            return True
-    return False
+        least = min(least, scratch.spent[0, one])
+    return least <= reaches.budget
 
 
 @borrowing
@@ -242,7 +244,7 @@ def _gaps(reaches, i, j, owed):
 
 @borrowing
 def _share(reaches, owed, i, j, error):
-    """What part of the gaps that both can close row i can close, and what both can; `error` is added to what is left."""
+    """The part that row i has in what both can still pay, and that in all; `error` is added to what is left."""
     root = 1.0 / reaches.power
     left = 0.0 if reaches.still[i] else max(1.0 + error - owed[0] * (1.0 - error), 0.0) ** root
     other = 0.0 if reaches.still[j] else max(1.0 + error - owed[1] * (1.0 - error), 0.0) ** root
