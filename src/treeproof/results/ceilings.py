@@ -50,12 +50,12 @@ class Ceiling:
     def in_words(self) -> str:
         """What it says and assumes, in a line."""
         best = "and one is at so many" if self.exact else "which is a bound from above"
-        from_where = "from neighbours" if self.reach == "M(x)" else "by attacks"
         most = f"{percent(self.accuracy)} of these {self.n_rows:,} rows"
+        where = "from neighbours" if self.reach == "M(x)" else "by attacks"
         said = (
-            f"No classifier is {self.holds} at more than {most}, {best}: "
-            f"{self.lost:,} are lost to {self.conflicts:,} pairs of different classes that can be made alike "
-            f"{from_where}, in {self.reach}."
+            f"No classifier is {self.holds} at more than {most}, {best}. "
+            f"Pairs of rows of different classes that can be made alike {where}, in {self.reach}: {self.conflicts:,}; "
+            f"rows lost to them: {self.lost:,}."
         )
         if self.left_out:
             some = [*map(column_in_words, self.left_out[:MOST_NAMED]), *["…"] * (len(self.left_out) > MOST_NAMED)]

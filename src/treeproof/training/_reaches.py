@@ -112,14 +112,19 @@ class _Column:
     ways: tuple[tuple[tuple[int, int], ...], ...] = ()
 
     @property
+    def least(self) -> int:
+        """What two values that differ pay together at least; an Lp attacker pays no costs."""
+        if self.tables is not None:
+            return min((one + other for ways in self.ways for one, other in ways), default=_never())
+        return int(min(self.column["cost"], self.column["blank"], self.column["fill"]))
+
+    @property
     def span(self) -> tuple[FloatArray, FloatArray] | None:
         """From where to where values can be in rows that meet in this column; None: that tells nothing."""
         if self.tables is not None or min(self.column["blank"], self.column["fill"]) < _never():
             return None
-        low, high = self.values["near_low"], self.values["near_high"]
-        moves = self.values["low"] <= self.values["high"]
-        first = np.where(moves, np.fmin(low, self.values["low"]), low)
-        last = np.where(moves, np.fmax(high, self.values["high"]), high)
+        first = np.minimum(self.values["near_low"], self.values["low"])
+        last = np.maximum(self.values["near_high"], self.values["high"])
         # Missing values meet each other.
         return np.where(np.isnan(first), np.inf, first), np.where(np.isnan(last), np.inf, last)
 
@@ -129,7 +134,7 @@ class Meeting:
     """All that the kernels need to know, and how rows were ordered for them."""
 
     reaches: Any
-    order: npt.NDArray[np.intp]
+    order: npt.NDArray[np.int32]
     """The rows, as they were given, in the order of the kernels."""
     exact: bool
     """Whether every two rows that can meet are known to."""
@@ -151,7 +156,7 @@ class Meeting:
         columns = _by_overlap(columns)
         span = next((column.span for column in columns if column.span is not None), None)
         first, last = (np.zeros(len(bound.X)),) * 2 if span is None else span
-        order = np.argsort(first, kind="stable")
+        order = np.argsort(first, kind="stable").astype(np.int32)
         side = bound.still.astype(np.int64) if threat.goal else bound.label
         reaches = Reaches(
             values=np.ascontiguousarray(np.stack([column.values for column in columns])[:, order]),
@@ -203,7 +208,8 @@ def _blank_column(moves: ColumnMoves, budget: int, **more: Any) -> npt.NDArray[A
     from treeproof._kernels.training.meeting import COLUMN, NEVER
 
     column = np.zeros((), dtype=COLUMN)
-    prices = {"cost": moves.cost, "blank": moves.blank, "fill": moves.fill}
+    moved = None if moves.interval is None else moves.cost
+    prices = {"cost": moved, "blank": moves.blank, "fill": moves.fill}
     for name, price in prices.items():
         column[name] = NEVER if price is None or price > budget else price
     column["listed"], column["unit"] = -1, 1.0
@@ -217,7 +223,7 @@ def _values_of(box: tuple[FloatArray, FloatArray], still: BoolArray) -> npt.NDAr
     from treeproof._kernels.training.meeting import MISSING, STILL, VALUE
 
     values = np.zeros(len(box[0]), dtype=VALUE)
-    values["near_low"], values["near_high"], values["low"] = *box, 1.0
+    values["near_low"], values["near_high"], values["low"], values["high"] = *box, np.inf, -np.inf
     values["kind"] = np.where(np.isnan(box[0]), MISSING, 0) + np.where(still, STILL, 0)
     return values
 
@@ -231,7 +237,7 @@ def _of_balls(bound: Bound, moves: ColumnMoves, box: tuple[FloatArray, FloatArra
     if low < 0 or high > 0:
         goes = ~np.isnan(box[0]) & ~bound.still
         values["low"][goes], values["high"][goes] = add_down(box[0], low)[goes], add_up(box[1], high)[goes]
-    column = _blank_column(moves, 0, unit=unit if usual else 1.0, up=high > 0, down=low < 0)
+    column = _blank_column(moves, -1, cost=0, unit=unit if usual else 1.0, up=high > 0, down=low < 0)
     return _Column(column, values, exact=usual or unit == 0)
 
 
@@ -246,7 +252,7 @@ def _of_ranges(bound: Bound, f: int, moves: ColumnMoves, x: FloatArray, box: tup
             last = np.minimum(add_down(box[1], moves.interval[1]), moves.domain[1])
         else:
             first, last = _reached_points(moves, x, float(bound.sizes[f]))
-        goes = ~np.isnan(x) & ~bound.still
+        goes = (first <= last) & ~bound.still
         values["low"][goes], values["high"][goes] = first[goes], last[goes]
     if moves.step is not None:
         values["line"], exact = _lines(moves, x, values)
@@ -288,7 +294,7 @@ def _listed(bound: Bound, f: int, moves: ColumnMoves, x: FloatArray, box: tuple[
     own, first, line = np.unique(x, return_index=True, return_inverse=True)
     values["line"] = line.reshape(-1)
     budget = _most(bound.threat, f)
-    column = _blank_column(moves, budget, listed=0, n_kinds=1)
+    column = _blank_column(moves, -1, listed=0, n_kinds=1)
     targets = _targets(moves, own, bool(bound.sizes[f] > 0))
     # Where there are too many values or kinds, only values that are the same are known to meet.
     values["kind"] = 0
@@ -396,6 +402,7 @@ def _tables(columns: list[_Column], unit: int) -> dict[str, Any]:
             tables.append(column.tables.reshape(-1) + len(ways))
             n_tables += column.tables.size
             ways += column.ways
+    heads["least"] = [min(column.least, never) // unit for column in columns]
     begin = np.cumsum([0, *map(len, ways)])
     flat = [(-(-one // unit), -(-other // unit)) for each in ways for one, other in each]
     return {

@@ -16,17 +16,18 @@ from treeproof._kernels.jit import borrowing, door
 NEVER = 2**40
 """The price of what no attack does."""
 
-# What can be done to a column. A listed one has a table of ways to meet, by the kinds of two values; else -1.
+# What can be done to a column. Values that differ pay `least` together, or more, to meet. A listed column has a table of
+# ways to meet, by the kinds of two values; else -1. The rest is for an Lp attacker.
 COLUMN = np.dtype(
     [
-        *[(name, "i8") for name in ("cost", "blank", "fill", "group", "listed", "n_kinds")],
+        *[(name, "i8") for name in ("cost", "blank", "fill", "least", "group", "listed", "n_kinds")],
         *[("unit", "f8"), ("up", "?"), ("down", "?")],
     ],
     align=True,
 )
 
 # A row's value of a column: near_low to near_high, its own or those of its neighbours, cost nothing; low to high cost
-# what the column does (low > high: nothing). Values on different lines never meet. In a listed column, values on the
+# what the column does (inf to -inf: nothing). Values on different lines never meet. In a listed column, values on the
 # same line are the same. The kind is MISSING or STILL, or both; in a listed column it is a row of the table.
 VALUE = np.dtype(
     [("near_low", "f8"), ("near_high", "f8"), ("low", "f8"), ("high", "f8"), ("line", "i4"), ("kind", "i4")]
@@ -67,6 +68,31 @@ class Scratch(NamedTuple):
 @borrowing
 def _overlap(a_low, a_high, b_low, b_high):
     return max(a_low, b_low) <= min(a_high, b_high)
+
+
+@borrowing
+def _is_hopeless(reaches, i, j):
+    """A quick look: whether some column keeps two rows apart, or so many do that no budget pays for all."""
+    least = 0
+    for c in range(reaches.columns.shape[0]):
+        column, a, b = reaches.columns[c], reaches.values[c, i], reaches.values[c, j]
+        if column.listed >= 0:
+            if a.line == b.line:
+                continue
+        else:
+            if a.line == b.line and a.near_low <= b.near_high and b.near_low <= a.near_high:
+                continue
+            if (a.kind & b.kind & MISSING) != 0:
+                continue
+            if column.blank == NEVER and column.fill == NEVER:
+                # Without missing values, all that a value can be lies between two ends.
+                below = min(a.near_low, a.low) <= max(b.near_high, b.high)
+                if not (below and min(b.near_low, b.low) <= max(a.near_high, a.high) and a.line == b.line):
+                    return True
+        least += column.least
+        if least > 2 * reaches.budget:
+            return True
+    return False
 
 
 @borrowing
@@ -117,7 +143,7 @@ def _ways_of_kinds(reaches, column, a, b, ways):
 
 @borrowing
 def _can_meet(reaches, i, j, scratch):
-    """Whether attacks make rows i and j alike: which column is met in which way, within all budgets."""
+    """Whether attacks make rows i and j alike, where each column is met in one of its ways, within all budgets."""
     budget, least_one, least_other, least_both = reaches.budget, 0, 0, 0
     greedy_one, greedy_other = 0, 0
     for c in range(reaches.columns.shape[0]):
@@ -300,6 +326,8 @@ def meeting_pairs(reaches, begin, most, most_compared, scratch, owed, pairs, cou
                 continue
             if reaches.side[i] == reaches.side[j]:
                 outcome = ALIKE if reaches.own[i] == reaches.own[j] else APART
+            elif _is_hopeless(reaches, i, j):
+                continue
             elif reaches.power > 0:
                 outcome = _meet_in_balls(reaches, i, j, owed)
             else:
