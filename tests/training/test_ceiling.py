@@ -387,6 +387,12 @@ def test_odd_circles_of_three_classes_are_no_more_than_a_bound() -> None:
     assert not found.exact or round(found.accuracy * 5) == 2
 
 
+def test_classes_that_all_meet_keep_one_of_them() -> None:
+    X, y = np.arange(9.0)[:, None], [0, 0, 1, 1, 1, 1, 2, 2, 2]
+    found = tp.ceiling(X, y, tp.Attacker.linf(9))
+    assert (found.accuracy, found.exact) == (4 / 9, True)
+
+
 def test_grids_that_do_not_fit_each_other_never_meet() -> None:
     attacker = tp.Attacker((-2, 2), step=1)
     assert tp.ceiling([[0.0], [0.5]], [0, 1], attacker).accuracy == 1.0

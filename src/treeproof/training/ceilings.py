@@ -1,8 +1,9 @@
 """How robust a classifier can be at all: rows of different classes that attacks can make alike.
 
 Two such rows cannot both hold, whatever the classifier. So rows that hold share no such pair, and the largest number of
-them is a question about a graph: with two classes all rows less a maximum matching (König), with more a bound by linear
-programming, which is half a maximum matching of the graph doubled.
+them is a question about a graph: with two classes all rows less a maximum matching (König), with more the lower of two
+bounds: by linear programming, which is half a maximum matching of the graph doubled, and by cliques, which matchings of
+one class after the other find.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _bound(X: Any, y: npt.ArrayLike, attacker: Attacker) -> tuple[FloatArray, In
     except ValueError as error:
         raise InvalidInput(f"y: {error}") from None
     classes, numbers = np.unique(labels, return_inverse=True)
-    # No model takes fewer numbers than those of float32 that its rows do not show.
+    # Every model takes at least its rows, and numbers of float32.
     blank = _blank(np.shape(coded)[1], classes, names, categories)
     rows = blank.check_rows(np.asarray(coded) if categories else coded)
     most = float(np.nanmax(np.abs(rows), initial=LARGEST_FLOAT32))
@@ -199,8 +200,35 @@ def _largest(pairs: IntArray, bound: Bound) -> tuple[int, IntArray, bool]:
     both = np.concatenate((pairs, pairs[:, ::-1]))
     graph = csr_matrix((np.ones(len(both), dtype=np.int8), (both[:, 0], both[:, 1])), shape=(n, n))
     mate = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
-    kept = (2 * n - int((mate >= 0).sum())) // 2
+    kept = min((2 * n - int((mate >= 0).sum())) // 2, _cliques(graph, bound.label))
     return kept, _disjoint(mate), kept == _can_be_kept(graph, mate, bound.label)
+
+
+def _cliques(graph: Any, label: IntArray) -> int:
+    """A number of cliques, sets of rows of which any two are in conflict, that hold all rows: one of each can be kept.
+
+    Class by class, as many rows as can be join a clique of the classes before, all of which they are in conflict with.
+    """
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    n = len(label)
+    adjacent = graph.astype(np.int32)
+    clique, size = np.full(n, -1), np.zeros(n, dtype=np.int64)
+    number = 0
+    for each in np.argsort(-np.bincount(label), kind="stable").tolist():
+        rows, earlier = np.flatnonzero(label == each), np.flatnonzero(clique >= 0)
+        held = csr_matrix((np.ones(len(earlier), dtype=np.int32), (clique[earlier], earlier)), shape=(max(number, 1), n))
+        common = (held @ adjacent)[:, rows].tocoo()
+        fits = common.data == size[common.row]
+        joins = csr_matrix((common.data[fits], (common.col[fits], common.row[fits])), shape=(len(rows), max(number, 1)))
+        found = maximum_bipartite_matching(joins, perm_type="column").astype(np.int64)
+        new = found < 0
+        found[new] = number + np.arange(new.sum())
+        number += int(new.sum())
+        clique[rows] = found
+        size[found] += 1
+    return number
 
 
 def _disjoint(mate: IntArray) -> IntArray:

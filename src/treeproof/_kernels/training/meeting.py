@@ -16,8 +16,8 @@ from treeproof._kernels.jit import borrowing, door
 NEVER = 2**40
 """The price of what no attack does."""
 
-# What can be done to a column. Values that differ pay `least` together, or more, to meet. A listed column has a table of
-# ways to meet, by the kinds of two values; else -1. The rest is for an Lp attacker.
+# What can be done to a column. Values that differ pay `least` together, or more, to meet. A listed column has a table
+# of ways to meet, by the kinds of two values; else -1. The rest is for an Lp attacker.
 COLUMN = np.dtype(
     [
         *[(name, "i8") for name in ("cost", "blank", "fill", "least", "group", "listed", "n_kinds")],
