@@ -15,7 +15,11 @@ import pandas as pd
 import pytest
 
 import treeproof as tp
+from tests.support.any_attacker import VALUES, random_attacker
 from tests.support.golden import needs_golden
+from treeproof.check.objects import Reach
+from treeproof.model.builder import blank_ensemble
+from treeproof.training._columns import coded_frame
 
 Value = Any
 Prices = dict[tuple[Value, Value], int]
@@ -264,6 +268,87 @@ def test_chains_of_rules() -> None:
         assert round(found.accuracy * 7) == largest(conflicts, 7)
 
 
+def rows_that_meet(frame: pd.DataFrame, label: np.ndarray, attacker: tp.Attacker) -> set[tuple[int, int]]:
+    """Pairs of rows of different classes that attacks make alike, by the definitions of the independent checker."""
+    coded, known = coded_frame(frame)
+    model = blank_ensemble(4, np.unique(label), list(frame.columns), categories=known, handles_missing=True)
+    reach, X = Reach(model, attacker), np.asarray(coded, dtype=float).tolist()
+
+    def ways(f: int, i: int, j: int) -> set[tuple[Fraction, Fraction]]:
+        column, found = reach.columns[f], set()
+        for value in {*_values_that_matter(column, X[i][f]), *_values_that_matter(column, X[j][f])}:
+            prices = [_price_of_checker(column, X[k][f], value, label[k] in attacker.goal) for k in (i, j)]
+            if None not in prices:
+                found.add(tuple(prices))
+        return {one for one in found if not any(other != one and _all_at_most(other, one) for other in found)}
+
+    meets = set()
+    for i, j in itertools.combinations(range(len(X)), 2):
+        if label[i] == label[j]:
+            continue
+        for chosen in itertools.product(*(ways(f, i, j) for f in range(4))):
+            if all(reach.plain.can_pay({f: pair[k] for f, pair in enumerate(chosen)}) for k in (0, 1)):
+                meets.add((i, j))
+                break
+    return meets
+
+
+def _price_of_checker(column: Any, x: float, value: float, still: bool) -> Fraction | None:
+    if still:
+        return Fraction(0) if x == value or (math.isnan(x) and math.isnan(value)) else None
+    return column.price(x, x, value)
+
+
+def _all_at_most(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _values_that_matter(column: Any, x: float) -> list[float]:
+    """Codes, hundredths, and the doubles beside the ends of intervals."""
+    found = {float(code) for code in range(6)} | {k / 100 for k in range(101)}
+    if not math.isnan(x):
+        found.add(x)
+        for end in column.reach or ():
+            near = x + end
+            found |= {near, math.nextafter(near, -math.inf), math.nextafter(near, math.inf)}
+    return [*filter(math.isfinite, found), math.nan]
+
+
+def any_case(seed: int) -> tuple[pd.DataFrame, np.ndarray, tp.Attacker]:
+    random = Random(seed)
+    attacker = random_attacker(random)
+    numbers = [0.1, 0.2, 0.25, 0.3, 0.5, 0.55, 0.7, 0.75, 0.9, 0.1 + 0.2, math.nan]
+    drawn = {
+        name: [random.choice([*VALUES[name], None] if name in "ac" else numbers) for _ in range(8)] for name in "abcd"
+    }
+    label = np.array(["no", "yes", *(random.choice(["no", "yes"]) for _ in range(6))])
+    frame = pd.DataFrame(
+        {
+            name: pd.Categorical(column, categories=VALUES[name]) if name in "ac" else np.array(column)
+            for name, column in drawn.items()
+        }
+    )
+    return frame, label, attacker
+
+
+def check_any(seed: int) -> bool:
+    frame, label, attacker = any_case(seed)
+    found, meets = tp.ceiling(frame, label, attacker), rows_that_meet(frame, label, attacker)
+    assert found.conflicts == len(meets) or (not found.exact and found.conflicts < len(meets)), (seed, found, meets)
+    assert round(found.accuracy * 8) == largest(meets, 8) or not found.exact
+    return found.exact
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_kind_of_attacker(seed: int) -> None:
+    check_any(seed)
+
+
+@pytest.mark.slow
+def test_every_kind_of_attacker_on_more_cases() -> None:
+    assert sum(check_any(seed) for seed in range(1000, 1400)) > 200
+
+
 QUARTERS = [k / 4 for k in range(-4, 5)]
 EIGHTHS = [k / 8 for k in range(-24, 25)]
 
@@ -415,6 +500,8 @@ def test_large_costs_are_rounded_soundly() -> None:
         found = tp.ceiling(X, [0, 1], attacker)
         assert found.conflicts <= meet
         assert found.exact or found.accuracy == 1.0
+    odd = tp.ceiling(X, [0, 1], tp.Attacker((-1, 1), costs=[1_000_003, 999_983, 7]))
+    assert (odd.conflicts, odd.exact) == (1, True)
 
 
 def test_missing_values_meet_missing_values_only() -> None:

@@ -382,6 +382,9 @@ def _units(columns: list[_Column], threat: Threat) -> tuple[int, int, bool]:
         own = {price for price in own if price < never}
         prices |= own
         dearest += max(own, default=0)
+    if not threat.groups and dearest <= threat.budget:
+        # All that can be done can be paid for: each price is one unit at most.
+        return max(dearest, 1), len(columns), True
     common = math.gcd(*prices) or 1
     budget = min(threat.budget, dearest)
     unit = common * max(1, math.ceil(budget / common / MOST_BUDGET))

@@ -218,7 +218,9 @@ def _cliques(graph: Any, label: IntArray) -> int:
     number = 0
     for each in np.argsort(-np.bincount(label), kind="stable").tolist():
         rows, earlier = np.flatnonzero(label == each), np.flatnonzero(clique >= 0)
-        held = csr_matrix((np.ones(len(earlier), dtype=np.int32), (clique[earlier], earlier)), shape=(max(number, 1), n))
+        held = csr_matrix(
+            (np.ones(len(earlier), dtype=np.int32), (clique[earlier], earlier)), shape=(max(number, 1), n)
+        )
         common = (held @ adjacent)[:, rows].tocoo()
         fits = common.data == size[common.row]
         joins = csr_matrix((common.data[fits], (common.col[fits], common.row[fits])), shape=(len(rows), max(number, 1)))
