@@ -464,12 +464,54 @@ def _away(x: np.ndarray, w: tuple[float, float], eps: list[float], ways: list[st
     return total
 
 
+def test_balls_never_meet_by_rounding() -> None:
+    """With a radius next to half the distance, rational arithmetic decides."""
+    random = np.random.default_rng(0)
+    claimed = 0
+    for _ in range(200):
+        X = random.uniform(size=(2, 3))
+        distance = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in X.T.tolist())
+        radius = math.sqrt(distance) / 2
+        for _ in range(random.integers(0, 4)):
+            radius = math.nextafter(radius, random.choice([0.0, 1.0]))
+        conflicts = tp.ceiling(X, [0, 1], tp.Attacker.lp(2, radius)).conflicts
+        assert conflicts == 0 or distance <= (2 * Fraction(radius)) ** 2
+        claimed += conflicts
+    assert claimed > 20
+
+
+def test_a_column_that_only_rises_is_paid_for_by_the_lower_row() -> None:
+    attacker = tp.Attacker.lp(2, 1.0, up=[1])
+    assert tp.ceiling([[0.0, 0.0], [1.5, -1.0]], [0, 1], attacker).conflicts == 0
+    assert tp.ceiling([[0.0, 0.0], [1.0, -1.0]], [0, 1], attacker).conflicts == 1
+    assert tp.ceiling([[0.0, -1.0], [1.5, 0.0]], [0, 1], attacker).conflicts == 0
+
+
+def test_groups_of_columns_keep_their_own_budgets() -> None:
+    X, words = [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], {"groups": {"g": [0, 1]}}
+    for budget, group, meet in ((9, 0, 0), (9, 1, 1), (2, 2, 1), (1, 1, 0), (9, 2, 1)):
+        attacker = tp.Attacker((-1, 1), budget=budget, budgets={"g": group}, **words)
+        assert tp.ceiling(X, [0, 1], attacker).conflicts == meet
+    for group, meet in ((2, 0), (3, 1)):
+        attacker = tp.Attacker((-1, 1), costs=[2, 3, 1], budget=9, budgets={"g": group}, **words)
+        assert tp.ceiling(X, [0, 1], attacker).conflicts == meet
+    # Half and half, two columns of the group each cost both rows one of two.
+    attacker = tp.Attacker((-0.5, 0.5), budget=9, budgets={"g": 1}, **words)
+    assert tp.ceiling(X, [0, 1], attacker).conflicts == 0
+
+
 def test_odd_circles_of_three_classes_are_no_more_than_a_bound() -> None:
-    """Five rows in a circle: two can be kept, linear programming says two and a half."""
-    corners = [(0, 0), (1, 0), (1, 1), (0.5, 1.5), (0, 1)]
-    found = tp.ceiling(corners, [0, 1, 0, 1, 2], tp.Attacker((-0.5, 0.5)))
-    assert 2 <= round(found.accuracy * 5) <= 3
-    assert not found.exact or round(found.accuracy * 5) == 2
+    """Two circles of five rows: two of each can be kept, linear programming says two and a half."""
+    angles = 2 * np.pi * np.arange(5) / 5
+    circle = np.stack((np.cos(angles), np.sin(angles)), axis=1)
+    found = tp.ceiling(np.concatenate((circle, circle + 9)), [0, 1, 0, 1, 2] * 2, tp.Attacker.lp(2, 0.6))
+    assert (found.conflicts, found.accuracy, found.exact) == (10, 0.5, False)
+    assert tp.ceiling(circle, [0, 1, 0, 1, 2], tp.Attacker.lp(2, 0.6)).accuracy == 0.4
+
+
+def test_a_row_between_two_others_costs_one_row() -> None:
+    found = tp.ceiling([[0.0], [1.0], [2.0]], ["a", "b", "c"], tp.Attacker.linf(0.5))
+    assert (found.accuracy, found.exact, len(found.pairs)) == (2 / 3, True, 1)
 
 
 def test_classes_that_all_meet_keep_one_of_them() -> None:

@@ -316,12 +316,13 @@ def _listed(bound: Bound, f: int, moves: ColumnMoves, x: FloatArray, box: tuple[
 
 
 def _targets(moves: ColumnMoves, own: FloatArray, has_neighbours: bool) -> FloatArray | None:
-    """Values at which any two that can meet do so most cheaply, unless they are the same; None: there are too many."""
+    """Values at which any two that can meet do so most cheaply, unless they are the same; None: there are too many.
+
+    Values that stand for each other can also become each other, so all but one of them are ends of moves.
+    """
     found: list[Iterable[float]] = [moves.ends or ()]
     if moves.costs is not None:
         found.append(end for _, end in moves.costs)
-    if has_neighbours:
-        found += moves.alike
     anywhere = bool(moves.rules) or (moves.fill is not None and moves.ends is None)
     present = own[~np.isnan(own)]
     if anywhere:

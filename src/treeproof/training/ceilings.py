@@ -71,7 +71,7 @@ def ceiling(X: Any, y: npt.ArrayLike, attacker: Attacker, epsilon: Any = None) -
         n_rows=len(rows),
         n_classes=int(label.max()) + 1,
         conflicts=found,
-        pairs=matched,
+        pairs=np.unique(np.sort(matched, axis=1), axis=0),
         reach="M(x)" if sizes.any() else "A(x)",
         left_out=left_out,
     )
