@@ -118,20 +118,20 @@ def _meeting_pairs(meeting: Meeting, bound: Bound) -> tuple[IntArray, int, bool]
         np.zeros(columns, dtype=np.int64),
         np.zeros((4, reaches.budget + 1), dtype=np.int64),
     )
-    room, counts = np.zeros((min(n * n, 10**6 + n), 2), dtype=np.int32), np.zeros(2, dtype=np.int64)
-    parts, begin, kept, total = [], 0, 0, 0
+    room, counts = np.zeros((min(n * n, 10**6 + n), 2), dtype=np.int32), np.zeros(3, dtype=np.int64)
+    parts, begin, kept, total, every = [], 0, 0, 0, 0
     while begin < n:
         most = n if 2 * kept < MOST_PAIRS else max(LEAST_PER_ROW, (MOST_PAIRS - kept) // (n - begin))
         begin = meeting_pairs(reaches, begin, most, AT_ONCE, scratch, np.zeros(3), room, counts)
         parts.append(room[: counts[0]].copy())
-        kept, total = kept + int(counts[0]), total + int(counts[1])
+        kept, total, every = kept + int(counts[0]), total + int(counts[1]), every + int(counts[2])
     pairs = np.concatenate(parts)
     doubtful = pairs[:, 0] < 0
     unsure = meeting.order[np.stack((-1 - pairs[doubtful, 0], pairs[doubtful, 1]), axis=1)]
     certain, sure = _settled(unsure, bound)
     total += len(certain)
     pairs = np.concatenate((meeting.order[pairs[~doubtful]], certain)).astype(np.int32)
-    return pairs, total, sure and total == len(pairs)
+    return pairs, total, sure and kept == every
 
 
 def _settled(pairs: IntArray, bound: Bound) -> tuple[IntArray, bool]:

@@ -310,10 +310,11 @@ def meeting_pairs(reaches, begin, most, most_compared, scratch, owed, pairs, cou
     """Fills `pairs` (m, 2) with rows that attacks make alike, from row `begin` on, at most `most` later ones per row.
 
     Returns the row to go on from: where there is no more room, or enough rows were compared. counts: of pairs that are
-    listed, and of those that were found. A doubtful pair has its first row as a negative number less one.
+    listed, of those that are alike, and of all, with doubtful ones. Such a pair has its first row as a negative number
+    less one.
     """
     n = reaches.label.shape[0]
-    counts[0], counts[1], compared = 0, 0, 0
+    counts[0], counts[1], counts[2], compared = 0, 0, 0, 0
     for i in range(begin, n):
         if counts[0] + min(most, n - i) > pairs.shape[0] or compared > most_compared:
             return i
@@ -335,6 +336,7 @@ def meeting_pairs(reaches, begin, most, most_compared, scratch, owed, pairs, cou
             if outcome == APART:
                 continue
             counts[1] += outcome == ALIKE
+            counts[2] += 1
             if kept < most:
                 pairs[counts[0], 0], pairs[counts[0], 1] = (i if outcome == ALIKE else -i - 1), j
                 counts[0] += 1
