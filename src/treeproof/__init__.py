@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from treeproof.model.ensemble import Ensemble
     from treeproof.present import plots
     from treeproof.present.report import report_html, write_report
+    from treeproof.results.ceilings import Ceiling
     from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation, Explanations
     from treeproof.results.measures import Measures
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         RobustBoostingClassifier,
         RobustForestClassifier,
         RobustTreeClassifier,
+        ceiling,
         resilience_scorer,
         robust_accuracy_scorer,
     )
@@ -59,6 +61,7 @@ _HOMES = {
     "Attacker": "threat.attacker",
     "AttackerSuggestion": "threat.suggest",
     "Bounds": "results.verdicts",
+    "Ceiling": "results.ceilings",
     "CheapestAttacks": "verification.cheapest",
     "Column": "model.columns",
     "Counterfactual": "results.counterfactuals",
@@ -93,6 +96,7 @@ _HOMES = {
     "analyze": "symbolic",
     "any_of": "threat.relations",
     "at_most_one": "threat.relations",
+    "ceiling": "training",
     "cheapest_attack": "verification.cheapest",
     "check_proofs": "check.proofs",
     "counterfactual": "explanations.counterfactual",
@@ -127,6 +131,7 @@ __all__ = [
     "Attacker",
     "AttackerSuggestion",
     "Bounds",
+    "Ceiling",
     "CheapestAttacks",
     "Column",
     "Counterfactual",
@@ -161,6 +166,7 @@ __all__ = [
     "analyze",
     "any_of",
     "at_most_one",
+    "ceiling",
     "cheapest_attack",
     "check",
     "check_proofs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from treeproof.training.boosting import RobustBoostingClassifier
+from treeproof.training.ceilings import ceiling
 from treeproof.training.forest import RobustForestClassifier
 from treeproof.training.scorers import resilience_scorer, robust_accuracy_scorer
 from treeproof.training.tree import RobustTreeClassifier
@@ -11,6 +12,7 @@ __all__ = [
     "RobustBoostingClassifier",
     "RobustForestClassifier",
     "RobustTreeClassifier",
+    "ceiling",
     "resilience_scorer",
     "robust_accuracy_scorer",
 ]
