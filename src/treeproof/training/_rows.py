@@ -130,7 +130,7 @@ class TrainingSet:
             n_kinds = int(rows.ranges["near_low"][f].max()) + 1
             prices = rows.prices[rows.listed[f] :][: n_kinds * rows.n_places[f]]
             movable[f] = ((prices > 0) & (prices < _never())).any()
-        return movable
+        return np.asarray(movable)
 
     def with_sets(self, chosen: IntArray) -> TrainingSet:
         """The same where only the columns of one set can be attacked in each row, by the numbers of the sets (n,)."""
