@@ -138,7 +138,7 @@ def _valid(rows: pd.DataFrame, said: Said, table: Table) -> pd.DataFrame:
         keeps &= (rows[a] <= rows[b]).to_numpy()
     for factors, operator, bound in said.sums:
         total = sum(rows[c] * factor for c, factor in factors.items())
-        keeps &= (np.isclose(total, bound) if operator == "==" else total <= bound).to_numpy()
+        keeps &= np.asarray(np.isclose(total, bound) if operator == "==" else total <= bound)
     del table
     return rows[keeps]
 

@@ -392,6 +392,7 @@ def literal_bill(attacker: OracleAttacker, moved: Sequence[tuple[int, Fraction]]
     return attacker.budget is None or sum(attacker.costs[f] for f, _ in moved) <= attacker.budget
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @checked(200)
 @given(cases_of_few_doubles())
@@ -421,6 +422,7 @@ def sides(case: Case) -> tuple[bool, bool]:
     return oracles.resilient(model, attacker, x, y, eps), correct and oracles.constant_on_M(model, attacker, x, eps)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_resilience_is_being_constant_on_m_where_the_attacker_can_nudge() -> None:
     seen = {"cases": 0, "nudge": 0, "resilient": 0, "lost": 0, "differ": 0, "connects only": 0}

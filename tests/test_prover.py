@@ -48,6 +48,7 @@ def test_proofs_are_what_the_definitions_say(case: Case) -> None:
     assert_as_defined(case)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, database=None)
 @given(several_cuts())

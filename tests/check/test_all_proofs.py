@@ -120,6 +120,7 @@ def test_nothing_has_a_proof_and_a_counterexample() -> None:
     assert proved and refuted
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_of_many_things_has_a_proof_and_a_counterexample() -> None:
     proved, refuted = check_questions(1, 100)

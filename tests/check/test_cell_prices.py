@@ -247,6 +247,7 @@ def test_prices_of_numbers_are_the_engines() -> None:
     assert n_lower <= 2  # intervals without 0 that are narrower than the doubles of many neighbours are apart
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_prices_of_numbers_are_the_engines_in_thousands_of_cases() -> None:
     n, n_lower = check_numbers(range(10_000, 14_000))
@@ -391,6 +392,7 @@ def test_rows_of_random_models_cost_what_the_engine_says() -> None:
     assert check_tables(range(40)) > 500
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_of_many_random_models_cost_what_the_engine_says() -> None:
     assert check_tables(range(100, 1100)) > 10_000

@@ -149,6 +149,7 @@ def test_no_reason_holds_where_there_is_a_pair() -> None:
     assert n_reasons
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(140, 220, 40))
 def test_no_reason_holds_where_there_is_a_pair_in_many_questions(first: int) -> None:

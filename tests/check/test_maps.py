@@ -32,6 +32,7 @@ def proved(smap: StabilityMap, folder: Path) -> Path:
     return folder / "map.tpp"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, database=None)
 @given(st.data())
@@ -178,6 +179,7 @@ def test_no_mutated_proof_of_a_false_claim_holds(attacker: tp.Attacker, tmp_path
     assert check_mutations(attacker, tmp_path, 300) > 20
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("attacker", ATTACKERS, ids=repr)
 def test_no_proof_of_many_mutations_of_a_false_claim_holds(attacker: tp.Attacker, tmp_path: Path) -> None:

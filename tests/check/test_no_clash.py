@@ -114,6 +114,7 @@ def test_there_is_no_reason_against_pairs_that_there_are() -> None:
     assert accepted and false
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 3))
 def test_there_is_no_reason_against_many_pairs_that_there_are(seed: int) -> None:

@@ -128,6 +128,7 @@ def test_proofs_hold_where_not_all_cells_between_others_can_be_reached(tmp_path:
     check_narrow(tmp_path, range(10, 20))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_proofs_hold_where_not_all_cells_between_others_can_be_reached(tmp_path: Path) -> None:
     check_narrow(tmp_path, range(20, 150))
@@ -154,6 +155,7 @@ def test_proofs_against_attackers_of_every_kind_hold(tmp_path: Path, kinds: Coun
     assert kinds["idle"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_proofs_against_many_attackers_of_every_kind_hold(tmp_path: Path, kinds: Counter[str]) -> None:
     check_any(tmp_path, range(16, 200))
@@ -436,6 +438,7 @@ def test_mutated_parts_are_rejected_unless_they_are_true(monkeypatch: pytest.Mon
     assert met["accepted"] > 10
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_mutated_parts_are_rejected_unless_they_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_mutations(38, range(70), 12, monkeypatch)["rejected"] > 1500

@@ -172,6 +172,7 @@ def test_a_few_changed_proofs_of_what_is_false_are_rejected() -> None:
     assert check_false(180, range(4, 7), 150).total() > 50
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_changed_proof_of_what_is_false_is_accepted() -> None:
     assert check_false(180, range(100), 30_000).total() >= 10_000

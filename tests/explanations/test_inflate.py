@@ -30,6 +30,7 @@ def test_ranges_of_tiny_models_are_those_of_the_definition() -> None:
     assert counts > 60
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_with_categories_groups_and_relations() -> None:
     random, counts = Random(13), 0

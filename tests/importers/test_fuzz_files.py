@@ -26,6 +26,7 @@ def pair() -> Iterator[fuzz_files.Pair]:
     pair.stop()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_both_accept_both_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz_files, "PER_TASK", 4)

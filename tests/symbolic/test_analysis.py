@@ -82,6 +82,7 @@ def assert_sound(case: Case) -> None:
         assert proved.tolist() == truth
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
 def test_nothing_unstable_is_called_stable_after_any_number_of_iterations() -> None:

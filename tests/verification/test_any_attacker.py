@@ -46,6 +46,7 @@ def test_stability_is_that_of_brute_force_in_a_few_cases() -> None:
     check_stability(range(1000, 1008))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_neighbour_of_a_resilient_row_is_unstable() -> None:
     for seed in range(20):
@@ -76,6 +77,7 @@ def check_sets(seeds: range) -> set[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_resilience_among_values_that_stand_for_each_other_is_that_of_brute_force() -> None:
     proved, refuted = Outcome.PROVED, Outcome.REFUTED

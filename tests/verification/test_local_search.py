@@ -40,6 +40,7 @@ def assert_decided_as_the_oracle(case: Case) -> None:
 
 # `make fuzz` asks a million such questions. Without patience every row is searched as if it were hard
 # (`_kernels/balance.py`).
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("patience", [0, 300])
 def test_verdicts_equal_brute_force_over_cells(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:

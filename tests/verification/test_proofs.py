@@ -75,6 +75,7 @@ def test_no_box_that_is_closed_holds_an_attack(patience: int, all_steps: set[int
     assert steps.keys() == all_steps, "every step occurs"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("patience", [300, 0])
 def test_no_box_of_many_models_that_is_closed_holds_an_attack(patience: int) -> None:

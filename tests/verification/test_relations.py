@@ -28,6 +28,7 @@ def test_small_questions_are_answered_as_brute_force_does(number: int) -> None:
     assert not counts["CHEAPEST NOT KNOWN"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_questions_are_answered_as_brute_force_does() -> None:
     counts: Counter[str] = Counter()

@@ -151,6 +151,7 @@ for reach in (0.25, 16.0):
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_row_that_needs_more_masks_than_can_be_numbered_is_given_up(tmp_path: Path) -> None:
     done = subprocess.run(

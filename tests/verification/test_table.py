@@ -158,6 +158,7 @@ def test_workers_give_what_one_thread_gives(backend: str, folder: Path) -> None:
     assert_same(read(), whole())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_dask_cluster_reads_the_row_groups_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
@@ -490,6 +491,7 @@ print(done.rows, re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_t
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
