@@ -26,6 +26,8 @@ from treeproof.model.ensemble import Ensemble
 
 NUMBERS = [0.0, 0.25, 0.375, 0.5, 0.625, 0.75, 1.0]
 WORDS = ["blue", "green", "red"]
+ALIKE = WORDS[:2]
+"""Values that may stand for each other in some neighbourhoods."""
 DOMAIN = {"n": (0, 1), "m": (0, 1)}
 FINE = np.arange(33) / 32
 INTERVALS = [(-0.125, 0.125), (-0.25, 0.0), (0.0, 0.375), (0.125, 0.25), (-0.375, -0.25)]
@@ -52,7 +54,7 @@ def random_small(random: Random, n_rows: int = 9, n_classes: int = 2, **wanted: 
     y = np.array([*range(n_classes), *(random.randrange(n_classes) for _ in range(n_rows - n_classes))])
     attacker = random_attacker(random, n_classes, **wanted)
     has_rules = "Rule" in repr(attacker)
-    sizes = [None] if has_rules else [None, None, 0.03125, {"n": 0.0625}]
+    sizes = [None] if has_rules else [None, None, 0.03125, {"n": 0.0625}, {"n": 0.03125, "c": tp.values(*ALIKE)}]
     return Small(frame, y, attacker, random.choice(sizes))
 
 
@@ -112,11 +114,11 @@ class Attack(NamedTuple):
 class Attacks:
     """All attacks that matter to tests at some thresholds, on rows in codes.
 
-    `sizes` has one ε per column; `goal` are the labels that are left alone.
+    `sizes` has one ε per column, for categories the sets of codes that may stand for each other.
     """
 
     def __init__(
-        self, model: Ensemble, attacker: tp.Attacker, sizes: Sequence[float], cuts: Sequence[Sequence[float]]
+        self, model: Ensemble, attacker: tp.Attacker, sizes: Sequence[Any], cuts: Sequence[Sequence[float]]
     ) -> None:
         self._model, self._attacker, self._sizes, self._cuts = model, attacker, sizes, cuts
         self._options = lru_cache(None)(self._find_options)
@@ -156,8 +158,9 @@ class Attacks:
     def _changes(self, column: Column, f: int, x: float) -> Iterator[tuple[float, float]]:
         """Pairs of a neighbour's value and what an attack makes of it."""
         if self._is_category(f):
-            ends = [*map(float, range(dict(self._model.categories)[f].n_codes)), math.nan]
-            yield from ((x, end) for end in ends)
+            codes = [*map(float, range(dict(self._model.categories)[f].n_codes)), math.nan]
+            starts = [code for code in codes if column.is_near(x, code, self._sizes[f])]
+            yield from itertools.product(starts, codes)
             return
         low, high = column.domain
         cuts = list(self._cuts[f])

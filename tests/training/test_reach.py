@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
-from tests.support.training_attacks import Attacks, Small, cuts_of, random_small, walk
+from tests.support.training_attacks import ALIKE, Attacks, Small, cuts_of, random_small, walk
 from treeproof.model.builder import blank_ensemble
 from treeproof.training import RobustTreeClassifier
 from treeproof.training._columns import coded_frame
@@ -20,7 +21,6 @@ from treeproof.training._leaves import Leaves
 from treeproof.training._rows import TrainingSet
 from treeproof.training._stumps import StumpMargins
 
-SEEDS = range(40)
 CAP = 4.0
 
 
@@ -29,7 +29,7 @@ class Bound(NamedTuple):
 
     data: TrainingSet
     rows: np.ndarray
-    sizes: list[float]
+    sizes: list[Any]
     blank: Any
     attacker: tp.Attacker
     y: np.ndarray
@@ -43,8 +43,9 @@ def bound(small: Small) -> Bound:
     coded, categories = coded_frame(small.X)
     names = list(small.X.columns)
     blank = blank_ensemble(len(names), np.unique(small.y), names, categories=categories, handles_missing=True)
-    given = small.epsilon if isinstance(small.epsilon, dict) else dict.fromkeys(names, small.epsilon or 0.0)
-    sizes = [0.0 if f in categories else given.get(name, 0.0) for f, name in enumerate(names)]
+    given = small.epsilon if isinstance(small.epsilon, dict) else dict.fromkeys("nm", small.epsilon or 0.0)
+    alike = tuple(map(float, range(len(ALIKE))))
+    sizes = [given.get("n", 0.0), (alike,) if "c" in given else 0.0, given.get("m", 0.0)]
     return Bound(data, coded.to_numpy(dtype=float), sizes, blank, small.attacker, small.y)
 
 
@@ -57,6 +58,11 @@ def grown(data: TrainingSet, weight: np.ndarray, seed: int = 0, **words: Any) ->
     return Grower(data, weight, limits(**words), np.random.RandomState(seed)).grow()
 
 
+def unaware(data: TrainingSet) -> TrainingSet:
+    """The same as if the attacker had no budget: trees that are grown on it do not mind where attacks lead."""
+    return replace(data, rows=data.rows._replace(budget=0))
+
+
 def random_weight(random: Random, y: np.ndarray) -> np.ndarray:
     """Of rows, some of them 0, but not all rows of a class."""
     return np.array([random.choice([1.0, 2.0, 0.3, 0.0]) if k > 1 else 1.0 for k in range(len(y))])
@@ -66,7 +72,7 @@ def random_weight(random: Random, y: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.02])
-@pytest.mark.parametrize("seeds", [range(k, k + 8) for k in range(0, 40, 8)], ids=lambda seeds: f"from {seeds[0]}")
+@pytest.mark.parametrize("seeds", [range(k, k + 4) for k in range(0, 20, 4)], ids=lambda seeds: f"from {seeds[0]}")
 def test_the_first_split_of_powers_is_the_best_of_all(seeds: range, smoothing: float) -> None:
     n_splits = 0
     for seed in seeds:
@@ -183,7 +189,8 @@ def test_leaves_of_rows_are_those_that_attacks_lead_to(first: int, criterion: st
         random = Random(1000 + seed)
         case = bound(random_small(random, goal=False))
         weight = np.array([random.choice([1.0, 2.0, 0.3]) for _ in case.y])
-        tree = grown(case.data, weight, powers=criterion == "powers", invariants=criterion == "treant")
+        data = unaware(case.data) if seed % 4 else case.data
+        tree = grown(data, weight, powers=criterion == "powers", invariants=criterion == "treant")
         leaves = Leaves(tree, case.data)
         reached = leaves._reached
         for i, listed in enumerate(_by_leaf(case, tree)):
@@ -193,7 +200,7 @@ def test_leaves_of_rows_are_those_that_attacks_lead_to(first: int, criterion: st
             several += len(own) > 1
             for leaf, paid in zip(own, reached.paid[here].tolist(), strict=True):
                 assert paid == sum(int(case.data.bits[f]) for f in listed[leaf])
-    assert several >= 2
+    assert several >= 15
 
 
 def _by_leaf(case: Bound, tree: GrownTree) -> list[dict[int, set[int]]]:
@@ -219,7 +226,7 @@ def test_refitted_scores_lose_no_more_and_no_leaf_can_be_bettered(first: int, po
         case = bound(random_small(random, n_rows=12))
         weight = np.array([random.choice([1.0, 2.0, 0.3]) for _ in case.y])
         smoothing = random.choice([0.0, 0.01]) if powers else 0.0
-        tree = grown(case.data, weight, powers=powers, smoothing=smoothing, max_depth=4)
+        tree = grown(unaware(case.data), weight, powers=powers, smoothing=smoothing, max_depth=4)
         leaves, of_rows = Leaves(tree, case.data), _by_leaf(case, tree)
         terms = limits(powers=powers, smoothing=smoothing).terms(float(weight.sum()))
         number = {int(node): k for k, node in enumerate(leaves.nodes)}
@@ -248,7 +255,7 @@ def test_refitted_scores_lose_no_more_and_no_leaf_can_be_bettered(first: int, po
             other = now.copy()
             other[leaf] = score
             assert loss(other) >= losses[-1] - 1e-6
-    assert gained or first or not powers
+    assert gained >= 3
 
 
 # --- stumps ------------------------------------------------------------------------------------------------------
@@ -283,7 +290,7 @@ def _random_stumps(random: Random, data: TrainingSet, y: np.ndarray) -> tuple[St
     stumps, trees = StumpMargins(data, wants), []
     for k in range(6):
         weight = np.array([random.choice([0.1, 1.0, 3.0]) for _ in y])
-        tree = grown(data, weight, seed=k, max_depth=1, powers=True, max_features=1)
+        tree = grown(unaware(data), weight, seed=k, max_depth=1, powers=True, max_features=1)
         tree.scores[:, 0] = [random.uniform(-1, 1) for _ in range(len(tree.scores))]
         stumps.add(tree)
         trees.append(tree)
@@ -300,7 +307,7 @@ def test_margins_of_stumps_with_many_sets_are_a_knapsack(costs: Any, budget: int
     assert len(data.paid_sets) == 1
     stumps, wants, trees = StumpMargins(data, np.where(y == 1, 1.0, -1.0)), np.where(y == 1, 1.0, -1.0), []
     for k in range(30):
-        tree = grown(data, rng.uniform(0.1, 1, size=12), seed=k, max_depth=1, powers=True, max_features=1)
+        tree = grown(unaware(data), rng.uniform(0.1, 1, size=12), seed=k, max_depth=1, powers=True, max_features=1)
         tree.scores[:, 0] = rng.uniform(-1, 1, size=len(tree.scores))
         stumps.add(tree)
         trees.append(tree)
