@@ -24,6 +24,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 MOST_LOOKED_AT = 20_000
 """Rows from which thresholds are chosen."""
+MOST_BINS = 2**16 - 2
+"""How many places a column of ranges may have, next to that of missing values."""
 MOST_KINDS = 2**16 - 1
 """How many kinds of rows a listed column may have."""
 MOST_BITS = 62
