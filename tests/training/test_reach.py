@@ -39,7 +39,7 @@ class Bound(NamedTuple):
 
 
 def bound(small: Small) -> Bound:
-    data, _ = RobustTreeClassifier(small.attacker, epsilon=small.epsilon)._training_set(small.X, small.y, None)
+    data, _, _ = RobustTreeClassifier(small.attacker, epsilon=small.epsilon)._training_set(small.X, small.y, None)
     coded, categories = coded_frame(small.X)
     names = list(small.X.columns)
     blank = blank_ensemble(len(names), np.unique(small.y), names, categories=categories, handles_missing=True)
@@ -104,7 +104,9 @@ def _losses_of_all_splits(case: Bound, weight: np.ndarray, more: float) -> tuple
     for f in range(3):
         # What each row can be: the column alone is attacked.
         limit = math.inf if case.attacker.budget is None else case.attacker.budget
-        reached = [[value for value, price in attacks.options(f, x) if price <= limit] for x in case.rows[:, f].tolist()]
+        reached = [
+            [value for value, price in attacks.options(f, x) if price <= limit] for x in case.rows[:, f].tolist()
+        ]
         for kind, goes_left in _tests(case, f, cuts[f], weight):
             sides = [{goes_left(value) for value in values} for values in reached]
             sums[kind].append(_sums(sides, case.y, weight, more))
@@ -303,7 +305,7 @@ def test_margins_of_stumps_with_many_sets_are_a_knapsack(costs: Any, budget: int
     X = rng.integers(0, 9, size=(12, 9)) / 8
     y = np.arange(12) % 2
     attacker = tp.Attacker((-0.125, 0.125), costs=costs, budget=budget)
-    data, _ = RobustTreeClassifier(attacker)._training_set(X, y, None)
+    data, _, _ = RobustTreeClassifier(attacker)._training_set(X, y, None)
     assert len(data.paid_sets) == 1
     stumps, wants, trees = StumpMargins(data, np.where(y == 1, 1.0, -1.0)), np.where(y == 1, 1.0, -1.0), []
     for k in range(30):
