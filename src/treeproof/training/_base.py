@@ -85,7 +85,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bins = check_whole(self.max_bins, "max_bins", least=2)
         if bins > MOST_BINS:
             raise InvalidInput(f"max_bins must be at most {MOST_BINS}, got {bins}", argument="max_bins")
-        label, held_out = numbers.reshape(-1).astype(np.int64), ()
+        label = numbers.reshape(-1).astype(np.int64)
+        held_out: tuple[Any, ...] = ()
         if held_by is not None:
             kept, held = self._split(label, weight, held_by)
             held_out = (_safe_indexing(X, held), labels[held], weight[held])

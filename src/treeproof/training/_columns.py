@@ -37,7 +37,7 @@ def _is_category(dtype: Any) -> bool:
 def _category(column: Any, kind: str) -> Category:
     """The category of a column, by the values that it has."""
     if kind == "category":
-        values = [value for value in column.cat.categories.tolist()]
+        values = column.cat.categories.tolist()
     else:
         present = {value for value in column.tolist() if not is_missing(value)}
         values = sorted(present, key=lambda value: (str(type(value)), value))

@@ -127,7 +127,7 @@ class TrainingSet:
     def _movable(self) -> BoolArray:
         """Which columns any row can be attacked in."""
         listed = self.rows.listed >= 0
-        return listed | (self.rows.ranges["low"] <= self.rows.ranges["high"]).any(axis=1)
+        return np.asarray(listed | (self.rows.ranges["low"] <= self.rows.ranges["high"]).any(axis=1))
 
     def with_sets(self, chosen: IntArray) -> TrainingSet:
         """The same where only the columns of one set can be attacked in each row, by the numbers of the sets (n,)."""
@@ -194,7 +194,7 @@ class _Column:
         else:
             ends += _ends_of(self._moves, self._near[0][shown], self._near[1][shown])
         every = np.concatenate(ends)
-        return every[~np.isnan(every)]
+        return np.asarray(every[~np.isnan(every)])
 
     def ranges(self, ranges: npt.NDArray[Any]) -> None:
         """Fills RANGE for a column of ranges."""

@@ -164,7 +164,8 @@ class RobustBoostingClassifier(RobustClassifier):
             progress_bar(self.progress, n_rounds, "growing trees") as advance,
         ):
             for number in range(1, n_rounds + 1):
-                if not any([self._round(head, weight, limits, random, pool) for head in heads]):
+                gained = [self._round(head, weight, limits, random, pool) for head in heads]
+                if not any(gained):
                     best = (best[0], min(best[1], number - 1) if self.early_stopping else number - 1)
                     break
                 advance(1)
@@ -311,7 +312,7 @@ def _drawn_sets(margin: FloatArray, random: np.random.RandomState) -> npt.NDArra
         likely = np.exp(margin.min(axis=1, keepdims=True) - margin)
     until = np.cumsum(likely, axis=1)
     drawn = random.random_sample(len(margin)) * until[:, -1]
-    return np.minimum((until <= drawn[:, None]).sum(axis=1), margin.shape[1] - 1)
+    return np.asarray(np.minimum((until <= drawn[:, None]).sum(axis=1), margin.shape[1] - 1))
 
 
 def _leads(margins: FloatArray, heads: list[_Head]) -> FloatArray:

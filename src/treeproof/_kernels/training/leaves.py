@@ -77,7 +77,7 @@ def reached_leaves(rows, bits, tree, numbers, i_first, i_last, start, found, pai
 
 @door
 def worst_scores(reached, sets, scores, wants, worst):
-    """Fills `worst` (n, n_sets): the least of wants[i] * score over the leaves that are paid for by each set of columns."""
+    """Fills `worst` (n, n_sets): the least of wants[i] * score over the leaves that each set of columns pays for."""
     for i in range(wants.shape[0]):
         for s in range(sets.shape[0]):
             worst[i, s] = math.inf
