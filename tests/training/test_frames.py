@@ -147,3 +147,9 @@ def test_columns_are_refused_as_elsewhere(model: Any) -> None:
     model = clone(model).fit(frame, y)
     with pytest.raises(ValueError, match="job"):
         model.predict(frame.drop(columns="job"))
+
+
+def test_a_column_of_names_is_no_category() -> None:
+    frame = pd.DataFrame({"id": [f"person {k}" for k in range(5000)]})
+    with pytest.raises(tp.InvalidInput, match="column 'id' has 5000 values; training takes at most 4096, so merge"):
+        RobustTreeClassifier(ATTACKER).fit(frame, np.arange(5000) % 2)

@@ -18,7 +18,7 @@ from treeproof.training import RobustTreeClassifier
 from treeproof.training._columns import coded_frame
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
 from treeproof.training._leaves import Leaves
-from treeproof.training._rows import TrainingSet
+from treeproof.training._rows import TrainingSet, _largest_sets
 from treeproof.training._stumps import StumpMargins
 
 CAP = 4.0
@@ -219,6 +219,22 @@ def _by_leaf(case: Bound, tree: GrownTree) -> list[dict[int, set[int]]]:
     return found
 
 
+@pytest.mark.parametrize("moves", [(-1.0, 1.0), tp.values(0.0, 1.0, 2.0)], ids=["range", "list"])
+def test_leaves_do_not_depend_on_the_unit_of_costs(moves: Any) -> None:
+    """The largest cost that there is, is a cost like others."""
+    X, y = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]] * 2), np.array([0, 1, 0, 1, 0, 1])
+    found = []
+    for unit in (1, 2**40):
+        attacker = tp.Attacker({0: moves, 1: moves}, costs=unit, budget=unit)
+        data, _, _ = RobustTreeClassifier(attacker)._training_set(X, y, None)
+        tree = grown(unaware(data), np.arange(1.0, 7.0), max_features=2)
+        assert tree.feature[0] >= 0
+        found.append(Leaves(tree, data)._reached)
+    np.testing.assert_array_equal(found[0].start, found[1].start)
+    np.testing.assert_array_equal(found[0].leaves, found[1].leaves)
+    assert len(found[0].leaves) > len(X)
+
+
 @pytest.mark.parametrize("powers", [False, True])
 @pytest.mark.parametrize("first", range(0, 24, 8))
 def test_refitted_scores_lose_no_more_and_no_leaf_can_be_bettered(first: int, powers: bool) -> None:
@@ -258,6 +274,27 @@ def test_refitted_scores_lose_no_more_and_no_leaf_can_be_bettered(first: int, po
             other[leaf] = score
             assert loss(other) >= losses[-1] - 1e-6
     assert gained >= 3
+
+
+# --- sets of columns ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sets_that_are_paid_for_together_are_the_largest(seed: int) -> None:
+    random = Random(seed)
+    costs, budget = [random.randint(0, 4) for _ in range(random.randint(1, 7))], random.randint(0, 9)
+    every = [set(some) for n in range(len(costs) + 1) for some in itertools.combinations(range(len(costs)), n)]
+    paid = [some for some in every if sum(costs[f] for f in some) <= budget]
+    largest = [some for some in paid if not any(some < other for other in paid)]
+    found = _largest_sets(costs, budget)
+    assert found is not None
+    assert sorted(found) == sorted(sum(1 << f for f in some) for some in largest)
+
+
+def test_sets_are_found_in_no_time_or_given_up() -> None:
+    assert set(_largest_sets([1] * 50, 49) or ()) == {2**50 - 1 - 2**k for k in range(50)}
+    assert _largest_sets([1] * 60, 30) is None
+    assert _largest_sets(list(range(1, 63)), 900) is None
 
 
 # --- stumps ------------------------------------------------------------------------------------------------------

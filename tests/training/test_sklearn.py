@@ -1,4 +1,4 @@
-"""Robust trees, forests and boosted trees as scikit-learn estimators: its own checks, searches, pickles, and clear refusals."""
+"""Robust models as scikit-learn estimators: its own checks, searches, pickles, and clear refusals."""
 
 from __future__ import annotations
 
