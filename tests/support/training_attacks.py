@@ -59,17 +59,25 @@ def random_small(random: Random, n_rows: int = 9, n_classes: int = 2, **wanted: 
 
 
 def random_attacker(
-    random: Random, n_classes: int = 2, *, flat: bool = False, goal: bool = False, groups: bool = False
+    random: Random,
+    n_classes: int = 2,
+    *,
+    flat: bool = False,
+    goal: bool = False,
+    groups: bool = False,
+    never_free: bool = False,
 ) -> tp.Attacker:
     """Moves, costs, steps, values, matrices, blanks and fills, or rules.
 
-    With `flat`, a column costs the same wherever it goes; with `goal` and `groups` there may be those as well.
+    With `flat`, a column costs the same wherever it goes; with `goal` and `groups` there may be those as well. With
+    `never_free`, nothing costs 0.
     """
     words: dict[str, Any] = {}
-    costs: dict[str, Any] = {name: random.choice([1, 1, 1, 2, 3, 0]) for name in "ncm"}
+    least = int(never_free)
+    costs: dict[str, Any] = {name: random.choice([1, 1, 1, 2, 3, least]) for name in "ncm"}
     for what in ("blank", "fill"):
         if columns := [name for name in "ncm" if random.random() < 0.2]:
-            words[what] = {name: costs[name] if flat else random.randint(0, 2) for name in columns}
+            words[what] = {name: costs[name] if flat else random.randint(least, 2) for name in columns}
     if groups and random.random() < 0.5:
         words |= {"groups": {"g": random.sample("ncm", 2)}, "budgets": {"g": random.randint(0, 2)}}
     if goal and random.random() < 0.4:
@@ -88,7 +96,7 @@ def random_attacker(
             moves[name] = tp.values(*random.sample(values, 2))
         elif kind == "matrix" and not flat:
             pairs = list(itertools.permutations(values, 2))
-            costs[name] = {pair: random.randint(0, 3) for pair in random.sample(pairs, 4)}
+            costs[name] = {pair: random.randint(least, 3) for pair in random.sample(pairs, 4)}
         elif kind == "interval" and name == "m":
             moves[name] = random.choice(INTERVALS)
         elif kind == "steps" and name == "m":

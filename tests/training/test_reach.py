@@ -77,7 +77,8 @@ def test_the_first_split_of_powers_is_the_best_of_all(seeds: range, smoothing: f
     n_splits = 0
     for seed in seeds:
         random = Random(seed)
-        case = bound(random_small(random))
+        has_goal = seed % 3 == 0
+        case = bound(random_small(random, goal=has_goal, never_free=has_goal))
         weight = random_weight(random, case.y)
         tree = grown(case.data, weight, max_depth=1, powers=True, smoothing=smoothing)
         more = smoothing * weight.sum()
@@ -189,7 +190,8 @@ def test_leaves_of_rows_are_those_that_attacks_lead_to(first: int, criterion: st
     several = 0
     for seed in range(first, first + 8):
         random = Random(1000 + seed)
-        case = bound(random_small(random, goal=False))
+        has_goal = seed % 3 == 0
+        case = bound(random_small(random, goal=has_goal, never_free=has_goal))
         weight = np.array([random.choice([1.0, 2.0, 0.3]) for _ in case.y])
         data = unaware(case.data) if seed % 4 else case.data
         tree = grown(data, weight, powers=criterion == "powers", invariants=criterion == "treant")
@@ -202,7 +204,7 @@ def test_leaves_of_rows_are_those_that_attacks_lead_to(first: int, criterion: st
             several += len(own) > 1
             for leaf, paid in zip(own, reached.paid[here].tolist(), strict=True):
                 assert paid == sum(int(case.data.bits[f]) for f in listed[leaf])
-    assert several >= 15
+    assert several >= 8
 
 
 def _by_leaf(case: Bound, tree: GrownTree) -> list[dict[int, set[int]]]:
