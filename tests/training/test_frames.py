@@ -153,3 +153,14 @@ def test_a_column_of_names_is_no_category() -> None:
     frame = pd.DataFrame({"id": [f"person {k}" for k in range(5000)]})
     with pytest.raises(tp.InvalidInput, match="column 'id' has 5000 values; training takes at most 4096, so merge"):
         RobustTreeClassifier(ATTACKER).fit(frame, np.arange(5000) % 2)
+
+
+def test_rows_that_have_the_wanted_label_are_left_alone() -> None:
+    """All may become a "b". Of those that have the label 1, which the attacker wants, none has to."""
+    frame, y = pd.DataFrame({"c": ["a", "b", "d"] * 10}), np.array([0, 1, 1] * 10)
+    moves = {"c": tp.values("b")}
+    wanted = RobustTreeClassifier(tp.Attacker(moves, goal=1)).fit(frame, y)
+    # Only "d" can be told apart; the others are one half each.
+    assert wanted.loss_under_attack_ == pytest.approx(2 / 3 * 1 / 4)
+    anything = RobustTreeClassifier(tp.Attacker(moves)).fit(frame, y)
+    assert anything.loss_under_attack_ == pytest.approx(2 / 9)
