@@ -1,4 +1,4 @@
-"""Robust trees and forests as scikit-learn estimators: its own checks, searches, pickles, and clear refusals."""
+"""Robust models as scikit-learn estimators: its own checks, searches, pickles, and clear refusals."""
 
 from __future__ import annotations
 
@@ -18,20 +18,33 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import treeproof as tp
 from tests.support.toys import blobs
-from treeproof.training import RobustForestClassifier, RobustTreeClassifier, resilience_scorer, robust_accuracy_scorer
+from treeproof.training import (
+    RobustBoostingClassifier,
+    RobustForestClassifier,
+    RobustTreeClassifier,
+    resilience_scorer,
+    robust_accuracy_scorer,
+)
 
 ATTACKER = tp.Attacker.linf(0.1)
 MODELS = [
     RobustTreeClassifier(ATTACKER),
     RobustForestClassifier(ATTACKER, n_estimators=3, random_state=0),
+    RobustBoostingClassifier(ATTACKER, n_estimators=5, random_state=0),
 ]
-NAMES = ["tree", "forest"]
+NAMES = ["tree", "forest", "boosting"]
 
-SKIPPED = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "a bootstrap draws other rows from weighted than from repeated ones, as in scikit-learn's own forests"
-    ),
-}
+WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
+DRAWN_ROWS = "a bootstrap draws other rows from weighted than from repeated ones, as in scikit-learn's own forests"
+DRAWN_SETS = "under a budget, the columns by which each row is attacked in a round are drawn, for repeated rows anew"
+
+
+def skipped(model: Any) -> dict[str, str]:
+    """The checks that a model does not pass, and why."""
+    if getattr(model, "bootstrap", False):
+        return {WEIGHTS: DRAWN_ROWS}
+    is_boosted = isinstance(model, RobustBoostingClassifier)
+    return {WEIGHTS: DRAWN_SETS} if is_boosted and model.attacker.budget is not None else {}
 
 
 @parametrize_with_checks(
@@ -40,8 +53,10 @@ SKIPPED = {
         RobustTreeClassifier(tp.Attacker((-0.05, 0.0), budget=1), criterion="groot", max_features="sqrt"),
         RobustForestClassifier(tp.Attacker.linf(0.01), n_estimators=3, random_state=0),
         RobustForestClassifier(tp.Attacker.linf(0.01), n_estimators=3, bootstrap=False),
+        RobustBoostingClassifier(tp.Attacker.linf(0.01), n_estimators=10),
+        RobustBoostingClassifier(tp.Attacker((-0.05, 0.0), budget=1), n_estimators=10, max_depth=1, learning_rate=0.5),
     ],
-    expected_failed_checks=lambda model: SKIPPED if getattr(model, "bootstrap", False) else {},
+    expected_failed_checks=skipped,
 )
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -93,6 +108,83 @@ def test_weights_count_rows() -> None:
     assert weighted.loss_under_attack_ == pytest.approx(repeated.loss_under_attack_)
 
 
+def test_weights_count_rows_of_boosting() -> None:
+    X, y = blobs(3)
+    counts = np.random.default_rng(0).integers(0, 4, size=len(X))
+    models = [RobustBoostingClassifier(ATTACKER, n_estimators=5, max_depth=3) for _ in range(2)]
+    weighted = models[0].fit(X, y, counts)
+    repeated = models[1].fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-9)
+    assert weighted.proved_robust_ == pytest.approx(repeated.proved_robust_)
+    assert weighted.loss_under_attack_ == pytest.approx(repeated.loss_under_attack_)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+def test_weights_of_classes_are_weights_of_their_rows(model: Any) -> None:
+    X, y = blobs(2)
+    by_class = clone(model).set_params(class_weight={0: 5.0, 1: 1.0}).fit(X, y)
+    by_row = clone(model).fit(X, y, np.where(y == 0, 5.0, 1.0))
+    np.testing.assert_array_equal(by_class.predict_proba(X), by_row.predict_proba(X))
+    balanced = clone(model).set_params(class_weight="balanced").fit(X[20:], y[20:])
+    share = len(y[20:]) / (2 * np.bincount(y[20:]))
+    np.testing.assert_array_equal(
+        balanced.predict_proba(X), clone(model).fit(X[20:], y[20:], share[y[20:]]).predict_proba(X)
+    )
+    assert (by_class.predict(X) == 0).sum() >= (clone(model).fit(X, y).predict(X) == 0).sum()
+
+
+@pytest.mark.parametrize("settings", [{}, {"subsample": 0.5}, {"attacker": tp.Attacker((-0.1, 0.1), budget=1)}])
+def test_boosting_is_the_same_for_every_number_of_jobs(settings: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treeproof.training._grow.PARALLEL", 0)
+    X, y = blobs(3)
+    model = RobustBoostingClassifier(ATTACKER, n_estimators=5, max_depth=3, random_state=5).set_params(**settings)
+    scores = [clone(model).set_params(n_jobs=jobs).fit(X, y).decision_function(X) for jobs in (1, 2, 4)]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(scores[0], scores[2])
+    if settings:
+        assert (clone(model).set_params(random_state=6).fit(X, y).decision_function(X) != scores[0]).any()
+
+
+@pytest.mark.parametrize("max_bins", [2, 3, 8])
+@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+def test_few_bins_mean_few_thresholds(model: Any, max_bins: int) -> None:
+    X, y = blobs(2)
+    model = clone(model).set_params(max_bins=max_bins).fit(X, y)
+    grid = tp.from_model(model).grid
+    assert all(len(grid.cuts_of(f)) <= max_bins - 1 for f in range(4))
+    assert max_bins < 8 or model.score(X, y) > 0.7
+
+
+def test_early_stopping_keeps_the_trees_that_hold_best() -> None:
+    X, y = blobs(2)
+    settings = {"n_estimators": 60, "learning_rate": 0.5, "max_depth": 3, "random_state": 0}
+    model = RobustBoostingClassifier(ATTACKER, early_stopping=True, n_iter_no_change=10, **settings).fit(X, y)
+    numbers, scores = zip(*model.validation_scores_, strict=True)
+    assert all(number % 5 == 0 for number in numbers) and list(numbers) == sorted(set(numbers))
+    assert model.n_estimators_ == numbers[int(np.argmax(scores))]
+    assert numbers[-1] < 60 and numbers[-1] - model.n_estimators_ >= 10
+    assert tp.from_model(model).n_trees == model.n_estimators_
+    everything = RobustBoostingClassifier(ATTACKER, **settings).fit(X, y)
+    assert everything.n_estimators_ == 60 and everything.validation_scores_ == []
+
+
+def test_missing_values_and_categories_may_be_held_out() -> None:
+    """Which rows are held out is not for users to know, so what they hold must not matter."""
+    import pandas as pd
+
+    X, y = blobs(2)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["e"] = np.where(np.arange(len(y)) % 2, "x", "y").astype(object)
+    attacker = tp.Attacker({"a": (-0.1, 0.1), "e": tp.values("x", "rare")})
+    for seed in range(3):
+        odd = frame.copy()
+        odd.loc[seed, "e"] = "rare"
+        odd.loc[seed, "b"] = np.nan
+        for model in HOLDING_OUT:
+            found = clone(model).set_params(attacker=attacker, random_state=seed, validation_fraction=0.4).fit(odd, y)
+            assert len(found.predict(odd)) == len(y)
+
+
 def test_a_bootstrap_draws_from_rows_that_have_weight() -> None:
     X, y = blobs(2)
     weight = np.zeros(len(X))
@@ -113,6 +205,27 @@ def test_limits_on_trees() -> None:
         tree = RobustTreeClassifier(tp.Attacker.linf(0.01), min_samples_split=split).fit(X, y).tree_
         assert tree.n_node_samples[tree.feature >= 0].min() >= 30
     assert deep.tree_.n_node_samples[0] == len(X)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_of_boosting_go_with_its_labels(n_classes: int, loss: str) -> None:
+    X, y = blobs(n_classes)
+    model = RobustBoostingClassifier(ATTACKER, n_estimators=8, loss=loss).fit(X, y)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[shares.argmax(axis=1)])
+    scores = model.decision_function(X)
+    assert scores.shape == ((len(X),) if n_classes == 2 else (len(X), 3))
+    np.testing.assert_array_equal(tp.from_model(model).predict(X), model.predict(X))
+    if n_classes == 2:
+        values = np.unique(shares[:, 1])
+        for threshold in [0.3, 0.7, *(values[:-1] + np.diff(values) / 2)[::3].tolist()]:
+            cut = tp.from_model(model, threshold=threshold).predict(X)
+            np.testing.assert_array_equal(cut, (shares[:, 1] > threshold).astype(int))
+    else:
+        with pytest.raises(tp.InvalidInput, match="threshold=0.3 decides between 2 classes, but the model has 3"):
+            tp.from_model(model, threshold=0.3)
 
 
 def test_a_pipeline_with_a_scaler_verifies_in_the_users_units() -> None:
@@ -195,7 +308,10 @@ def test_scorers_refuse_what_they_cannot_use() -> None:
         ({"attacker": tp.Attacker.lp(2, 0.1)}, r"not Attacker.lp\(2, 0.1\); Attacker.linf\(0.1\) is the nearest"),
         ({"epsilon": -0.1}, "epsilon must be at least 0, got -0.1"),
         ({"epsilon": [0.1, 0.2]}, "epsilon has 2 entries, but the model has 4 features"),
-        ({"criterion": "gini"}, "criterion must be one of 'treant', 'groot', got 'gini'"),
+        ({"max_bins": 1}, "max_bins must be a whole number of at least 2, got 1"),
+        ({"max_bins": 10**5}, "max_bins must be at most 65534, got 100000"),
+        ({"min_weight_fraction_leaf": 0.6}, "min_weight_fraction_leaf must be a number from 0 to 0.5, got 0.6"),
+        ({"class_weight": {0: -1.0, 1: 2.0}}, "class_weight has weights below 0"),
         ({"max_depth": 0}, "max_depth must be a whole number of at least 1, got 0; None means no limit"),
         ({"max_depth": 2.5}, "max_depth must be a whole number"),
         ({"max_depth": True}, "max_depth must be a whole number"),
@@ -220,22 +336,58 @@ def test_settings_are_refused_in_one_line(model: Any, settings: dict, message: s
         ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1, got 0"),
         ({"bootstrap": "yes"}, "bootstrap must be True or False, got 'yes'"),
         ({"n_jobs": 0}, "n_jobs must be a number of workers"),
+        ({"criterion": "gini"}, "criterion must be one of 'treant', 'groot', got 'gini'"),
+        ({"select": "votes"}, "select must be None or one of 'robustness', 'resilience', got 'votes'"),
+        ({"select": 1}, "select must be None or one of 'robustness', 'resilience', got 1"),
+        ({"select": "resilience"}, "select='resilience' needs epsilon, the size of neighbourhoods"),
+        ({"select": "robustness", "validation_fraction": 0}, "validation_fraction must lie between 0 and 1"),
     ],
 )
 def test_settings_of_forests_are_refused(settings: dict, message: str) -> None:
     X, y = blobs(2)
-    with pytest.raises(tp.InvalidInput, match=message):
+    with pytest.raises(tp.InvalidInput, match=message) as refusal:
         RobustForestClassifier(ATTACKER, **settings).fit(X, y)
+    assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be a number of workers"),
+        ({"learning_rate": 0}, "learning_rate must be above 0"),
+        ({"learning_rate": 1.5}, "learning_rate must be a number from 0 to 1, got 1.5"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number from 0 to 1, got 'fast'"),
+        ({"loss": "hinge"}, "loss must be one of 'logistic', 'exponential', got 'hinge'"),
+        ({"subsample": 0.0}, "subsample must be above 0"),
+        ({"smoothing": -0.1}, "smoothing must be a number from 0 to 1, got -0.1"),
+        ({"early_stopping": 1}, "early_stopping must be True or False, got 1"),
+        ({"early_stopping": True, "validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1"),
+        ({"early_stopping": True, "validation_fraction": 2}, "validation_fraction must be a number from 0 to 1, got 2"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_settings_of_boosting_are_refused(settings: dict, message: str) -> None:
+    X, y = blobs(2)
+    with pytest.raises(tp.InvalidInput, match=message) as refusal:
+        RobustBoostingClassifier(ATTACKER).set_params(**settings).fit(X, y)
+    assert "\n" not in str(refusal.value)
+
+
+HOLDING_OUT = [
+    RobustForestClassifier(ATTACKER, n_estimators=3, select="robustness", random_state=0),
+    RobustBoostingClassifier(ATTACKER, n_estimators=5, early_stopping=True, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", MODELS + HOLDING_OUT, ids=[*NAMES, "forest, chosen", "boosting, stopped early"])
 def test_data_is_refused_as_in_scikit_learn(model: Any) -> None:
     X, y = blobs(2)
     model = clone(model)
-    broken = X.copy()
-    broken[3, 1] = math.nan
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        model.fit(broken, y)
+    broken, endless = X.copy(), X.copy()
+    broken[3, 1], endless[3, 1] = math.nan, math.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        model.fit(endless, y)
     with pytest.raises(ValueError, match="y has only one class, 1; training needs at least two"):
         model.fit(X, np.ones(len(X), dtype=int))
     with pytest.raises(ValueError, match="sample_weight of row 0 is -1.0; weights must be at least 0"):
@@ -255,8 +407,14 @@ def test_data_is_refused_as_in_scikit_learn(model: Any) -> None:
     model.fit(X, y)
     with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4 features"):
         model.predict(X[:, :3])
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        model.predict(endless)
+    # A model that was trained without missing values does not know where they go.
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.predict(broken)
+    assert len(model.fit(broken, y).predict(broken)) == len(X)
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        model.predict(endless)
 
 
 def test_a_subclass_with_a_predict_of_its_own_is_refused() -> None:

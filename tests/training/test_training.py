@@ -16,7 +16,7 @@ from tests.support.oracles import OracleAttacker
 from tests.support.strategies import attackers, pick
 from tests.support.toys import blobs
 from tests.support.training_oracle import A, B, Book, worst_loss
-from treeproof.training import RobustForestClassifier, RobustTreeClassifier
+from treeproof.training import RobustBoostingClassifier, RobustForestClassifier, RobustTreeClassifier
 
 VALUES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, -0.7, 1e16, 5e-324)
 DISTANCES = (0.1, 0.2, 0.3, 0.15, 0.5)
@@ -164,6 +164,18 @@ def test_the_loss_proves_rows_robust_and_resilient(sample: Sample, max_depth: in
     assert result.resilience is not None and result.resilience.exact
     factor = 4 if sample.n_classes == 2 else 2
     assert float(result.resilience) >= 1 - factor * model.loss_under_attack_ - 1e-9
+
+
+@settings(SLOW, max_examples=50)
+@given(samples(10, 3), pick(1, 2, 3), pick("logistic", "exponential"))
+def test_boosting_proves_no_more_than_verify(sample: Sample, max_depth: int, loss: str) -> None:
+    attacker = as_attacker(sample.attacker)
+    model = RobustBoostingClassifier(
+        attacker, epsilon=sample.eps, n_estimators=4, learning_rate=0.7, max_depth=max_depth, loss=loss, random_state=0
+    ).fit(sample.X, sample.y)
+    result = tp.verify(model, sample.X, sample.y, attacker, epsilon=sample.eps)
+    assert result.resilience is not None and result.resilience.exact
+    assert float(result.resilience) >= model.proved_robust_ - 1e-12
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

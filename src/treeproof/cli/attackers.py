@@ -191,7 +191,8 @@ class AttackerChoice:
             raise InvalidInput("training knows no goal: every change of a label counts; leave --goal out")
         blank = blank_ensemble(len(names), [0, 1], names)
         attacker = self.attacker(blank, X)
-        attacker.bind(blank).require_plain("training")
+        # What is more than intervals is said of columns by name, and here they have positions only.
+        attacker.bind(blank).require_plain("training on the command line")
         return attacker if attacker.power is not None else _scaled(attacker, blank, np.ones(len(names)))
 
     def relations(self, file: str | None = None) -> list[Relation]:

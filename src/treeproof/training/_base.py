@@ -21,8 +21,8 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.one_hot import bind_neighbours
 from treeproof.training._columns import coded_frame
 from treeproof.training._grow import GrownTree
-from treeproof.training._rows import TrainingSet
-from treeproof.training._settings import bound_attacker, check_whole
+from treeproof.training._rows import MOST_BINS, IntArray, TrainingSet
+from treeproof.training._settings import bound_attacker, check_share, check_whole
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,9 +58,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _training_set(
-        self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None
-    ) -> tuple[TrainingSet, FloatArray]:
-        """Checks what `fit` was given, sets `classes_`, and binds the attacker to the columns; and weights of rows."""
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None,
+        held_by: np.random.RandomState | None = None,
+    ) -> tuple[TrainingSet, FloatArray, tuple[Any, ...]]:
+        """Checks what `fit` was given, sets `classes_`, and binds the attacker to the columns.
+
+        Returns training rows, their weights, and (X, y, weights) of rows that are held out, none without `held_by`.
+        """
         given, categories = coded_frame(X)
         rows, labels = validate_data(self, given, y, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
         check_classification_targets(labels)
@@ -76,8 +83,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._categories = categories
         self._takes_missing = bool(np.isnan(rows).any() or threat.blanks)
         bins = check_whole(self.max_bins, "max_bins", least=2)
+        if bins > MOST_BINS:
+            raise InvalidInput(f"max_bins must be at most {MOST_BINS}, got {bins}", argument="max_bins")
         label = numbers.reshape(-1).astype(np.int64)
-        return TrainingSet.of(rows, label, len(classes), threat, around.sizes, bins, categories, weight > 0), weight
+        held_out: tuple[Any, ...] = ()
+        if held_by is not None:
+            kept, held = self._split(label, weight, held_by)
+            held_out = (_safe_indexing(X, held), labels[held], weight[held])
+            rows, label, weight = rows[kept], label[kept], weight[kept]
+        data = TrainingSet.of(rows, label, len(classes), threat, around.sizes, bins, categories, weight > 0)
+        return data, weight, held_out
 
     def _weights(self, sample_weight: npt.ArrayLike | None, rows: FloatArray, labels: npt.NDArray[Any]) -> FloatArray:
         """Weights of rows, times those of their classes."""
@@ -86,7 +101,10 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             row = int(np.argmax(weight < 0))
             raise InvalidInput(f"sample_weight of row {row} is {weight[row]}; weights must be at least 0")
         if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, labels)
+            of_classes = compute_sample_weight(self.class_weight, labels)
+            if (of_classes < 0).any():
+                raise InvalidInput("class_weight has weights below 0", argument="class_weight")
+            weight = weight * of_classes
         with np.errstate(over="ignore"):
             total = float(weight.sum())
         if not np.isfinite(total):
@@ -95,15 +113,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("sample_weight is 0 for every row; give at least one row a positive weight")
         return weight
 
-    def _held_out(self, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState) -> tuple[Any, ...]:
-        """Training rows, labels and weights; and those of validation rows, a share of every class."""
-        labels = np.asarray(y)
-        kept, held = train_test_split(
-            np.arange(len(labels)), test_size=self.validation_fraction, stratify=labels, random_state=random
-        )
-        weights = [None if sample_weight is None else np.asarray(sample_weight)[part] for part in (kept, held)]
-        parts = [(_safe_indexing(X, part), _safe_indexing(y, part)) for part in (kept, held)]
-        return (*parts[0], weights[0], (*parts[1], weights[1]))
+    def _split(self, label: IntArray, weight: FloatArray, random: np.random.RandomState) -> list[IntArray]:
+        """The numbers of training rows and of validation rows, a share of every class; rows have weight."""
+        share = check_share(self.validation_fraction, "validation_fraction", most=1.0)
+        if share in (0.0, 1.0):
+            raise InvalidInput("validation_fraction must lie between 0 and 1", argument="validation_fraction")
+        some = np.flatnonzero(weight > 0)
+        return list(train_test_split(some, test_size=share, stratify=label[some], random_state=random))
 
     def _builder(self, **more: Any) -> EnsembleBuilder:
         """What the trees of this model are put into."""

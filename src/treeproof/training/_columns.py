@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from treeproof.errors import InvalidInput
 from treeproof.model.columns import Category, as_doubles, coded_column, is_missing
+
+MOST_VALUES = 4096
+"""How many values a category may have: each has a price for each."""
 
 
 def coded_frame(X: Any) -> tuple[Any, dict[int, Category]]:
@@ -18,6 +22,12 @@ def coded_frame(X: Any) -> tuple[Any, dict[int, Category]]:
         return X, {}
     kinds = [str(dtype) for dtype in X.dtypes]
     categories = {f: _category(X.iloc[:, f], kind) for f, kind in enumerate(kinds) if _is_category(X.dtypes.iloc[f])}
+    for f, category in categories.items():
+        if len(category.values) > MOST_VALUES:
+            raise InvalidInput(
+                f"column {X.columns[f]!r} has {len(category.values)} values; training takes at most {MOST_VALUES}, so "
+                "merge rare ones or leave the column out"
+            )
     if not categories:
         return X, {}
     coded = X.copy()
@@ -37,7 +47,7 @@ def _is_category(dtype: Any) -> bool:
 def _category(column: Any, kind: str) -> Category:
     """The category of a column, by the values that it has."""
     if kind == "category":
-        values = list(column.cat.categories.tolist())
+        values = column.cat.categories.tolist()
     else:
         present = {value for value in column.tolist() if not is_missing(value)}
         values = sorted(present, key=lambda value: (str(type(value)), value))

@@ -40,7 +40,7 @@ class Leaves:
         """Scores of leaves with at most as much loss under attack; see `refit_leaves` of the kernels."""
         from treeproof._kernels.training.leaves import refit_leaves
 
-        n, better = len(scores), scores.copy()
+        n, better = len(scores), np.array(scores)
         room = [np.empty(n, dtype=np.int64) for _ in range(3)]
         refit_leaves(self._reached, better, wants, weight, terms, REFITS, *room, np.empty((2, n + 1)))
         return np.asarray(better)

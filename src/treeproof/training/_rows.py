@@ -24,11 +24,15 @@ BoolArray = npt.NDArray[np.bool_]
 
 MOST_LOOKED_AT = 20_000
 """Rows from which thresholds are chosen."""
+MOST_BINS = 2**16 - 2
+"""How many places a column of ranges may have, next to that of missing values."""
 MOST_KINDS = 2**16 - 1
 """How many kinds of rows a listed column may have."""
 MOST_BITS = 62
 MOST_SETS = 64
 """How many sets of columns that are paid for together are told apart."""
+MOST_STEPS = 20_000
+"""How long they are looked for."""
 CHUNK = 2**20
 """Prices that are made at once."""
 
@@ -234,20 +238,23 @@ class _Column:
 def _largest_sets(costs: list[int], budget: int) -> list[int] | None:
     """The sets of columns that a budget pays for and to which none can be added, as bits; None if there are many."""
     found: list[int] = []
-    # Columns are taken or left, one after the other; what was left must not fit in the end.
-    todo = [(0, 0, 0)]
+    behind = np.cumsum([0, *costs[::-1]]).tolist()[::-1]
+    # Columns are taken or left, one after the other; the cheapest that was left must not fit in the end.
+    todo, n_steps = [(0, 0, 0, budget + 1)], 0
     while todo:
-        column, taken, spent = todo.pop()
-        if len(found) > MOST_SETS or len(todo) > MOST_SETS * 64:
+        column, taken, spent, cheapest = todo.pop()
+        n_steps += 1
+        if len(found) > MOST_SETS or n_steps > MOST_STEPS:
             return None
-        if column == len(costs):
-            left = [cost for k, cost in enumerate(costs) if not taken >> k & 1]
-            if all(spent + cost > budget for cost in left):
-                found.append(taken)
+        if spent + behind[column] + cheapest <= budget:
             continue
-        todo.append((column + 1, taken, spent))
-        if spent + costs[column] <= budget:
-            todo.append((column + 1, taken | 1 << column, spent + costs[column]))
+        if column == len(costs):
+            found.append(taken)
+            continue
+        cost = costs[column]
+        todo.append((column + 1, taken, spent, min(cheapest, cost)))
+        if spent + cost <= budget:
+            todo.append((column + 1, taken | 1 << column, spent + cost, cheapest))
     return found if len(found) <= MOST_SETS else None
 
 

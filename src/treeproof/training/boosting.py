@@ -14,6 +14,7 @@ from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import FloatArray
+from treeproof.run.limits import as_count
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import n_workers
 from treeproof.threat.attacker import Attacker
@@ -153,10 +154,7 @@ class RobustBoostingClassifier(RobustClassifier):
         self._check_settings()
         random = check_random_state(self.random_state)
         n_rounds = check_whole(self.n_estimators, "n_estimators", least=1)
-        held_out = None
-        if self.early_stopping:
-            X, y, sample_weight, held_out = self._held_out(X, y, sample_weight, random)
-        data, weight = self._training_set(X, y, sample_weight)
+        data, weight, held_out = self._training_set(X, y, sample_weight, random if self.early_stopping else None)
         heads = [self._head(data, h, weight) for h in range(data.target.shape[1])]
         limits = self._limits(len(weight))
         self.validation_scores_ = []
@@ -166,12 +164,12 @@ class RobustBoostingClassifier(RobustClassifier):
             progress_bar(self.progress, n_rounds, "growing trees") as advance,
         ):
             for number in range(1, n_rounds + 1):
-                grew = [self._round(head, weight, limits, random, pool) for head in heads]
-                if not any(grew):
-                    best = (best[0], min(best[1], number - 1) if held_out else number - 1)
+                gained = [self._round(head, weight, limits, random, pool) for head in heads]
+                if not any(gained):
+                    best = (best[0], min(best[1], number - 1) if self.early_stopping else number - 1)
                     break
                 advance(1)
-                if held_out is not None and (number % CHECKED_EVERY == 0 or number == n_rounds):
+                if self.early_stopping and (number % CHECKED_EVERY == 0 or number == n_rounds):
                     self.ensemble_ = self._summed(heads)
                     score = ExactScorer(self.attacker, self.epsilon, None, None)(self, *held_out)
                     self.validation_scores_.append((number, score))
@@ -210,7 +208,7 @@ class RobustBoostingClassifier(RobustClassifier):
             raise InvalidInput(
                 f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}", argument="loss"
             )
-        for name in ("learning_rate", "subsample", "validation_fraction"):
+        for name in ("learning_rate", "subsample"):
             if check_share(getattr(self, name), name, most=1.0) == 0:
                 raise InvalidInput(f"{name} must be above 0", argument=name)
         check_share(self.smoothing, "smoothing", most=1.0)
@@ -220,7 +218,7 @@ class RobustBoostingClassifier(RobustClassifier):
 
     def _limits(self, n_rows: int) -> GrowthLimits:
         return GrowthLimits(
-            max_depth=None if self.max_depth is None else check_whole(self.max_depth, "max_depth", least=1),
+            max_depth=as_count(self.max_depth, "max_depth"),
             min_samples_split=rows_of(self.min_samples_split, "min_samples_split", 2, n_rows),
             min_samples_leaf=rows_of(self.min_samples_leaf, "min_samples_leaf", 1, n_rows),
             min_weight=check_share(self.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),

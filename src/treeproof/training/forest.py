@@ -18,7 +18,7 @@ from treeproof.training._base import RobustClassifier
 from treeproof.training._grow import GrowthLimits
 from treeproof.training._rows import TrainingSet
 from treeproof.training._select import chosen_votes
-from treeproof.training._settings import check_share, check_whole, limits_of
+from treeproof.training._settings import check_whole, limits_of
 from treeproof.training.scorers import ExactScorer
 from treeproof.training.tree import RobustTreeClassifier
 
@@ -93,10 +93,8 @@ class RobustForestClassifier(RobustClassifier):
         """Trains on rows X with labels y; a row counts as often as its weight says."""
         from joblib import Parallel, delayed
 
-        held_out, random = None, check_random_state(self.random_state)
-        if self._selects():
-            X, y, sample_weight, held_out = self._held_out(X, y, sample_weight, random)
-        data, weight = self._training_set(X, y, sample_weight)
+        selects, random = self._selects(), check_random_state(self.random_state)
+        data, weight, held_out = self._training_set(X, y, sample_weight, random if selects else None)
         limits = limits_of(self, len(weight), self.n_features_in_)
         n_trees = check_whole(self.n_estimators, "n_estimators", least=1)
         if not isinstance(self.bootstrap, (bool, np.bool_)):
@@ -115,7 +113,7 @@ class RobustForestClassifier(RobustClassifier):
                 advance(1)
         trees = [member.tree_ for member in self.estimators_]
         self.votes_ = np.ones(n_trees, dtype=np.int64)
-        if held_out is not None:
+        if selects:
             scorer = ExactScorer(self.attacker, self.epsilon if self.select == "resilience" else None, None, None)
             ensemble_of = partial(self._voting_ensemble, trees)
             self.votes_, self.validation_score_ = chosen_votes(n_trees, n_trees, ensemble_of, scorer, held_out, random)
@@ -131,8 +129,6 @@ class RobustForestClassifier(RobustClassifier):
             raise InvalidInput(f"select must be None or one of {names}, got {self.select!r}", argument="select")
         if self.select == "resilience" and self.epsilon is None:
             raise InvalidInput("select='resilience' needs epsilon, the size of neighbourhoods", argument="select")
-        if check_share(self.validation_fraction, "validation_fraction", most=1.0) == 0:
-            raise InvalidInput("validation_fraction must be above 0", argument="validation_fraction")
         return True
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:

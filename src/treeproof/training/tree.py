@@ -72,7 +72,7 @@ class RobustTreeClassifier(RobustClassifier):
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> RobustTreeClassifier:
         """Trains on rows X with labels y; a row counts as often as its weight says."""
-        data, weight = self._training_set(X, y, sample_weight)
+        data, weight, _ = self._training_set(X, y, sample_weight)
         limits = limits_of(self, len(weight), self.n_features_in_)
         return self._grow(data, weight, limits, check_random_state(self.random_state))
 

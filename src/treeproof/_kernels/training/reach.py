@@ -13,8 +13,8 @@ import numpy as np
 
 from treeproof._kernels.jit import borrowing
 
-NEVER = 2**40
-"""The price of a place that no attack reaches."""
+NEVER = 2**62
+"""The price of a place that no attack reaches, above all budgets."""
 
 # A row's value of a column: near_low to near_high, its own place or those of its neighbourhood, cost nothing; low to
 # high cost what the column does (low > high: nothing). In a listed column, near_low is the kind of the row, and high is

@@ -1,0 +1,166 @@
+"""Training on data frames: text, truth values, categories and what is missing or new come through to verification."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import treeproof as tp
+from tests.support.category_frames import NEW, credit
+from treeproof.training import RobustBoostingClassifier, RobustForestClassifier, RobustTreeClassifier
+
+ATTACKER = tp.Attacker({"amount": (-50.0, 0.0), "job": tp.ANY, "rate": (-0.1, 0.1)}, budget=1)
+MODELS = [
+    RobustTreeClassifier(ATTACKER, max_depth=4),
+    RobustTreeClassifier(ATTACKER, max_depth=4, criterion="groot"),
+    RobustForestClassifier(ATTACKER, n_estimators=3, max_depth=3, random_state=0),
+    RobustBoostingClassifier(ATTACKER, n_estimators=6, learning_rate=0.5, max_depth=3),
+    RobustBoostingClassifier(ATTACKER, n_estimators=12, learning_rate=0.5, max_depth=1),
+]
+NAMES = ["tree", "groot", "forest", "boosting", "stumps"]
+every_model = pytest.mark.parametrize("model", MODELS, ids=NAMES)
+
+
+def two_classes(n: int = 120, missing: float = 0.1) -> tuple[pd.DataFrame, np.ndarray]:
+    frame, labels = credit(n, missing=missing)
+    return frame, np.where(labels > 1, "good", "bad")
+
+
+@every_model
+def test_names_and_values_come_back(model: Any) -> None:
+    frame, y = two_classes()
+    model = clone(model).fit(frame, y)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    assert model.n_features_in_ == 5
+    ensemble = tp.from_model(model)
+    assert ensemble.feature_names == tuple(frame.columns)
+    categories = dict(ensemble.categories)
+    assert sorted(categories) == [1, 3]
+    assert set(categories[1].values) == set(frame["purpose"].dropna())
+    assert set(categories[3].values) == {"none", "skilled", "boss"}
+    assert ensemble.handles_missing
+    np.testing.assert_array_equal(ensemble.predict(frame), model.predict(frame))
+
+
+@every_model
+def test_it_learns_from_text_and_what_is_missing(model: Any) -> None:
+    frame = pd.DataFrame({"a": ["x", "y", "z", None] * 10, "b": [0.0, 1.0, np.nan, 2.0] * 10})
+    settings = {"attacker": tp.Attacker((0.0, 0.0))}
+    by_text = clone(model).set_params(**settings).fit(frame[["a"]], y := np.array([0, 1, 1, 0] * 10))
+    np.testing.assert_array_equal(by_text.predict(frame[["a"]]), y)
+    by_number = clone(model).set_params(**settings).fit(frame[["b"]], y := np.array([0, 0, 1, 0] * 10))
+    np.testing.assert_array_equal(by_number.predict(frame[["b"]]), y)
+
+
+@every_model
+def test_values_that_training_never_saw_have_a_label(model: Any) -> None:
+    frame, y = two_classes()
+    model = clone(model).fit(frame, y)
+    new = frame.head(20).copy()
+    new["purpose"] = NEW
+    new.loc[:5, "job"] = np.nan
+    labels = model.predict(new)
+    assert set(labels) <= {"good", "bad"}
+    np.testing.assert_array_equal(tp.from_model(model).predict(new), labels)
+    # All new values are one to the model.
+    other = new.assign(purpose="another one")
+    np.testing.assert_array_equal(model.predict(other), labels)
+    result = tp.verify(model, new, labels, ATTACKER)
+    assert result.robustness.exact
+
+
+@every_model
+def test_a_frame_in_another_order_or_of_other_types_says_the_same(model: Any) -> None:
+    frame, y = two_classes()
+    model = clone(model).fit(frame, y)
+    labels = model.predict(frame)
+    # A category column that knows its values in another order is the same text.
+    typed = frame.assign(job=pd.Categorical(frame["job"], categories=["skilled", "boss", "none", "never"]))
+    np.testing.assert_array_equal(model.predict(typed), labels)
+    np.testing.assert_array_equal(model.predict(frame.iloc[::-1]), labels[::-1])
+
+
+@every_model
+def test_all_kinds_of_columns_may_be_mixed(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "truth": rng.random(80) < 0.5,
+            "whole": rng.integers(0, 5, 80),
+            "single": rng.random(80).astype(np.float32),
+            "typed": pd.Categorical(rng.choice(["low", "mid", "high"], 80), categories=["low", "mid", "high", "top"]),
+            "maybe": pd.array([None if k % 9 == 0 else int(k % 4) for k in range(80)], dtype="Int64"),
+        }
+    )
+    y = ((frame["truth"]) ^ (frame["typed"] == "mid")).to_numpy().astype(int)
+    attacker = tp.Attacker({"typed": tp.values("low", "top"), "whole": (-1, 1)}, budget=1)
+    model = clone(model).set_params(attacker=attacker).fit(frame, y)
+    ensemble = tp.from_model(model)
+    np.testing.assert_array_equal(ensemble.predict(frame), model.predict(frame))
+    assert tp.verify(model, frame, y, attacker).robustness.exact
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+
+
+def test_a_test_on_a_category_is_a_set_of_values() -> None:
+    frame = pd.DataFrame({"c": ["a", "b", "c", "d", "e"] * 8})
+    y = frame["c"].isin(["a", "c", "e"]).to_numpy().astype(int)
+    tree = RobustTreeClassifier(tp.Attacker((0.0, 0.0)), max_depth=1).fit(frame, y)
+    assert tree.get_n_leaves() == 2 and tree.loss_under_attack_ == 0
+    np.testing.assert_array_equal(tree.predict(frame), y)
+
+
+def test_whoever_may_change_a_category_makes_it_useless() -> None:
+    frame = pd.DataFrame({"c": ["a", "b"] * 20, "n": np.repeat([0.0, 1.0], 20)})
+    y = (frame["c"] == "a").to_numpy().astype(int)
+    for attacker, loss in ((tp.Attacker({"c": tp.ANY}), 0.25), (tp.Attacker({"n": tp.ANY}), 0.0)):
+        tree = RobustTreeClassifier(attacker).fit(frame, y)
+        assert tree.loss_under_attack_ == pytest.approx(loss)
+
+
+def test_a_matrix_of_costs_and_a_blank_are_what_they_are() -> None:
+    frame = pd.DataFrame({"c": ["a", "b", "c"] * 12})
+    y = (frame["c"] == "a").to_numpy().astype(int)
+    dear = tp.Attacker({}, costs={"c": {("a", "b"): 2, ("b", "c"): 1}}, budget=1)
+    cheap = tp.Attacker({}, costs={"c": {("a", "b"): 1, ("b", "c"): 1}}, budget=1)
+    blank = tp.Attacker({"c": tp.values("b", "c")}, costs={"c": 3}, budget=1, blank={"c": 1})
+    losses = [RobustTreeClassifier(each).fit(frame, y).loss_under_attack_ for each in (dear, cheap, blank)]
+    assert losses[0] == 0
+    # One in three rows is an "a", and all of them can become a "b".
+    assert losses[1] == pytest.approx(2 / 9)
+    # Every row can become a missing value.
+    assert losses[2] == pytest.approx(2 / 9)
+
+
+@every_model
+def test_columns_are_refused_as_elsewhere(model: Any) -> None:
+    frame, y = two_classes(60)
+    with pytest.raises(tp.InvalidInput, match="nowhere"):
+        clone(model).set_params(attacker=tp.Attacker({"nowhere": (0, 1)})).fit(frame, y)
+    with pytest.raises(tp.InvalidInput, match="hired"):
+        clone(model).set_params(attacker=tp.Attacker({"job": tp.values("hired", "boss")})).fit(frame, y)
+    model = clone(model).fit(frame, y)
+    with pytest.raises(ValueError, match="job"):
+        model.predict(frame.drop(columns="job"))
+
+
+def test_a_column_of_names_is_no_category() -> None:
+    frame = pd.DataFrame({"id": [f"person {k}" for k in range(5000)]})
+    with pytest.raises(tp.InvalidInput, match="column 'id' has 5000 values; training takes at most 4096, so merge"):
+        RobustTreeClassifier(ATTACKER).fit(frame, np.arange(5000) % 2)
+
+
+def test_rows_that_have_the_wanted_label_are_left_alone() -> None:
+    """All may become a "b". Of those that have the label 1, which the attacker wants, none has to."""
+    frame, y = pd.DataFrame({"c": ["a", "b", "d"] * 10}), np.array([0, 1, 1] * 10)
+    moves = {"c": tp.values("b")}
+    wanted = RobustTreeClassifier(tp.Attacker(moves, goal=1)).fit(frame, y)
+    # Only "d" can be told apart; the others are one half each.
+    assert wanted.loss_under_attack_ == pytest.approx(2 / 3 * 1 / 4)
+    anything = RobustTreeClassifier(tp.Attacker(moves)).fit(frame, y)
+    assert anything.loss_under_attack_ == pytest.approx(2 / 9)
