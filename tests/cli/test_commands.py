@@ -416,7 +416,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "train in steps",
         ["train", "test.csv", "--label", "y", "--delta", "1", "--step", "1", "--out", "o.json"],
-        "training knows attackers with intervals",
+        "training on the command line knows attackers with intervals",
     ),
     ("scale alone", [*VERIFY, "--delta", "1", "--scale", "2"], "--scale goes with --norm, not with --delta"),
     ("norm alone", [*VERIFY, "--norm", "2"], "--norm and --radius go together"),

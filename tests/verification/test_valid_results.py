@@ -142,7 +142,7 @@ def test_scorers_take_relations() -> None:
     assert robust == float(found.robustness) and resilient == float(found.resilience or 0)
 
 
-def test_maps_and_training_refuse_goals_and_relations() -> None:
+def test_maps_and_the_symbolic_analysis_refuse_goals_and_relations() -> None:
     given = loans()
     aimed = tp.Attacker({"max_30d": (-2, 2)}, goal="good")
     with pytest.raises(tp.InvalidInput, match="a map knows attackers with .* and this one has a goal"):
@@ -151,5 +151,3 @@ def test_maps_and_training_refuse_goals_and_relations() -> None:
         tp.GuardedClassifier(tp.from_model(given.forest), ATTACKER, mode="map", relations=RELATIONS).fit()
     with pytest.raises(tp.InvalidInput, match="the symbolic analysis knows attackers with .* and this one has a goal"):
         tp.analyze(given.forest, aimed)
-    with pytest.raises(tp.InvalidInput, match="training knows attackers with .* and this one has a goal"):
-        tp.RobustTreeClassifier(aimed).fit(given.X, given.y)
