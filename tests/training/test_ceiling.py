@@ -564,7 +564,7 @@ def test_one_class_alone_has_no_ceiling() -> None:
         ([0.0], [0], tp.Attacker.linf(1), "table"),
         ([[0.0], [1.0]], [0.5, 0.7], tp.Attacker.linf(1), "y: Unknown label type"),
         ([[0.0], [1.0]], [0, 1], tp.Attacker.lp(2, 1, step=0.5), "has steps"),
-        ([[0.0], [1.0]], [0, 1], tp.Attacker.linf(1, domain=(0, 0.5)), "outside the attacker's domain"),
+        ([[0.0], [1.0]], [0, 1], tp.Attacker.linf(1, domain=(0, 0.5)), "outside the domain"),
         ([[0.0], [1.0]], [0, 1], "me", "must be a treeproof.Attacker"),
     ],
 )
