@@ -6,7 +6,7 @@ import json
 import math
 import os
 import signal
-import threading
+import time
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from tests.support import judged_protection
 from tests.support.enumerated import VALUES, Enumerated, every_library, of_numbers, subsets
 from tests.support.random_blocks import block
 from tests.support.relation_questions import question
+from treeproof.explanations import protect
 
 
 class Judged:
@@ -196,12 +197,19 @@ def test_rows_without_time_leave_the_proof_open(cancer: tuple[RandomForestClassi
     assert found.curve[0].share.lower == 0.0 and found.curve[-1].columns == found.columns
 
 
-def test_ctrl_c_keeps_what_is_known(cancer: tuple[RandomForestClassifier, np.ndarray, np.ndarray]) -> None:
+def test_ctrl_c_keeps_what_is_known(
+    cancer: tuple[RandomForestClassifier, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     clf, X, y = cancer
-    X, y = np.repeat(X, 40, axis=0), np.repeat(y, 40)
-    tp.protect(clf, X[:50], y[:50], tp.Attacker.linf(0.1), to=0.5)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    prove = protect._Search._prove
+
+    def interrupted(search: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not search.limits.is_over():
+            time.sleep(0.01)
+        prove(search)
+
+    monkeypatch.setattr(protect._Search, "_prove", interrupted)
     found = tp.protect(clf, X, y, tp.Attacker.linf(0.25), epsilon=0.01, to=0.85)
     assert found.interrupted
     assert found.least <= found.cost
