@@ -316,6 +316,7 @@ def test_prices_of_categories_are_the_engines() -> None:
     assert check_categories(range(300)) > 250
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_prices_of_categories_are_the_engines_in_thousands_of_cases() -> None:
     assert check_categories(range(1000, 3500)) > 2000
@@ -354,6 +355,7 @@ def test_prices_of_rules_are_the_engines() -> None:
     assert n_lower <= n // 100  # cells of a few doubles, where all numbers between neighbours were taken for such
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_prices_of_rules_are_the_engines_in_many_cases() -> None:
     n, n_lower = check_rules(range(100, 1500))
@@ -480,6 +482,7 @@ def test_prices_are_the_least_of_all_pairs() -> None:
     check_all_pairs(range(150))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_prices_are_the_least_of_all_pairs_in_thousands_of_cases() -> None:
     check_all_pairs(range(1000, 4000))

@@ -301,6 +301,7 @@ def test_reach_is_what_the_words_say() -> None:
     assert check_random_cases(range(40)) > 20
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_reach_is_what_the_words_say_in_many_cases() -> None:
     assert check_random_cases(range(1000, 1300)) > 150

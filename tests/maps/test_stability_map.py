@@ -58,6 +58,7 @@ def test_status_equals_the_oracle_where_tests_have_several_cuts(data: st.DataObj
     assert_status_equals_the_oracle(data, several=True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=250, deadline=None, database=None)
 @given(st.data())

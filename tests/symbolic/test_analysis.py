@@ -135,6 +135,7 @@ def test_the_same_holds_where_tests_have_several_cuts() -> None:
     check()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
 def test_the_same_holds_in_many_cases_where_tests_have_several_cuts() -> None:

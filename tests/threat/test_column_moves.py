@@ -200,6 +200,7 @@ def test_prices_of_steps_are_those_of_enumerated_grid_points(step: Fraction) -> 
         check_grid_case(np.random.default_rng(seed), step)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [*STEPS, *ODD_STEPS], ids=str)
 def test_prices_of_steps_in_hundreds_of_cases(step: Fraction) -> None:
@@ -415,6 +416,7 @@ def test_prices_of_rules_are_those_of_simulated_chains() -> None:
         check_rules_case(np.random.default_rng(seed))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_prices_of_rules_in_hundreds_of_cases() -> None:
     for seed in range(100, 160):
@@ -468,6 +470,7 @@ def test_prices_of_rules_on_a_grid_are_those_of_simulated_chains() -> None:
         check_rules_on_grid(np.random.default_rng(seed))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_prices_of_rules_on_a_grid_in_hundreds_of_cases() -> None:
     for seed in range(100, 300):

@@ -142,6 +142,7 @@ def test_boosting_proves_nothing_that_verify_refutes(first: int, max_depth: int,
     assert n_proved >= 8
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 100))
 def test_boosting_proves_nothing_that_verify_refutes_at_length(first: int, leads: list[np.ndarray]) -> None:

@@ -226,6 +226,7 @@ def test_more_classes_are_bounded_from_above(seed: int) -> None:
     check(made_up(seed, 3, with_epsilon=seed % 2 == 1), 3)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_of_this_on_more_cases() -> None:
     exact = 0
@@ -344,6 +345,7 @@ def test_every_kind_of_attacker(seed: int) -> None:
     check_any(seed)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_kind_of_attacker_on_more_cases() -> None:
     assert sum(check_any(seed) for seed in range(1000, 1400)) > 200
