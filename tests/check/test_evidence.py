@@ -242,6 +242,7 @@ def _meant(case: Case, near: list[float], attacked: list[float]) -> bool:
     return attacker.budget is None or spent <= attacker.budget
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(claims())
@@ -255,6 +256,7 @@ def test_what_is_within_reach_is_what_the_definitions_say(claim: tuple[Case, lis
     assert is_witness(case.ensemble, attacker, list(case.eps), claimed) == (meant and flips)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(st.data())

@@ -96,6 +96,7 @@ def test_proofs_of_neighbourhoods_with_walls_hold(
     assert kinds["idle"] > 15
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_proofs_of_many_neighbourhoods_with_walls_hold(tmp_path: Path, kinds: Counter[str]) -> None:
     check_blocks(tmp_path, 35, range(120))
@@ -337,6 +338,7 @@ def test_no_part_is_accepted_that_is_false() -> None:
     assert min(met[name] for name in ("claim False", "content False")) > 30
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_part_of_many_is_accepted_that_is_false() -> None:
     check_random_parts(37, range(80))

@@ -104,6 +104,7 @@ def wrong_proofs(asked: Block, bugged: Callable[[Block, int], Local]) -> Iterabl
                         continue
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("bugged", [overflow, wrong_ties, forgotten_class, forgotten_budget, wrong_side])
 def test_wrong_proofs_of_a_search_with_a_mistake_are_rejected(

@@ -189,6 +189,7 @@ def check_true(seed: int, blocks: range, n: int) -> Counter[tuple[str, bool]]:
     return counts
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_changed_proofs_of_what_is_true_are_accepted_or_rejected_in_words() -> None:
     counts = check_true(181, range(60), 6_000)

@@ -22,6 +22,7 @@ from treeproof.check.objects import check_verification, drawn
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases())

@@ -68,6 +68,7 @@ def test_categories_relations_groups_missing_values_and_attackers_of_every_kind(
     assert not counts["OPEN"], counts
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())

@@ -51,6 +51,7 @@ def test_plain_attackers() -> None:
     assert outcomes.count(Outcome.PROVED) > 30 and outcomes.count(Outcome.REFUTED) > 30
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_categories_relations_and_all_kinds_of_attackers() -> None:
     random, outcomes, compiled = Random(4), [], 0

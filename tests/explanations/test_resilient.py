@@ -122,6 +122,7 @@ def test_boxes_of_other_rows_rule_nothing_out_between_the_points_of_a_row() -> N
     assert found.price.tolist() == [3.0, 2.0] and found.exact.all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("flat", [False, True])
 def test_rows_have_the_same_prices_alone_and_with_others(flat: bool) -> None:

@@ -94,6 +94,7 @@ def test_nothing_unstable_is_called_stable_after_any_number_of_iterations() -> N
     check()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_steps")
 def test_the_same_holds_where_trees_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +148,7 @@ def test_the_same_holds_in_many_cases_where_tests_have_several_cuts() -> None:
     check()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, database=None)
 @given(plain_cases(several=False).filter(lambda case: case.ensemble.n_trees == 1))

@@ -38,6 +38,7 @@ def cell_vectors(ensemble: tp.Ensemble, x: tuple[float, ...]) -> set[tuple[int, 
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=350, deadline=None)
 @given(cases())
@@ -48,6 +49,7 @@ def test_affordable_cells_are_the_attacked_neighbourhood(case: Case) -> None:
     assert affordable == {w for _, w in oracles.attacks(ensemble, plain, x, eps)}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(cases())

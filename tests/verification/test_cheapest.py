@@ -23,6 +23,7 @@ from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import root_at_most
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_prices_are_those_of_the_cheapest_of_all_attacks() -> None:
     counts = sum(

@@ -77,6 +77,7 @@ def stumps_that_nearly_tie(draw: st.DrawFn) -> Ensemble:
     return builder.build()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None, database=None)
 @given(st.data())

@@ -48,6 +48,7 @@ def decide(name: str, epsilon: float, max_looks: int | None = None) -> tuple[lis
     return local.decide(rows, np.full(rows.shape[1], epsilon)).outcome.tolist(), local.looks
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
 @pytest.mark.parametrize("name", ATTACKERS)

@@ -151,6 +151,7 @@ def test_missing_values_and_columns_without_names_in_the_model(tmp_path: Path, m
         assert summary.resilience == expected.resilience
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_workers_give_what_one_thread_gives(backend: str, folder: Path) -> None:
     with joblib.parallel_config(backend=backend, n_jobs=2):

@@ -113,6 +113,7 @@ def test_random_models_agree_in_a_few_cases() -> None:
     check_random(range(500, 504))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_random_models_agree() -> None:
     check_random(range(60))
@@ -137,6 +138,7 @@ def test_radii_are_the_least_of_rows_with_values_for_its_own_in_one_case() -> No
     check_radii(range(500, 501))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_radii_are_the_least_of_rows_with_values_for_its_own() -> None:
     found = check_radii(range(40))

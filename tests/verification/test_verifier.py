@@ -73,6 +73,7 @@ def test_verdicts_are_those_of_verify(name: str, epsilon: float | None) -> None:
             assert clf.predict([one.witness.attacked])[0] == one.witness.attacked_label != one.witness.label
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, database=None)
 @given(cases())

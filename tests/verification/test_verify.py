@@ -107,6 +107,7 @@ ATTACKERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("source", DATA)
 @pytest.mark.parametrize("model", MODELS)
@@ -221,6 +222,7 @@ def test_witnesses_are_replayed_here_and_not_on_the_workers() -> None:
     assert result.has_witness.all() and set(backends) == {"SequentialBackend"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_dask_cluster_gives_what_threads_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")

@@ -242,6 +242,7 @@ def test_a_unit_must_have_a_size(bad: Any) -> None:
             function(stump(0.5), [[0.0]], ["a"], tp.Attacker.linf(0.1), epsilon=bad)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(batches(), st.lists(st.sampled_from([0.0, 0.1, 0.3, 1.0, 1e16, math.inf]), max_size=2))
