@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.importers import LEAF
 from treeproof.model.pieces import Pieces
@@ -121,6 +122,17 @@ class GrownTree:
         return found
 
 
+def _narrowed(before: npt.NDArray[Any], lefts: BoolArray, side: int) -> npt.NDArray[Any]:
+    """What a side of a test leaves of a column of ranges; `lefts` says which places go left."""
+    extent, last = before.copy(), int(lefts[:-1].sum()) - 1
+    if side:
+        extent["low"] = max(before["low"][0], last + 1)
+    else:
+        extent["high"] = min(before["high"][0], last)
+    extent["missing"] = before["missing"] & (lefts[-1] != bool(side))
+    return np.asarray(extent)
+
+
 @dataclass(eq=False)
 class _Candidate:
     """A node that may still be split."""
@@ -168,8 +180,8 @@ class Grower:
         self._n_samples: list[int] = []
         self._leaf_losses: list[float] = []
         self._edges: list[Any] = []
-        self._masks: list[BoolArray] = []
-        self._n_masked = 0
+        self._prices: list[IntArray] = [np.zeros(1, dtype=np.int64)]
+        self._n_prices = 1
 
     def grow(self) -> GrownTree:
         """The tree, depth first, left before right."""
@@ -181,7 +193,6 @@ class Grower:
         children = np.array(self._children, dtype=np.int64)
         feature = np.array(self._feature, dtype=np.int64)
         left, right = children[:, 0].copy(), children[:, 1].copy()
-        masks = np.concatenate([np.zeros(1, dtype=bool), *self._masks])
         return GrownTree(
             feature=feature,
             threshold=np.array(self._threshold, dtype=np.float64),
@@ -193,7 +204,7 @@ class Grower:
             scores=np.array(self._scores),
             n_node_samples=np.array(self._n_samples, dtype=np.int64),
             loss=float(np.sum(self._leaf_losses)),
-            walked=Tree(feature, left, right, np.concatenate(self._edges), masks),
+            walked=Tree(feature, left, right, np.concatenate(self._edges), np.concatenate(self._prices)),
         )
 
     @cached_property
@@ -202,10 +213,10 @@ class Grower:
         return [self._room() for _ in range(1 if self._pool is None else self._pool._max_workers)]
 
     def _room(self) -> Any:
-        from treeproof._kernels.training.splits import BOUNDS, TALLY, Scratch
+        from treeproof._kernels.training.splits import BOUNDS, KEPT, TALLY, Scratch
 
         n, heads = int(self._data.rows.n_places.max()), self._data.target.shape[1]
-        m = len(self._weight)
+        m, n_kinds = len(self._weight), int(self._data.rows.n_kinds.max())
         return Scratch(
             np.empty(m, dtype=np.int64),
             np.empty(m, dtype=np.int64),
@@ -216,6 +227,8 @@ class Grower:
             np.empty(n, dtype=bool),
             np.empty(n, dtype=np.int64),
             np.empty((n, 2)),
+            np.empty((n_kinds, 2)),
+            np.empty(n_kinds, dtype=KEPT),
             np.empty((2, heads)),
         )
 
@@ -328,47 +341,49 @@ class Grower:
         """The children of a node by a test on feature f."""
         from treeproof._kernels.training.splits import Node, partition
 
-        data, node = self._data, candidate.node
-        is_listed, start = data.rows.listed[f] >= 0, int(data.masks[f])
-        before = node.extents[f : f + 1].copy()
-        extents, masks = [], []
-        for side in (0, 1):
-            extent = before.copy()
-            if not is_listed:
-                last = int(lefts[:-1].sum()) - 1
-                here = (max(before["low"][0], last + 1), before["high"][0]) if side else (before["low"][0], last)
-                extent["low"], extent["high"] = here[0], min(here[1], before["high"][0])
-                extent["missing"] = before["missing"] & (lefts[-1] != bool(side))
-            extents.append(extent)
-            own = node.open[start : start + len(lefts)] if is_listed else lefts[:0]
-            masks.append(own & (lefts != bool(side)) if is_listed else own)
-        place_before = self._keep_mask(node.open[start : start + len(lefts)] if is_listed else lefts[:0])
+        data, node, start = self._data, candidate.node, int(self._data.masks[f])
+        places = slice(start, start + len(lefts) if data.rows.listed[f] >= 0 else start)
+        extents = [_narrowed(node.extents[f : f + 1], lefts, side) for side in (0, 1)]
+        open_before = node.open[places]
+        masks = [open_before & (lefts != bool(side))[: len(open_before)] for side in (0, 1)]
+        prices = [self._prices_of(f, mask) for mask in (open_before, *masks)]
+        priced = [self._keep(some) for some in prices]
         children = []
-        m = len(node.arrivals)
         for side in (0, 1):
-            arrivals, claims = np.empty(m, node.arrivals.dtype), np.empty(node.claims.shape, node.claims.dtype)
+            arrivals, claims = np.empty_like(node.arrivals), np.empty_like(node.claims)
+            every = np.concatenate((prices[0], prices[1 + side], prices[2 - side]))
             n = partition(
-                data.rows, np.int64(f), start, node, extents[side][0], masks[side], extents[1 - side][0],
-                masks[1 - side], scores, np.int64(side), self._terms, arrivals, claims,
+                data.rows, np.int64(f), node, extents[side][0], extents[1 - side][0], every, scores, np.int64(side),
+                self._terms, arrivals, claims,
             )  # fmt: skip
             child_extents, child_open = node.extents.copy(), node.open.copy()
             child_extents[f] = extents[side][0]
-            if is_listed:
-                child_open[start : start + len(lefts)] = masks[side]
+            child_open[places] = masks[side]
             edge = self._edge()
-            edge["feature"], edge["extent"], edge["before"] = f, extents[side], before
-            edge["open"], edge["open_before"] = self._keep_mask(masks[side]), place_before
+            edge["feature"], edge["extent"], edge["before"] = f, extents[side], node.extents[f : f + 1]
+            edge["priced"], edge["priced_before"] = priced[1 + side], priced[0]
             below = Node(child_extents, child_open, arrivals[:n].copy(), claims[:n].copy())
             child = self._candidate(candidate.depth + 1, scores[side].copy(), below, edge)
             self._children[candidate.number][side] = child.number
             children.append(child)
         return children
 
-    def _keep_mask(self, mask: BoolArray) -> int:
-        """Keeps a mask of places; where it begins."""
-        begin = 1 + self._n_masked
-        self._masks.append(mask)
-        self._n_masked += len(mask)
+    def _prices_of(self, f: int, mask: BoolArray) -> IntArray:
+        """What it costs each kind of row to have a listed column at a place of a mask; nothing of other columns."""
+        from treeproof._kernels.training.reach import NEVER
+
+        rows = self._data.rows
+        if rows.listed[f] < 0:
+            return np.empty(0, dtype=np.int64)
+        n_kinds, n_places = int(rows.n_kinds[f]), len(mask)
+        prices = rows.prices[rows.listed[f] :][: n_kinds * n_places].reshape(n_kinds, n_places)
+        return np.asarray(prices[:, mask].min(axis=1, initial=NEVER))
+
+    def _keep(self, prices: IntArray) -> int:
+        """Keeps prices of kinds of rows for the tree; where they begin."""
+        begin = self._n_prices
+        self._prices.append(prices)
+        self._n_prices += len(prices)
         return begin
 
     def _may_split(self, candidate: _Candidate) -> bool:

@@ -131,8 +131,7 @@ class TrainingSet:
         rows = self.rows
         movable = (rows.ranges["low"] <= rows.ranges["high"]).any(axis=1)
         for f in np.flatnonzero(rows.listed >= 0).tolist():
-            n_kinds = int(rows.ranges["near_low"][f].max()) + 1
-            prices = rows.prices[rows.listed[f] :][: n_kinds * rows.n_places[f]]
+            prices = rows.prices[rows.listed[f] :][: rows.n_kinds[f] * rows.n_places[f]]
             movable[f] = ((prices > 0) & (prices < _never())).any()
         return np.asarray(movable)
 
@@ -297,15 +296,17 @@ def _rows_of(columns: Sequence[_Column], threat: Threat) -> Any:
 
     ranges = np.zeros((len(columns), len(columns[0]._x)), dtype=RANGE)
     listed, prices, begin = np.full(len(columns), -1), [np.empty(0, dtype=np.int64)], 0
+    n_kinds = np.zeros(len(columns), dtype=np.int64)
     for f, column in enumerate(columns):
         if not column.is_listed:
             column.ranges(ranges[f])
             continue
         tables, numbers = column.kinds()
         listed[f], ranges[f]["near_low"], ranges[f]["high"] = begin, numbers, column.attacked
+        n_kinds[f] = len(tables)
         prices.append(tables.reshape(-1))
         begin += tables.size
     n_places = np.array([column.n_places for column in columns], dtype=np.int64)
     may_miss = np.array([column.may_miss for column in columns])
-    every = np.concatenate(prices)
-    return Rows(ranges, listed.astype(np.int64), n_places, every, threat.cost.astype(np.int64), may_miss, threat.budget)
+    listed, cost, every = listed.astype(np.int64), threat.cost.astype(np.int64), np.concatenate(prices)
+    return Rows(ranges, listed, n_places, n_kinds, every, cost, may_miss, threat.budget)

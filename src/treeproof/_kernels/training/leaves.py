@@ -6,9 +6,8 @@ import math
 from typing import Any, NamedTuple
 
 from treeproof._kernels.jit import borrowing, door
-from treeproof._kernels.training.reach import NEVER
+from treeproof._kernels.training.reach import NEVER, price_at
 from treeproof._kernels.training.scores import best_score, clip
-from treeproof._kernels.training.splits import price_at
 
 LEAF = -1
 
@@ -20,7 +19,7 @@ class Tree(NamedTuple):
     left: Any
     right: Any
     edges: Any  # (n_nodes,) of EDGE; that of the root is not used
-    masks: Any  # open places of listed columns
+    prices: Any  # of all kinds of rows, where edges test listed columns
 
 
 class Reached(NamedTuple):
@@ -38,8 +37,8 @@ def _prices(rows, tree, i, node):
     """What the column that is tested before a node costs row i there, and what it cost before that test."""
     edge = tree.edges[node]
     f = edge.feature
-    here = price_at(rows, f, i, edge.extent, tree.masks, edge.open)
-    return here, price_at(rows, f, i, edge.before, tree.masks, edge.open_before)
+    here = price_at(rows, f, i, edge.extent, tree.prices, edge.priced)
+    return here, price_at(rows, f, i, edge.before, tree.prices, edge.priced_before)
 
 
 @door

@@ -25,8 +25,8 @@ RANGE = np.dtype([("near_low", "u2"), ("near_high", "u2"), ("low", "u2"), ("high
 EXTENT = np.dtype([("low", "i4"), ("high", "i4"), ("missing", "?")], align=True)
 
 # The edge into a node, by the column that is tested before it: what it leaves of the column, and what was there before.
-# In a listed column, `open` and `before` are where the masks of its places begin.
-EDGE = np.dtype([("feature", "i4"), ("extent", EXTENT), ("before", EXTENT), ("open", "i8"), ("open_before", "i8")])
+# In a listed column, `priced` and `priced_before` are where the prices of all kinds of rows begin.
+EDGE = np.dtype([("feature", "i4"), ("extent", EXTENT), ("before", EXTENT), ("priced", "i8"), ("priced_before", "i8")])
 
 
 class Rows(NamedTuple):
@@ -35,6 +35,7 @@ class Rows(NamedTuple):
     ranges: Any  # (n_features, n) of RANGE
     listed: Any  # (n_features,): where the prices of a listed column begin, or -1
     n_places: Any  # (n_features,)
+    n_kinds: Any  # (n_features,): of rows, in listed columns
     prices: Any  # of listed columns, for each kind of row and each place
     cost: Any  # (n_features,)
     may_miss: Any  # (n_features,): whether there are missing values, or attacks make them
@@ -54,11 +55,24 @@ def price_of_range(values, extent, missing, cost):
 
 
 @borrowing
-def price_in_list(rows, f, values, mask, start):
-    """What it costs to have a listed column at one of the places that are open from `start` on in a mask."""
+def price_at(rows, f, i, extent, prices, start):
+    """What column f of row i costs in a node.
+
+    There, `extent` is left of f, or in a listed column what the prices of all kinds from `start` on say.
+    """
+    values = rows.ranges[f, i]
+    if rows.listed[f] < 0:
+        return price_of_range(values, extent, rows.n_places[f] - 1, rows.cost[f])
+    price = prices[start + values.near_low]
+    return price if values.high == 1 or price == 0 else np.int64(NEVER)
+
+
+@borrowing
+def price_in_list(rows, f, kind, mask, start):
+    """What it costs a kind of row to have a listed column at a place that is open from `start` on in a mask."""
     n, best = rows.n_places[f], np.int64(NEVER)
-    begin = rows.listed[f] + values.near_low * n
+    begin = rows.listed[f] + kind * n
     for place in range(n):
         if mask[start + place]:
             best = min(best, rows.prices[begin + place])
-    return best if values.high == 1 or best == 0 else np.int64(NEVER)
+    return best

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeproof._kernels.jit import borrowing, door, entry, inner, merged
-from treeproof._kernels.training.reach import NEVER, price_in_list, price_of_range
+from treeproof._kernels.training.reach import NEVER, price_at, price_in_list
 from treeproof._kernels.training.scores import Side, solve_scores
 
 # A row in a node: its number, the price of the cheapest attack that brings it there, its weight, the head with target 1
@@ -27,6 +27,9 @@ TALLY = np.dtype([("weight", "f8"), ("n_rows", "i8")], align=True)
 
 # The scores from low to high that a side may have.
 BOUNDS = np.dtype([("low", "f8"), ("high", "f8")], align=True)
+
+# A kind of row in a node: what a listed column costs it, and its first and last position with so much left for it.
+KEPT = np.dtype([("price", "i8"), ("left", "i8"), ("first", "i8"), ("last", "i8")], align=True)
 
 
 class Terms(NamedTuple):
@@ -63,21 +66,33 @@ class Scratch(NamedTuple):
     met: Any  # (n_places,): whether the span of any row begins or ends there
     position: Any  # (n_places,): where each place stands in the order that is tried
     mean: Any  # (n_places, 2): the weight of target 1, and of all rows
+    weights: Any  # (n_kinds, 2): the same for each kind of row in a listed column
+    kept: Any  # (n_kinds,) of KEPT
     scores: Any  # (2, heads)
 
 
 @borrowing
-def _list_span(rows, node, f, start, arrival, position):
-    """The first and last position of a listed column that an attack on a row can have in the node."""
-    n, values = rows.n_places[f], rows.ranges[f, arrival.row]
-    begin = rows.listed[f] + values.near_low * n
-    left = rows.budget - arrival.spent + price_in_list(rows, f, values, node.open, start)
-    left = left if values.high == 1 else np.int64(0)
-    first, last = n, np.int64(-1)
-    for place in range(n):
-        if node.open[start + place] and rows.prices[begin + place] <= left:
-            first, last = min(first, position[place]), max(last, position[place])
-    return first, last
+def _list_spans(rows, node, f, start, scratch):
+    """Fills the first and last positions of a listed column that attacks on rows can have in the node.
+
+    They depend on the kind of a row and on what is left to pay for the column, and most rows of a kind have as much.
+    """
+    n = rows.n_places[f]
+    for kind in range(rows.n_kinds[f]):
+        scratch.kept[kind].left = -1
+        scratch.kept[kind].price = price_in_list(rows, f, kind, node.open, start)
+    for i in range(node.arrivals.shape[0]):
+        values = rows.ranges[f, node.arrivals[i].row]
+        kept = scratch.kept[values.near_low]
+        left = rows.budget - node.arrivals[i].spent + kept.price if values.high == 1 else np.int64(0)
+        if kept.left != left:
+            begin = rows.listed[f] + values.near_low * n
+            kept.left, kept.first, kept.last = left, n, -1
+            for place in range(n):
+                if node.open[start + place] and rows.prices[begin + place] <= left:
+                    kept.first = min(kept.first, scratch.position[place])
+                    kept.last = max(kept.last, scratch.position[place])
+        scratch.first[i], scratch.last[i] = kept.first, kept.last
 
 
 @borrowing
@@ -99,13 +114,13 @@ def _range_span(rows, node, f, arrival, position):
 
 
 @borrowing
-def fill_spans(rows, node, f, start, position, first, last):
-    """Fills first and last (m,); `start` is where the open places of a listed column begin."""
+def _fill_spans(rows, node, f, start, scratch):
+    """Fills the first and last positions of column f; `start` is where the open places of a listed one begin."""
+    if rows.listed[f] >= 0:
+        _list_spans(rows, node, f, start, scratch)
+        return
     for i in range(node.arrivals.shape[0]):
-        if rows.listed[f] >= 0:
-            first[i], last[i] = _list_span(rows, node, f, start, node.arrivals[i], position)
-        else:
-            first[i], last[i] = _range_span(rows, node, f, node.arrivals[i], position)
+        scratch.first[i], scratch.last[i] = _range_span(rows, node, f, node.arrivals[i], scratch.position)
 
 
 @borrowing
@@ -256,24 +271,27 @@ def _scan(node, terms, n, begin, to_beat, best_scores, scratch):
 
 
 @borrowing
-def _order_by_target(rows, node, f, start, head, position, mean):
+def _order_by_target(rows, node, f, start, head, position, mean, weights):
     """Puts the places of a category into the order of the mean target of one head among those that are there."""
-    n = rows.n_places[f]
-    total, ones = 0.0, 0.0
+    n, total, ones = rows.n_places[f], 0.0, 0.0
+    for kind in range(rows.n_kinds[f]):
+        weights[kind, 0] = weights[kind, 1] = 0.0
+    for i in range(node.arrivals.shape[0]):
+        if node.claims[i, head].assigned:
+            arrival = node.arrivals[i]
+            kind = rows.ranges[f, arrival.row].near_low
+            weights[kind, 0] += arrival.weight if arrival.one == head else 0.0
+            weights[kind, 1] += arrival.weight
     for place in range(n):
         mean[place, 0] = mean[place, 1] = 0.0
-    for i in range(node.arrivals.shape[0]):
-        arrival = node.arrivals[i]
-        if not node.claims[i, head].assigned:
-            continue
-        begin = rows.listed[f] + rows.ranges[f, arrival.row].near_low * n
-        one = 1.0 if arrival.one == head else 0.0
+    for kind in range(rows.n_kinds[f]):
+        begin = rows.listed[f] + kind * n
         for place in range(n):
             if rows.prices[begin + place] == 0 and node.open[start + place]:
-                mean[place, 0] += arrival.weight * one
-                mean[place, 1] += arrival.weight
-        total += arrival.weight
-        ones += arrival.weight * one
+                mean[place, 0] += weights[kind, 0]
+                mean[place, 1] += weights[kind, 1]
+        ones += weights[kind, 0]
+        total += weights[kind, 1]
     for place in range(n):
         # Places that nobody has are like all rows together.
         mean[place, 0] = mean[place, 0] / mean[place, 1] if mean[place, 1] > 0.0 else ones / max(total, 1e-300)
@@ -305,7 +323,7 @@ def best_split(features, rows, masks, ordered, node, terms, to_beat, best_scores
         for order in range(n_orders):
             begin = 0
             if not ordered[f]:
-                _order_by_target(rows, node, f, masks[f], order, scratch.position, scratch.mean)
+                _order_by_target(rows, node, f, masks[f], order, scratch.position, scratch.mean, scratch.weights)
             else:
                 begin = order
                 for place in range(n - 1):
@@ -314,7 +332,7 @@ def best_split(features, rows, masks, ordered, node, terms, to_beat, best_scores
             if n_heads == 1 and rows.listed[f] < 0 and not terms.keep_visitors:
                 _count_at_once(rows, node, f, terms, n, scratch)
             else:
-                fill_spans(rows, node, f, masks[f], scratch.position, scratch.first, scratch.last)
+                _fill_spans(rows, node, f, masks[f], scratch)
                 _count(node, terms, n, scratch)
             loss, first_cut, last_cut = _scan(node, terms, n, begin, to_beat, best_scores, scratch)
             if first_cut >= 0:
@@ -324,33 +342,25 @@ def best_split(features, rows, masks, ordered, node, terms, to_beat, best_scores
     return found, from_cut, to_cut, to_beat
 
 
-@borrowing
-def price_at(rows, f, i, extent, mask, start):
-    """What column f of row i costs in a node, of which `extent` or the mask from `start` on says what is left of f."""
-    values = rows.ranges[f, i]
-    if rows.listed[f] >= 0:
-        return price_in_list(rows, f, values, mask, start)
-    return price_of_range(values, extent, rows.n_places[f] - 1, rows.cost[f])
-
-
 @door
-def partition(rows, f, start, node, extent, mask, other, other_mask, scores, side, terms, new_arrivals, new_claims):
+def partition(rows, f, node, extent, other, prices, scores, side, terms, new_arrivals, new_claims):
     """Fills the arrivals and claims of one child (`side` 0 left, 1 right) of a split with these `scores` (2, heads).
 
-    The child is what `extent`, or `mask`, leaves of feature f, the other child what `other` or `other_mask` does.
+    The child is what `extent` leaves of feature f, the other child what `other` does; of a listed column, `prices` are
+    those of all kinds of rows in the node, then in the child, then in the other one.
     Where the attacker can choose, a row is assigned to the side of larger loss. The loss at the other side's score then
     parts the two: on the side it joined its loss stays at least that, on the other at most that, so whatever grows
     below, the choice stays the attacker's best. A row that is assigned elsewhere visits: its bounds matter, its loss is
     counted there. Without `keep_visitors` neither bounds nor visitors are kept. Returns how many there are.
     """
-    arrivals, claims, n = node.arrivals, node.claims, 0
+    arrivals, claims, n_kinds, n = node.arrivals, node.claims, rows.n_kinds[f], 0
     for i in range(arrivals.shape[0]):
         row = arrivals[i].row
-        others = arrivals[i].spent - price_at(rows, f, row, node.extents[f], node.open, start)
-        here_price = price_at(rows, f, row, extent, mask, 0)
+        others = arrivals[i].spent - price_at(rows, f, row, node.extents[f], prices, 0)
+        here_price = price_at(rows, f, row, extent, prices, n_kinds)
         if here_price == NEVER or others + here_price > rows.budget:
             continue
-        there_price = price_at(rows, f, row, other, other_mask, 0)
+        there_price = price_at(rows, f, row, other, prices, 2 * n_kinds)
         both = there_price != NEVER and others + there_price <= rows.budget
         out = new_arrivals[n]
         out.row, out.spent, out.weight = row, others + here_price, arrivals[i].weight
