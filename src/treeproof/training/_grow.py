@@ -372,12 +372,9 @@ class Grower:
         """What it costs each kind of row to have a listed column at a place of a mask; nothing of other columns."""
         from treeproof._kernels.training.reach import NEVER
 
-        rows = self._data.rows
-        if rows.listed[f] < 0:
+        if self._data.rows.listed[f] < 0:
             return np.empty(0, dtype=np.int64)
-        n_kinds, n_places = int(rows.n_kinds[f]), len(mask)
-        prices = rows.prices[rows.listed[f] :][: n_kinds * n_places].reshape(n_kinds, n_places)
-        return np.asarray(prices[:, mask].min(axis=1, initial=NEVER))
+        return np.asarray(self._data.prices_of(f)[:, mask].min(axis=1, initial=NEVER))
 
     def _keep(self, prices: IntArray) -> int:
         """Keeps prices of kinds of rows for the tree; where they begin."""

@@ -131,9 +131,15 @@ class TrainingSet:
         rows = self.rows
         movable = (rows.ranges["low"] <= rows.ranges["high"]).any(axis=1)
         for f in np.flatnonzero(rows.listed >= 0).tolist():
-            prices = rows.prices[rows.listed[f] :][: rows.n_kinds[f] * rows.n_places[f]]
+            prices = self.prices_of(f)
             movable[f] = ((prices > 0) & (prices < _never())).any()
         return np.asarray(movable)
+
+    def prices_of(self, f: int) -> npt.NDArray[np.int64]:
+        """(n_kinds, n_places): what each place of a listed column costs each kind of row."""
+        size = int(self.rows.n_kinds[f]), int(self.rows.n_places[f])
+        prices: npt.NDArray[np.int64] = self.rows.prices[self.rows.listed[f] :][: size[0] * size[1]]
+        return prices.reshape(size)
 
     def with_sets(self, chosen: IntArray) -> TrainingSet:
         """The same where only the columns of one set can be attacked in each row, by the numbers of the sets (n,)."""
