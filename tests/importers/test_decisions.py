@@ -176,7 +176,11 @@ def test_a_forests_tie_goes_to_the_second_class_only_at_a_threshold() -> None:
 
 def test_robust_forests_are_cut_by_their_share_of_votes() -> None:
     X, y = grid_data()
-    model = tp.RobustForestClassifier(tp.Attacker.linf(0.25), n_estimators=10, max_depth=3, random_state=0).fit(X, y)
+    settings = {"n_estimators": 10, "max_depth": 3, "random_state": 0}
+    soft = tp.RobustForestClassifier(tp.Attacker.linf(0.25), **settings).fit(X, y)
+    for threshold in np.unique(soft.predict_proba(X)[:, 1])[::7].tolist():
+        assert_same(tp.from_model(soft, threshold=threshold), at_least(soft, threshold), X)
+    model = tp.RobustForestClassifier(tp.Attacker.linf(0.25), voting="hard", max_features=None, **settings).fit(X, y)
     for threshold in (0.1, 0.3, 0.7):
         assert (model.predict_proba(X)[:, 1] == threshold).any()
         assert_same(tp.from_model(model, threshold=threshold), at_least(model, threshold), X)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import treeproof as tp
 from tests.support.toys import blobs
 from tests.support.training_attacks import ALIKE, Attacks, Small, cuts_of, random_small, walk
-from treeproof.training import RobustBoostingClassifier, RobustForestClassifier, RobustTreeClassifier, boosting
+from treeproof.training import RobustBoostingClassifier, RobustForestClassifier, RobustTreeClassifier, _rows, boosting
 from treeproof.training._columns import coded_frame
 
 CRITERIA = ("treant", "groot")
@@ -142,6 +142,26 @@ def test_boosting_proves_nothing_that_verify_refutes(first: int, max_depth: int,
     assert n_proved >= 8
 
 
+@pytest.mark.parametrize("max_depth", [1, 3])
+def test_boosting_proves_nothing_that_verify_refutes_where_columns_share_bits(
+    max_depth: int, leads: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_proved = 0
+    for seed in range(12):
+        monkeypatch.setattr(_rows, "MOST_BITS", 2 + seed % 4)
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 5, size=(40, 7)) / 4
+        y = (X[:, 0] + X[:, 1] + X[:, 2] > 1.5).astype(int)
+        costs, budget = ((1, 2), ([1, 1, 2, 2, 3, 3, 4], 4))[seed % 2]
+        attacker = tp.Attacker((-0.3, 0.3), costs=costs, budget=budget)
+        model = RobustBoostingClassifier(attacker, n_estimators=20, max_depth=max_depth, random_state=seed).fit(X, y)
+        proved = tp.verify(model, X, y, attacker).robustness_outcomes == tp.Outcome.PROVED
+        claimed = leads[-1] > boosting.TIE
+        assert not (claimed & ~proved).any()
+        n_proved += int(claimed.sum())
+    assert n_proved >= 100
+
+
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 100))
@@ -212,7 +232,14 @@ def test_a_forest_with_chosen_votes_reports_what_verify_says(select: str) -> Non
     X, y = blobs(2)
     attacker = tp.Attacker.linf(0.2)
     forest = RobustForestClassifier(
-        attacker, n_estimators=5, max_depth=2, epsilon=0.05, select=select, max_features=1, random_state=0
+        attacker,
+        n_estimators=5,
+        max_depth=2,
+        epsilon=0.05,
+        select=select,
+        max_features=1,
+        voting="hard",
+        random_state=0,
     ).fit(X, y)
     assert len(forest.votes_) == len(forest.estimators_) == 5
     assert forest.votes_.min() >= 0 and 1 <= forest.votes_.sum() <= 5

@@ -14,7 +14,7 @@ import pytest
 import treeproof as tp
 from tests.support.training_attacks import ALIKE, Attacks, Small, cuts_of, random_small, walk
 from treeproof.model.builder import blank_ensemble
-from treeproof.training import RobustTreeClassifier
+from treeproof.training import RobustTreeClassifier, _rows
 from treeproof.training._columns import coded_frame
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
 from treeproof.training._leaves import Leaves
@@ -288,15 +288,27 @@ def test_sets_that_are_paid_for_together_are_the_largest(seed: int) -> None:
     every = [set(some) for n in range(len(costs) + 1) for some in itertools.combinations(range(len(costs)), n)]
     paid = [some for some in every if sum(costs[f] for f in some) <= budget]
     largest = [some for some in paid if not any(some < other for other in paid)]
-    found = _largest_sets(costs, budget)
+    found = _largest_sets(costs, budget, 64)
     assert found is not None
     assert sorted(found) == sorted(sum(1 << f for f in some) for some in largest)
 
 
 def test_sets_are_found_in_no_time_or_given_up() -> None:
-    assert set(_largest_sets([1] * 50, 49) or ()) == {2**50 - 1 - 2**k for k in range(50)}
-    assert _largest_sets([1] * 60, 30) is None
-    assert _largest_sets(list(range(1, 63)), 900) is None
+    assert set(_largest_sets([1] * 50, 49, 64) or ()) == {2**50 - 1 - 2**k for k in range(50)}
+    assert _largest_sets([1] * 60, 30, 64) is None
+    assert _largest_sets(list(range(1, 63)), 900, 64) is None
+
+
+@pytest.mark.parametrize(("n_columns", "budget", "n_bits"), [(9, 2, 9), (30, 2, 10), (30, 2, 30), (80, 1, 62)])
+def test_columns_share_bits_where_sets_would_be_many(n_columns: int, budget: int, n_bits: int) -> None:
+    n_rows = 100_000 if n_bits == 10 else 12
+    X, y = np.random.default_rng(0).uniform(size=(n_rows, n_columns)), np.arange(n_rows) % 2
+    attacker = tp.Attacker((-0.1, 0.0), budget=budget)
+    data, _, _ = RobustTreeClassifier(attacker, max_bins=4)._training_set(X, y, None)
+    assert len(set(data.bits.tolist())) == n_bits
+    assert len(data.paid_sets) == math.comb(n_bits, budget)
+    every = np.flatnonzero(data.bits)
+    assert len(every) == n_columns
 
 
 # --- stumps ------------------------------------------------------------------------------------------------------
@@ -311,7 +323,7 @@ def test_margins_of_stumps_are_those_of_all_attacks(first: int, flat: bool) -> N
         random = Random(3000 + seed)
         case = bound(random_small(random, flat=flat))
         stumps, wants, trees = _random_stumps(random, case.data, case.y)
-        margins = stumps.margins()
+        margins, exact = stumps.margins(), stumps.least()
         several_sets += margins.shape[1] > 1
         attacks = case.attacks(cuts_of(trees, 3))
         for i, x in enumerate(case.rows.tolist()):
@@ -319,9 +331,9 @@ def test_margins_of_stumps_are_those_of_all_attacks(first: int, flat: bool) -> N
                 wants[i] * sum(tree.scores[walk(tree, attack.row), 0] for tree in trees)
                 for attack in attacks.of(x, int(case.y[i]))
             )
-            assert margins[i].min() <= least + 1e-12
+            assert max(margins[i].min(), exact[i]) <= least + 1e-12
             if flat:
-                assert margins[i].min() == pytest.approx(least, abs=1e-12)
+                assert exact[i] == pytest.approx(least, abs=1e-12)
     assert several_sets or first
 
 
@@ -339,13 +351,17 @@ def _random_stumps(random: Random, data: TrainingSet, y: np.ndarray) -> tuple[St
 
 
 @pytest.mark.parametrize(("costs", "budget"), [(1, 4), ([1, 2, 3, 1, 2, 3, 1, 2, 3], 9), (2, 9)])
-def test_margins_of_stumps_with_many_sets_are_a_knapsack(costs: Any, budget: int) -> None:
+def test_margins_of_stumps_with_many_sets_are_a_knapsack(
+    costs: Any, budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where columns share bits, which makes margins of sets bounds."""
+    monkeypatch.setattr(_rows, "MOST_BITS", 6)
     rng = np.random.default_rng(0)
     X = rng.integers(0, 9, size=(12, 9)) / 8
     y = np.arange(12) % 2
     attacker = tp.Attacker((-0.125, 0.125), costs=costs, budget=budget)
     data, _, _ = RobustTreeClassifier(attacker)._training_set(X, y, None)
-    assert len(data.paid_sets) == 1
+    assert len(set(data.bits.tolist())) == 6
     stumps, wants, trees = StumpMargins(data, np.where(y == 1, 1.0, -1.0)), np.where(y == 1, 1.0, -1.0), []
     for k in range(30):
         tree = grown(unaware(data), rng.uniform(0.1, 1, size=12), seed=k, max_depth=1, powers=True, max_features=1)
@@ -365,4 +381,5 @@ def test_margins_of_stumps_with_many_sets_are_a_knapsack(costs: Any, budget: int
         ends = [np.linspace(value - 0.125, value + 0.125, 17) for value in x]
         paid = np.array([min(on_column(f, v, wants[i]) for v in ends[f]) for f in range(9)])
         least = min(float(np.where(bits, paid, free).sum()) for bits in sets)
-        assert stumps.margins()[i].min() == pytest.approx(least, abs=1e-12)
+        assert stumps.least()[i] == pytest.approx(least, abs=1e-12)
+        assert stumps.margins()[i].min() <= least + 1e-12

@@ -275,23 +275,53 @@ def test_forests_are_the_same_for_every_number_of_jobs(criterion: str) -> None:
     )
 
 
-def test_a_forest_votes_hard_and_says_so() -> None:
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+def test_a_forest_votes_as_it_was_trained_to(voting: str) -> None:
     X, y = blobs(3)
     labels = np.array(["a", "b", "c"])[y]
-    forest = RobustForestClassifier(tp.Attacker.linf(0.1), n_estimators=4, max_depth=2, random_state=0).fit(X, labels)
-    votes = np.array([member.predict(X) for member in forest.estimators_])
-    counts = np.array([(votes == label).sum(axis=0) for label in forest.classes_])
-    np.testing.assert_array_equal(forest.predict(X), forest.classes_[counts.argmax(axis=0)])
-    np.testing.assert_array_equal(forest.predict_proba(X), counts.T / 4)
-    with pytest.raises(tp.InvalidInput, match="casts one vote per tree: voting is always 'hard'"):
-        tp.from_model(forest, voting="soft")
+    settings = {"n_estimators": 4, "max_depth": 2, "random_state": 0, "voting": voting}
+    forest = RobustForestClassifier(tp.Attacker.linf(0.1), **settings).fit(X, labels)
+    if voting == "hard":
+        votes = np.array([member.predict(X) for member in forest.estimators_])
+        counts = np.array([(votes == label).sum(axis=0) for label in forest.classes_]).T
+    else:
+        counts = np.sum([member.predict_proba(X) for member in forest.estimators_], axis=0)
+    np.testing.assert_array_equal(forest.predict(X), forest.classes_[counts.argmax(axis=1)])
+    np.testing.assert_allclose(forest.predict_proba(X), counts / 4, rtol=1e-12)
+    other = {"soft": "hard", "hard": "soft"}[voting]
+    with pytest.raises(tp.InvalidInput, match=f"was trained with voting='{voting}', which is how it votes"):
+        tp.from_model(forest, voting=other)
+    assert tp.from_model(forest, voting=voting).n_trees == 4
+    with pytest.raises(tp.InvalidInput, match="voting must be 'soft' or 'hard', got 'loud'"):
+        RobustForestClassifier(tp.Attacker.linf(0.1), voting="loud").fit(X, y)
+
+
+def test_a_shared_budget_lets_each_tree_fear_some_columns_of_each_row() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = rng.normal(size=(300, 12)) + np.where(y, 0.8, -0.8)[:, None]
+    attacker = tp.Attacker((-3.0, 3.0), budget=1)
+    settings = {"n_estimators": 30, "max_depth": 4, "random_state": 0}
+    forests = [RobustForestClassifier(attacker, shared_budget=share, **settings).fit(X, y) for share in (True, False)]
+    shared, each = (float(tp.verify(forest, X, y, attacker).robustness) for forest in forests)
+    assert shared > each + 0.2
+    with pytest.raises(tp.InvalidInput, match="shared_budget must be True or False, got 1"):
+        RobustForestClassifier(attacker, shared_budget=1).fit(X, y)
+    # Without a budget there is nothing to share.
+    alike = [
+        RobustForestClassifier(tp.Attacker.linf(0.1), shared_budget=b, **settings).fit(X, y) for b in (True, False)
+    ]
+    np.testing.assert_array_equal(*(forest.predict_proba(X) for forest in alike))
 
 
 def test_without_bootstrap_and_with_all_features_every_tree_is_the_tree() -> None:
     X, y = blobs(2)
     attacker = tp.Attacker((-0.3, 0.0), budget=1)
-    forest = RobustForestClassifier(attacker, n_estimators=3, max_depth=3, bootstrap=False).fit(X, y)
-    tree = RobustTreeClassifier(attacker, max_depth=3).fit(X, y)
+    settings = {"max_depth": 3, "criterion": "treant"}
+    forest = RobustForestClassifier(
+        attacker, n_estimators=3, bootstrap=False, max_features=None, shared_budget=False, **settings
+    ).fit(X, y)
+    tree = RobustTreeClassifier(attacker, **settings).fit(X, y)
     for member in forest.estimators_:
         np.testing.assert_array_equal(member.tree_.threshold, tree.tree_.threshold)
         assert member.loss_under_attack_ == tree.loss_under_attack_

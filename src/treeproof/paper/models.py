@@ -84,7 +84,15 @@ def model_of(bench: Workbench, cell: Cell, budget: int = 1) -> tp.Ensemble:
         robust = tp.RobustTreeClassifier(against, max_depth=cell["depth"], epsilon=epsilon, random_state=SEED)
     else:
         robust = tp.RobustForestClassifier(
-            against, n_estimators=cell["trees"], max_depth=cell["depth"], epsilon=epsilon, random_state=SEED
+            against,
+            n_estimators=cell["trees"],
+            max_depth=cell["depth"],
+            epsilon=epsilon,
+            criterion="treant",
+            voting="hard",
+            shared_budget=False,
+            max_features=None,
+            random_state=SEED,
         )
     return tp.from_model(robust.fit(data.X_train, data.y_train))
 

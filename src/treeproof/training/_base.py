@@ -134,12 +134,14 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **more,
         )
 
-    def _voting_ensemble(self, trees: Sequence[GrownTree], votes: Sequence[int] | None = None) -> Ensemble:
-        """The trees as a model in which each casts one vote, or as many as are given."""
+    def _voting_ensemble(
+        self, trees: Sequence[GrownTree], votes: Sequence[int] | None = None, soft: bool = False
+    ) -> Ensemble:
+        """The trees as a model in which each casts one vote, or as many as are given; soft ones go to all classes."""
         builder = self._builder()
         for tree, number in zip(trees, votes or [1] * len(trees), strict=True):
             if number:
-                add_tree(builder, tree, number * tree.votes)
+                add_tree(builder, tree, number * (tree.probabilities if soft else tree.votes))
         return builder.build()
 
 

@@ -31,6 +31,10 @@ MOST_KINDS = 2**16 - 1
 MOST_BITS = 62
 MOST_SETS = 64
 """How many sets of columns that are paid for together are told apart."""
+MOST_SETS_OF_FEW = 512
+"""How many of few rows."""
+MOST_MARGINS = 2**22
+"""Rows times sets up to which there may be more of them."""
 MOST_STEPS = 20_000
 """How long they are looked for."""
 CHUNK = 2**20
@@ -102,28 +106,37 @@ class TrainingSet:
         return np.concatenate(([0], np.cumsum(n_open))).astype(np.int64)
 
     @cached_property
-    def _sets(self) -> tuple[IntArray, npt.NDArray[np.int64]]:
-        """The columns that can be paid for, and the largest sets of them that can be paid for together, as bits."""
-        cost, budget = self.rows.cost, self.rows.budget
+    def _sets(self) -> tuple[IntArray, IntArray]:
+        """The bit of each column, and the largest sets that can be paid for together, as bits.
+
+        Where there are more columns than bits, or too many sets, columns of like cost share a bit, and who pays for one
+        of them has them all: what such attacks cannot do, the attacker cannot do either.
+        """
+        cost, budget = self.rows.cost, int(self.rows.budget)
         movable = np.flatnonzero(self._movable & (cost <= budget))
-        everything = np.array([-1], dtype=np.int64)
-        if len(movable) > MOST_BITS or cost[movable].sum() <= budget:
-            return movable, everything
-        found = _largest_sets(cost[movable].tolist(), int(budget))
-        return movable, everything if found is None else np.array(found, dtype=np.int64)
+        movable = movable[np.argsort(cost[movable], kind="stable")]
+        bits = np.zeros(self.n_features, dtype=np.int64)
+        most = min(max(MOST_MARGINS // max(len(self.label), 1), MOST_SETS), MOST_SETS_OF_FEW)
+        n_bits = 0 if cost[movable].sum() <= budget else min(len(movable), MOST_BITS)
+        while n_bits > 1:
+            group = np.arange(len(movable)) * n_bits // len(movable)
+            cheapest = cost[movable][np.flatnonzero(np.diff(group, prepend=-1))]
+            found = _largest_sets(cheapest.tolist(), budget, most)
+            if found is not None and len(found) > 1:
+                bits[movable] = np.int64(1) << group
+                return bits, np.array(found, dtype=np.int64)
+            n_bits = 0 if found else n_bits * 7 // 8
+        return bits, np.array([-1], dtype=np.int64)
 
     @property
-    def paid_sets(self) -> npt.NDArray[np.int64]:
-        """The largest sets of columns that one attack can pay for, as bits; where there are many, one of everything."""
+    def paid_sets(self) -> IntArray:
+        """The largest sets of columns that one attack can pay for, as bits."""
         return self._sets[1]
 
-    @cached_property
-    def bits(self) -> npt.NDArray[np.int64]:
+    @property
+    def bits(self) -> IntArray:
         """The bit of each column in these sets."""
-        bits = np.zeros(self.n_features, dtype=np.int64)
-        if len(self._sets[0]) <= MOST_BITS:
-            bits[self._sets[0]] = np.int64(1) << np.arange(len(self._sets[0]))
-        return bits
+        return self._sets[0]
 
     @cached_property
     def _movable(self) -> BoolArray:
@@ -240,8 +253,8 @@ class _Column:
         return np.where(possible, np.where(possible, prices, 0), _never()).astype(np.int64)
 
 
-def _largest_sets(costs: list[int], budget: int) -> list[int] | None:
-    """The sets of columns that a budget pays for and to which none can be added, as bits; None if there are many."""
+def _largest_sets(costs: list[int], budget: int, most: int) -> list[int] | None:
+    """The sets of columns that a budget pays for and to which none can be added, as bits; None if more than `most`."""
     found: list[int] = []
     behind = np.cumsum([0, *costs[::-1]]).tolist()[::-1]
     # Columns are taken or left, one after the other; the cheapest that was left must not fit in the end.
@@ -249,7 +262,7 @@ def _largest_sets(costs: list[int], budget: int) -> list[int] | None:
     while todo:
         column, taken, spent, cheapest = todo.pop()
         n_steps += 1
-        if len(found) > MOST_SETS or n_steps > MOST_STEPS:
+        if len(found) > most or n_steps > MOST_STEPS:
             return None
         if spent + behind[column] + cheapest <= budget:
             continue
@@ -260,7 +273,7 @@ def _largest_sets(costs: list[int], budget: int) -> list[int] | None:
         todo.append((column + 1, taken, spent, min(cheapest, cost)))
         if spent + cost <= budget:
             todo.append((column + 1, taken | 1 << column, spent + cost, cheapest))
-    return found if len(found) <= MOST_SETS else None
+    return found if len(found) <= most else None
 
 
 def _never() -> int:

@@ -10,7 +10,7 @@ from treeproof.training._grow import GrownTree
 from treeproof.training._rows import TrainingSet
 
 MOST_PRICES = 10_000
-"""Budgets up to this are shared out exactly; with more, every column can be paid for."""
+"""Budgets up to this are shared out exactly; with more, among the sets of columns that are told apart."""
 
 
 class StumpMargins:
@@ -39,16 +39,18 @@ class StumpMargins:
 
     def margins(self) -> FloatArray:
         """(n, n_sets): what attacks that pay for each set of columns leave to each row."""
+        sets, bits = self._data.paid_sets, self._data.bits
+        paid = (sets[None] & bits[:, None]) != 0 if len(sets) > 1 else np.ones((len(bits), 1))
+        return np.asarray(self._free.sum(axis=0)[:, None] - (self._free - self._paid).T @ paid)
+
+    def least(self) -> FloatArray:
+        """(n,): what all attacks leave to each row."""
         from treeproof._kernels.training.stumps import best_bargains
 
-        rows, sets = self._data.rows, self._data.paid_sets
+        rows = self._data.rows
         gains = np.ascontiguousarray((self._free - self._paid).T)
-        free = self._free.sum(axis=0)[:, None]
-        if len(sets) > 1:
-            return np.asarray(free - gains @ ((sets[None] & self._data.bits[:, None]) != 0))
-        moved = gains.any(axis=0)
-        if rows.cost[moved].sum() <= rows.budget or rows.budget > MOST_PRICES:
-            return np.asarray(free - gains.sum(axis=1)[:, None])
+        if rows.cost[gains.any(axis=0)].sum() <= rows.budget or rows.budget > MOST_PRICES:
+            return np.asarray(self.margins().min(axis=1))
         lost, budget = np.empty(len(gains)), int(rows.budget)
         best_bargains(gains, rows.cost, budget, np.empty(budget + 1), lost)
-        return np.asarray(free - lost[:, None])
+        return np.asarray(self._free.sum(axis=0) - lost)

@@ -45,6 +45,8 @@ class _Head:
     base: float
     margin: FloatArray
     """(n, n_sets): what no attack that pays for a set of columns can bring wants * score below."""
+    least: FloatArray
+    """(n,): what no attack at all can bring it below."""
     trees: list[GrownTree]
     stumps: StumpMargins | None
     """Where all trees are stumps."""
@@ -53,16 +55,18 @@ class _Head:
     def of(cls, data: TrainingSet, wants: FloatArray, base: float, are_stumps: bool) -> _Head:
         """A score without trees."""
         margin = np.repeat((wants * base)[:, None], len(data.paid_sets), axis=1)
-        return cls(data, wants, base, margin, [], StumpMargins(data, wants) if are_stumps else None)
+        return cls(data, wants, base, margin, wants * base, [], StumpMargins(data, wants) if are_stumps else None)
 
     def add(self, tree: GrownTree, leaves: Leaves) -> None:
         """Adds a tree with its scores."""
         self.trees.append(tree)
         if self.stumps is None:
             self.margin = self.margin + leaves.worst(tree.scores[leaves.nodes, 0], self.wants)
+            self.least = self.margin.min(axis=1)
         else:
             self.stumps.add(tree)
-            self.margin = (self.wants * self.base)[:, None] + self.stumps.margins()
+            base = self.wants * self.base
+            self.margin, self.least = base[:, None] + self.stumps.margins(), base + self.stumps.least()
 
     def first(self, n: int) -> _Head:
         """The same with the first trees only."""
@@ -247,7 +251,7 @@ class RobustBoostingClassifier(RobustClassifier):
         pool: ThreadPoolExecutor,
     ) -> bool:
         """Adds one tree; whether it lowers the loss at all."""
-        margin = head.margin.min(axis=1)
+        margin = head.least
         with np.errstate(over="ignore"):
             lost = np.exp(-margin) if self.loss == "exponential" else 1.0 / (1.0 + np.exp(margin))
         pull = weight * np.clip(lost, 0.0, 1e100)
@@ -281,7 +285,7 @@ class RobustBoostingClassifier(RobustClassifier):
         self.n_estimators_ = min(n_rounds, max(len(head.trees) for head in heads))
         heads = [head.first(n_rounds) if len(head.trees) > n_rounds else head for head in heads]
         self.ensemble_ = self._summed(heads)
-        margins = np.column_stack([head.margin.min(axis=1) for head in heads])
+        margins = np.column_stack([head.least for head in heads])
         with np.errstate(over="ignore"):
             lost = np.exp(-margins) if self.loss == "exponential" else np.logaddexp(0.0, -margins)
         self.loss_under_attack_ = float(weight @ lost.sum(axis=1) / weight.sum())

@@ -1,4 +1,4 @@
-"""RobustForestClassifier: robust trees on bootstrap samples, with one vote each."""
+"""RobustForestClassifier: robust trees on bootstrap samples that vote."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ SELECTED = ("robustness", "resilience")
 
 
 class RobustForestClassifier(RobustClassifier):
-    """A forest of robust trees with one vote each, as in the paper.
+    """A forest of robust trees.
 
     Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features; see
-    `RobustTreeClassifier` for the rest. The same `random_state` gives the same forest for every `n_jobs`.
-    `progress=True` shows a bar.
+    `RobustTreeClassifier` for the rest. With `voting="soft"` trees add up the shares that they give to classes, with
+    `"hard"` each has one vote. The attacker pays for columns once in the whole forest, so with `shared_budget` each
+    tree holds against each row one set of columns, drawn out of those that can be paid for; without it all of them.
+    The paper's forests are `criterion="treant"`, `voting="hard"`, `shared_budget=False`, `max_features=None`. The same
+    `random_state` gives the same forest for every `n_jobs`. `progress=True` shows a bar.
 
     With `select="robustness"` or `"resilience"` (which needs `epsilon`), a share of the rows (`validation_fraction`) is
     held out, and trees get the `n_estimators` votes one after the other so that the whole forest is robust, or
@@ -54,15 +57,17 @@ class RobustForestClassifier(RobustClassifier):
         *,
         n_estimators: int = 100,
         epsilon: Any = None,
-        criterion: str = "treant",
+        criterion: str = "groot",
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         min_weight_fraction_leaf: float = 0.0,
-        max_features: Any = None,
+        max_features: Any = "sqrt",
         max_bins: int = 1024,
         class_weight: Any = None,
         bootstrap: bool = True,
+        voting: str = "soft",
+        shared_budget: bool = True,
         select: str | None = None,
         validation_fraction: float = 0.2,
         n_jobs: int | None = None,
@@ -81,6 +86,8 @@ class RobustForestClassifier(RobustClassifier):
         self.max_bins = max_bins
         self.class_weight = class_weight
         self.bootstrap = bootstrap
+        self.voting = voting
+        self.shared_budget = shared_budget
         self.select = select
         self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
@@ -97,14 +104,13 @@ class RobustForestClassifier(RobustClassifier):
         data, weight, held_out = self._training_set(X, y, sample_weight, random if selects else None)
         limits = limits_of(self, len(weight), self.n_features_in_)
         n_trees = check_whole(self.n_estimators, "n_estimators", least=1)
-        if not isinstance(self.bootstrap, (bool, np.bool_)):
-            raise InvalidInput(f"bootstrap must be True or False, got {self.bootstrap!r}")
-        check_jobs(self.n_jobs)
+        self._check_settings()
         seeds = random.randint(np.iinfo(np.int32).max, size=n_trees)
         members = [self._member(int(seed)) for seed in seeds]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         grown = parallel(
-            delayed(_grow_member)(member, data, weight, limits, bool(self.bootstrap)) for member in members
+            delayed(_grow_member)(member, data, weight, limits, bool(self.bootstrap), bool(self.shared_budget))
+            for member in members
         )
         self.estimators_ = []
         with progress_bar(self.progress, n_trees, "growing trees") as advance:
@@ -115,10 +121,18 @@ class RobustForestClassifier(RobustClassifier):
         self.votes_ = np.ones(n_trees, dtype=np.int64)
         if selects:
             scorer = ExactScorer(self.attacker, self.epsilon if self.select == "resilience" else None, None, None)
-            ensemble_of = partial(self._voting_ensemble, trees)
+            ensemble_of = partial(self._voting_ensemble, trees, soft=self.voting == "soft")
             self.votes_, self.validation_score_ = chosen_votes(n_trees, n_trees, ensemble_of, scorer, held_out, random)
-        self.ensemble_ = self._voting_ensemble(trees, self.votes_.tolist())
+        self.ensemble_ = self._voting_ensemble(trees, self.votes_.tolist(), soft=self.voting == "soft")
         return self
+
+    def _check_settings(self) -> None:
+        for name in ("bootstrap", "shared_budget"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InvalidInput(f"{name} must be True or False, got {getattr(self, name)!r}", argument=name)
+        if self.voting not in ("soft", "hard"):
+            raise InvalidInput(f"voting must be 'soft' or 'hard', got {self.voting!r}", argument="voting")
+        check_jobs(self.n_jobs)
 
     def _selects(self) -> bool:
         """Whether trees are chosen."""
@@ -132,7 +146,7 @@ class RobustForestClassifier(RobustClassifier):
         return True
 
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """The share of trees that vote for each class, for each row."""
+        """The share of trees that vote for each class, or the mean of their shares of classes, for each row."""
         rows = self._rows(X)
         return np.asarray(self.ensemble_.scores(rows) / self.votes_.sum())
 
@@ -164,6 +178,7 @@ def _grow_member(
     weight: FloatArray,
     limits: GrowthLimits,
     bootstrap: bool,
+    shared_budget: bool,
 ) -> RobustTreeClassifier:
     """Grows one tree of a forest on its own sample; runs in whichever worker joblib chose."""
     random = check_random_state(member.random_state)
@@ -172,4 +187,6 @@ def _grow_member(
         seen = np.flatnonzero(weight > 0)
         drawn = seen[random.randint(len(seen), size=len(seen))]
         weight = weight * np.bincount(drawn, minlength=len(weight))
+    if shared_budget and len(data.paid_sets) > 1:
+        data = data.with_sets(random.randint(len(data.paid_sets), size=len(weight)))
     return member._grow(data, weight, limits, random)

@@ -21,8 +21,8 @@ def fitted(model: Any) -> Callable[[np.ndarray, np.ndarray], Any]:
 
 def walked(model: Any, X: np.ndarray) -> np.ndarray:
     """The majority of the members, each walked node by node through `apply`."""
-    members = getattr(model, "estimators_", [model])
-    votes = sum(member.tree_.votes[member.apply(X)] for member in members)
+    members, soft = getattr(model, "estimators_", [model]), getattr(model, "voting", "hard") == "soft"
+    votes = sum((m.tree_.probabilities if soft else m.tree_.votes)[m.apply(X)] for m in members)
     return model.classes_[np.argmax(votes, axis=1)]
 
 
@@ -40,6 +40,7 @@ CASES = [
     Case("tree, 3 classes", fitted(RobustTreeClassifier(ATTACKER, criterion="groot")), n_classes=3, predict=walked),
     Case("tree of words", fitted(RobustTreeClassifier(ATTACKER)), labels=("no", "yes")),
     Case("forest", fitted(forest(n_estimators=7)), predict=walked),
-    Case("even forest, 3 classes", fitted(forest(n_estimators=6)), n_classes=3, predict=walked),
+    Case("forest of hard votes", fitted(forest(n_estimators=7, voting="hard")), predict=walked),
+    Case("even forest, 3 classes", fitted(forest(n_estimators=6, voting="hard")), n_classes=3, predict=walked),
     Case("forest in a file", fitted(forest(n_estimators=4, max_features=2)), load=through_a_file),
 ]

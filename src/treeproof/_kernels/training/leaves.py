@@ -68,7 +68,7 @@ def reached_leaves(rows, bits, tree, numbers, i_first, i_last, start, found, pai
                 if here != NEVER and price + here - before <= rows.budget:
                     bit = bits[tree.edges[child].feature]
                     stack[height], spent[height] = child, price + here - before
-                    bought[height] = mask | bit if here > 0 else mask & ~bit
+                    bought[height] = mask | bit if here > 0 else mask
                     height += 1
         start[i + 1] = n
     return n
