@@ -330,19 +330,29 @@ def test_guard_labels_rows_or_abstains(
         assert code == 2 and "a map comes with its attacker" in err
 
 
+@pytest.mark.parametrize("kind", [["boosting"], ["forest"], ["forest", "--criterion", "treant"]])
 def test_train_writes_a_model_that_verify_reads(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: list[str]
 ) -> None:
     code, out, err = run(
         capsys, "train", folder / "train.csv", "--label", "y", "--delta", "0.02", "--relative", "--trees", "3",
-        "--depth", "3", "--out", tmp_path / "robust.json",
+        "--depth", "3", "--out", tmp_path / "robust.json", "--kind", *kind,
     )  # fmt: skip
     assert code == 0, err
+    assert ("RobustForest" if kind[0] == "forest" else "RobustBoosting") in out
     assert tp.load_model(tmp_path / "robust.json").feature_names == tuple(COLUMNS)
     code, out, err = run(
         capsys, "verify", tmp_path / "robust.json", folder / "test.csv", "--label", "y", "--delta", "mean radius=0.5"
     )  # fmt: skip
     assert code == 0 and "robust" in out, err
+
+
+def test_train_says_that_boosting_has_no_criterion(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["--label", "y", "--delta", "0.5", "--criterion", "groot", "--out", tmp_path / "o.json"]
+    code, _, err = run(capsys, "train", folder / "train.csv", *question)
+    assert code == 2 and "--criterion is for forests; add --kind forest" in err
 
 
 def test_check_accepts_a_result_and_refuses_a_false_one(

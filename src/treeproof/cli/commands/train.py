@@ -1,4 +1,4 @@
-"""`treeproof train`: a forest that withstands the attacker, as a model file."""
+"""`treeproof train`: a model that withstands the attacker, as a model file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ from treeproof.errors import InvalidInput
 @max_bytes_option
 @attacker_options
 @click.option("--out", required=True, metavar="FILE", help="Where the model goes, in treeproof's own JSON.")
-@click.option("--trees", type=click.IntRange(max=1_000_000), default=9, show_default=True, help="The number of trees.")
-@click.option("--depth", type=int, default=5, show_default=True, help="The largest depth of a tree.")
-@click.option("--criterion", type=click.Choice(["treant", "groot"]), default="treant", show_default=True)
+@click.option("--kind", type=click.Choice(["boosting", "forest"]), default="boosting", show_default=True)
+@click.option(
+    "--trees", type=click.IntRange(max=1_000_000), default=100, show_default=True, help="The number of trees."
+)
+@click.option("--depth", type=int, default=4, show_default=True, help="The largest depth of a tree.")
+@click.option("--criterion", type=click.Choice(["treant", "groot"]), help="How trees of a forest are split.")
 @click.option("--epsilon", type=float, metavar="E", help="Train for resilience in neighbourhoods of this size.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @jobs_option
@@ -39,15 +42,16 @@ def train(
     decimal: str,
     max_bytes: int,
     out: str,
+    kind: str,
     trees: int,
     depth: int,
-    criterion: str,
+    criterion: str | None,
     epsilon: float | None,
     seed: int,
     jobs: int,
     **attack: Any,
 ) -> None:
-    """Train a robust forest on the labelled rows of DATA.
+    """Train robust boosted trees, or a robust forest, on the labelled rows of DATA.
 
     \b
     treeproof train train.csv --label y --delta 0.05 --out robust.json
@@ -68,19 +72,23 @@ def train(
         raise InvalidInput("train uses the ranges of its own data; leave --ranges out")
     attacker = choice.by_position(names, X)
     around = None if epsilon is None else (epsilon * ranges(X)).tolist() if choice.relative else epsilon
-    forest = tp.RobustForestClassifier(
+    if criterion is not None and kind != "forest":
+        raise InvalidInput("--criterion is for forests; add --kind forest")
+    more = {} if criterion is None else {"criterion": criterion}
+    make = tp.RobustForestClassifier if kind == "forest" else tp.RobustBoostingClassifier
+    model = make(
         attacker,
         n_estimators=trees,
         max_depth=depth,
-        criterion=criterion,
         epsilon=around,
         random_state=seed,
         n_jobs=jobs,
         progress=True,
+        **more,
     ).fit(X, y)
-    ensemble = replace(tp.from_model(forest), feature_names=tuple(names) if table.named else None)
+    ensemble = replace(tp.from_model(model), feature_names=tuple(names) if table.named else None)
     screen.say(f"model      {ensemble}")
     say_attacker(attacker, ensemble, choice)
-    screen.say(f"accuracy   {float((forest.predict(X) == y).mean()):.3f} on the rows it was trained on")
+    screen.say(f"accuracy   {float((model.predict(X) == y).mean()):.3f} on the rows it was trained on")
     outputs.save(out, lambda file: tp.save_model(ensemble, file))
     outputs.finish()
