@@ -25,7 +25,11 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 BESIDE = [page for page in (*sorted(ROOT.glob("*.md")), *ROOT.glob("*/RESULTS.md")) if page.name != "README.md"]
 
-DATA = {"credit.md": ["german_credit.csv"], "adverse_action.md": ["german_credit.csv", "adult.csv.xz"]}
+DATA = {
+    "credit.md": ["german_credit.csv"],
+    "adverse_action.md": ["german_credit.csv", "adult.csv.xz"],
+    "income.md": ["adult.csv.xz"],
+}
 """The files that the code of a page reads."""
 
 
