@@ -137,11 +137,16 @@ CASES = [
     Case("train: tree, groot", train("Tree", crowded_cube, PAIRS, max_depth=8, criterion="groot")),
     Case(
         "train: forest, treant, ε",
-        train("Forest", cancer, PAIRS, epsilon=0.01, n_estimators=20, **FOREST),
+        train("Forest", cancer, PAIRS, epsilon=0.01, n_estimators=20, criterion="treant", **FOREST),
     ),
     Case(
         "train: forest, groot, 10 classes",
         train("Forest", digits, Attacker.linf(0.05), criterion="groot", n_estimators=5, **FOREST),
+    ),
+    Case("train: boosting, budget 2", train("Boosting", cancer, PAIRS, n_estimators=20, random_state=0)),
+    Case(
+        "train: stumps, ε",
+        train("Boosting", crowded_cube, LEFT, epsilon=0.01, n_estimators=40, max_depth=1, random_state=0),
     ),
     Case("guard: online", lambda jobs: counting.guarded(LARGER(), Attacker.linf(0.07), "online", jobs)),
     Case("guard: map", lambda jobs: counting.guarded(SMALL(), LEFT, "map", jobs)),
