@@ -11,13 +11,16 @@ from tests.support.golden import needs_golden, published, split
 pytestmark = needs_golden
 
 
+OF_THE_PAPER = {"criterion": "treant", "voting": "hard", "shared_budget": False, "max_features": None}
+
+
 def trained(line: dict, attacker: tp.Attacker, **settings: object) -> tp.Verification:
     data = split(line["dataset"])
     if line["trees"] == 1:
         model = tp.RobustTreeClassifier(attacker, max_depth=line["depth"], **settings)
     else:
         model = tp.RobustForestClassifier(
-            attacker, n_estimators=line["trees"], max_depth=line["depth"], random_state=7, **settings
+            attacker, n_estimators=line["trees"], max_depth=line["depth"], random_state=7, **OF_THE_PAPER, **settings
         )
     model.fit(data.X_train, data.y_train)
     return tp.verify(model, data.X_test, data.y_test, attacker, epsilon=line["epsilon"])

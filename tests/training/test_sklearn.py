@@ -35,13 +35,13 @@ MODELS = [
 NAMES = ["tree", "forest", "boosting"]
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
-DRAWN_ROWS = "a bootstrap draws other rows from weighted than from repeated ones, as in scikit-learn's own forests"
+DRAWN_ROWS = "other rows are drawn from weighted than from repeated ones, as in scikit-learn's own forests"
 DRAWN_SETS = "under a budget, the columns by which each row is attacked in a round are drawn, for repeated rows anew"
 
 
 def skipped(model: Any) -> dict[str, str]:
     """The checks that a model does not pass, and why."""
-    if getattr(model, "bootstrap", False):
+    if getattr(model, "bootstrap", False) or getattr(model, "subsample", 1.0) < 1:
         return {WEIGHTS: DRAWN_ROWS}
     is_boosted = isinstance(model, RobustBoostingClassifier)
     return {WEIGHTS: DRAWN_SETS} if is_boosted and model.attacker.budget is not None else {}
@@ -53,8 +53,9 @@ def skipped(model: Any) -> dict[str, str]:
         RobustTreeClassifier(tp.Attacker((-0.05, 0.0), budget=1), criterion="groot", max_features="sqrt"),
         RobustForestClassifier(tp.Attacker.linf(0.01), n_estimators=3, random_state=0),
         RobustForestClassifier(tp.Attacker.linf(0.01), n_estimators=3, bootstrap=False),
-        RobustBoostingClassifier(tp.Attacker.linf(0.01), n_estimators=10),
+        RobustBoostingClassifier(tp.Attacker.linf(0.01), n_estimators=10, subsample=1.0),
         RobustBoostingClassifier(tp.Attacker((-0.05, 0.0), budget=1), n_estimators=10, max_depth=1, learning_rate=0.5),
+        RobustBoostingClassifier(tp.Attacker((-0.05, 0.0), budget=1), n_estimators=10, subsample=1.0),
     ],
     expected_failed_checks=skipped,
 )
@@ -111,7 +112,7 @@ def test_weights_count_rows() -> None:
 def test_weights_count_rows_of_boosting() -> None:
     X, y = blobs(3)
     counts = np.random.default_rng(0).integers(0, 4, size=len(X))
-    models = [RobustBoostingClassifier(ATTACKER, n_estimators=5, max_depth=3) for _ in range(2)]
+    models = [RobustBoostingClassifier(ATTACKER, n_estimators=5, max_depth=3, subsample=1.0) for _ in range(2)]
     weighted = models[0].fit(X, y, counts)
     repeated = models[1].fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-9)
