@@ -17,6 +17,8 @@ from treeproof.training._rows import BoolArray, IntArray, TrainingSet
 
 MIN_GAIN = 1e-12
 """A split must lower the loss by this share of the weight at least; less can be rounding."""
+GRAIN = 2.0**-36
+"""Losses of splits that differ by less than this share of all weight are equal."""
 PARALLEL = 200_000
 """Rows times features from which on threads are worth their trouble."""
 
@@ -48,7 +50,8 @@ class GrowthLimits:
         low, high = (-self.cap, self.cap) if self.powers else (0.0, 1.0)
         loss, least = POWERS if self.powers else SQUARES, self.min_weight * weight
         features, rows = self.max_features, self.min_samples_leaf
-        return Terms(loss, self.smoothing * weight, low, high, features, rows, least, self.invariants)
+        grain = GRAIN * weight
+        return Terms(loss, self.smoothing * weight, low, high, features, rows, least, self.invariants, grain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +299,7 @@ class Grower:
     def _best(self, candidate: _Candidate) -> _Found:
         """The best split of a node."""
         features, work = self._features(), len(candidate.node.arrivals) * self._data.n_features
-        to_beat = candidate.loss - MIN_GAIN * float(candidate.node.arrivals["weight"].sum())
+        to_beat = candidate.loss - max(MIN_GAIN * float(candidate.node.arrivals["weight"].sum()), self._terms.grain)
         if self._pool is None or work < PARALLEL or self._limits.max_features < len(features):
             return self._best_of(features, candidate.node, to_beat, self._scratch[0])
         parts = np.array_split(features, len(self._scratch))

@@ -7,6 +7,7 @@ one score with targets 0 and 1: the second class of two, or one head per class. 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,9 @@ class Terms(NamedTuple):
     min_leaf: Any  # rows on either side
     min_weight: Any  # their weight
     keep_visitors: Any  # whether there are invariants
+    grain: (
+        Any  # losses are rounded to multiples of this, so that of equals the first is taken, however sums are rounded
+    )
 
 
 class Node(NamedTuple):
@@ -262,6 +266,7 @@ def _scan(node, terms, n, begin, to_beat, best_scores, scratch):
             continue
         follows = False
         loss, n_left, in_left = _best_scores(terms, total, reached, sure, scratch, cut)
+        loss = math.floor(loss / terms.grain + 0.5) * terms.grain
         enough = min(n_left, n_all - n_left) >= terms.min_leaf and min(in_left, in_all - in_left) >= terms.min_weight
         if loss < to_beat and enough:
             to_beat, first_cut, last_cut, follows = loss, cut, cut, True
