@@ -107,26 +107,7 @@ class TrainingSet:
 
     @cached_property
     def _sets(self) -> tuple[IntArray, IntArray]:
-        """The bit of each column, and the largest sets that can be paid for together, as bits.
-
-        Where there are more columns than bits, or too many sets, columns of like cost share a bit, and who pays for one
-        of them has them all: what such attacks cannot do, the attacker cannot do either.
-        """
-        cost, budget = self.rows.cost, int(self.rows.budget)
-        movable = np.flatnonzero(self._movable & (cost <= budget))
-        movable = movable[np.argsort(cost[movable], kind="stable")]
-        bits = np.zeros(self.n_features, dtype=np.int64)
-        most = min(max(MOST_MARGINS // max(len(self.label), 1), MOST_SETS), MOST_SETS_OF_FEW)
-        n_bits = 0 if cost[movable].sum() <= budget else min(len(movable), MOST_BITS)
-        while n_bits > 1:
-            group = np.arange(len(movable)) * n_bits // len(movable)
-            cheapest = cost[movable][np.flatnonzero(np.diff(group, prepend=-1))]
-            found = _largest_sets(cheapest.tolist(), budget, most)
-            if found is not None and len(found) > 1:
-                bits[movable] = np.int64(1) << group
-                return bits, np.array(found, dtype=np.int64)
-            n_bits = 0 if found else n_bits * 7 // 8
-        return bits, np.array([-1], dtype=np.int64)
+        return sets_paid_for(self._movable, self.rows.cost, int(self.rows.budget), len(self.label))
 
     @property
     def paid_sets(self) -> IntArray:
@@ -251,6 +232,28 @@ class _Column:
         prices = self._moves.table(x, low, high, *self._cells, True)
         possible = prices <= self._budget
         return np.where(possible, np.where(possible, prices, 0), _never()).astype(np.int64)
+
+
+def sets_paid_for(movable: BoolArray, cost: IntArray, budget: int, n_rows: int) -> tuple[IntArray, IntArray]:
+    """The bit of each column, and the largest sets of columns that can be paid for together, as bits.
+
+    Where there are more columns than bits, or too many sets, columns of like cost share a bit, and who pays for one of
+    them has them all: what such attacks cannot do, the attacker cannot do either.
+    """
+    columns = np.flatnonzero(movable & (cost <= budget))
+    columns = columns[np.argsort(cost[columns], kind="stable")]
+    bits = np.zeros(len(cost), dtype=np.int64)
+    most = min(max(MOST_MARGINS // max(n_rows, 1), MOST_SETS), MOST_SETS_OF_FEW)
+    n_bits = 0 if cost[columns].sum() <= budget else min(len(columns), MOST_BITS)
+    while n_bits > 1:
+        group = np.arange(len(columns)) * n_bits // len(columns)
+        cheapest = cost[columns][np.flatnonzero(np.diff(group, prepend=-1))]
+        found = _largest_sets(cheapest.tolist(), budget, most)
+        if found is not None and len(found) > 1:
+            bits[columns] = np.int64(1) << group
+            return bits, np.array(found, dtype=np.int64)
+        n_bits = 0 if found else n_bits * 7 // 8
+    return bits, np.array([-1], dtype=np.int64)
 
 
 def _largest_sets(costs: list[int], budget: int, most: int) -> list[int] | None:
