@@ -175,6 +175,8 @@ DATA = {
 
 def lost(model: Any, X: np.ndarray, y: np.ndarray, size: float) -> np.ndarray:
     """(n, 2): which rows are wrong, and which are not robust."""
+    if size == 0:
+        return np.repeat((model.predict(X) != y)[:, None], 2, axis=1)
     exact = getattr(model, "ensemble_", model)
     result = tp.verify(exact, X, y, tp.Attacker.linf(size), n_jobs=1)
     assert result.robustness.exact
@@ -188,10 +190,8 @@ def chosen(kind: Kind, X: np.ndarray, y: np.ndarray, data: Data, seed: int) -> S
     settings = list(ParameterGrid(kind.large if data.is_large else kind.grid))
     if len(settings) == 1:
         return settings[0]
-    found = np.array([held_out(kind, X, y, data.size, seed, folds, one) for one in settings]).astype(int)
-    if not kind.by_robustness:
-        return settings[int(np.argmin(found[:, :, 0].sum(axis=1)))]
-    return settings[nearly_best(found)]
+    size = data.size if kind.by_robustness else 0.0
+    return settings[nearly_best(np.array([held_out(kind, X, y, size, seed, folds, one) for one in settings]))]
 
 
 def held_out(
@@ -207,7 +207,7 @@ def nearly_best(found: np.ndarray) -> int:
     """found (n_settings, n_rows, 2): of settings within a standard error of the most robust, that with fewest wrong."""
     wrong, broken = found.sum(axis=1).T
     best = int(np.lexsort((wrong, broken))[0])
-    more = found[:, :, 1] - found[best, :, 1]
+    more = found[:, :, 1].astype(int) - found[best, :, 1]
     near = more.sum(axis=1) <= more.std(axis=1) * np.sqrt(more.shape[1])
     near[best] = True
     return int(np.lexsort((broken, wrong, ~near))[0])
