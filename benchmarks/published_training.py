@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import lzma
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -259,7 +260,9 @@ def ceilings(name: str, order_seed: int | None) -> str:
     return f"No classifier has fewer rows that are not robust than {texts[0]} and {texts[1]}."
 
 
-def table(title: str, found: list[dict[str, Any]], n_rows: int, name: str) -> Iterator[str]:
+def table(
+    title: str, found: list[dict[str, Any]], n_rows: int, published: Mapping[str, tuple[float, float]]
+) -> Iterator[str]:
     """Means, lowest and highest of every way of training, and by how much the first has fewer."""
     yield f"\n{title}\n"
     yield "| training | wrong | not robust | wrong, % | not robust, % | robust boosting has fewer, points (95 %) |"
@@ -271,7 +274,7 @@ def table(title: str, found: list[dict[str, Any]], n_rows: int, name: str) -> It
         cells += [f"{100 * v.mean() / n_rows:.1f}" for v in errors.T]
         gains = [interval(v) for v in 100 * (errors - first).T / n_rows]
         yield f"| {kind} | {' | '.join(cells)} | {' and '.join(gains) if kind != 'robust boosting' else ''} |"
-    for who, shares in DATA[name].published.items():
+    for who, shares in published.items():
         yield f"| published: {who} | | | {shares[0]} | {shares[1]} | |"
 
 
@@ -289,12 +292,16 @@ def run(names: list[str], n_seeds: int, n_splits: int, groot: str | None, say: C
         data = DATA[name]
         n_rows = len(data.load()[1])
         n_test = n_rows - int(0.8 * n_rows)
-        tables = [] if data.is_large else [("the protocol's split, seeds", [(None, seed) for seed in range(n_seeds)])]
-        tables.append(("random splits", [(seed, seed) for seed in range(n_splits)]))
-        for title, jobs in tables:
+        own, random = [(None, seed) for seed in range(n_seeds)], [(seed, seed) for seed in range(n_splits)]
+        tables = {f"{n_splits} random splits": random}
+        if not data.is_large:
+            tables = {f"the protocol's split, {n_seeds} seeds": own, **tables}
+        for number, (title, jobs) in enumerate(tables.items()):
             found = Parallel(n_jobs=2)(delayed(trained)(name, *job, groot) for job in jobs)
-            for line in table(f"{name}, L∞ {data.size}, {title}: {len(jobs)}, {n_test:,} rows", found, n_test, name):
+            title = f"{name}, L∞ {data.size}, {n_test:,} test rows, {title}"
+            for line in table(title, found, n_test, {} if number else data.published):
                 say(line)
             say("\n" + ceilings(name, jobs[0][0]) + ("" if jobs[0][0] is None else " (First split.)"))
-            for seed, one in enumerate(found):
-                say(f"  {seed}: " + "; ".join(f"{kind} {settings}" for kind, (_, settings) in one.items()))
+            for kind in found[0]:
+                taken = Counter(str(one[kind][1]) for one in found)
+                say(f"  {kind}: " + "; ".join(f"{count} × {settings}" for settings, count in taken.most_common()))
