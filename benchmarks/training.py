@@ -1,7 +1,7 @@
 """Robust training: exact robustness and resilience beside the paper's models, seconds, and growth.
 
     TREEPROOF_GOLDEN=folder TREEPROOF_DATA=folder python -m benchmarks.training [--seeds 10] [--only table|speed|growth]
-    TREEPROOF_DATA=folder python -m benchmarks.training --published [--seeds 10] [--splits 10]
+    TREEPROOF_DATA=folder python -m benchmarks.training --published [--seeds 10] [--splits 10] [--data name]
 
 The table uses the paper's data, splits and attackers: lower one feature by up to δ. `standard` are the
 paper's scikit-learn forests, `paper` its robust models as published, `C++` forests trained with the authors' TREANT
@@ -14,6 +14,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +146,13 @@ def main() -> None:
     parser.add_argument("--only", choices=("table", "speed", "growth"))
     parser.add_argument("--published", action="store_true", help="the protocol of Andriushchenko and Hein")
     parser.add_argument("--splits", type=int, default=10, help="random splits of --published")
+    parser.add_argument("--data", nargs="+", choices=published_training.DATA, help="data sets of --published")
+    parser.add_argument("--groot", metavar="PYTHON", help="of an environment with GROOT, for --published")
     arguments = parser.parse_args()
     if arguments.published:
-        published_training.run(arguments.seeds, arguments.splits, lambda line: print(line, flush=True))
+        names = arguments.data or list(published_training.DATA)
+        say = partial(print, flush=True)
+        published_training.run(names, arguments.seeds, arguments.splits, arguments.groot, say)
         return
     if arguments.only != "growth" and not {"TREEPROOF_GOLDEN", "TREEPROOF_DATA"} <= os.environ.keys():
         parser.error("set TREEPROOF_GOLDEN and TREEPROOF_DATA to the folders of tables and data, or use --only growth")
