@@ -106,11 +106,7 @@ class TrainingSet:
         """The columns that can be paid for, and the largest sets of them that can be paid for together, as bits."""
         cost, budget = self.rows.cost, self.rows.budget
         movable = np.flatnonzero(self._movable & (cost <= budget))
-        everything = np.array([-1], dtype=np.int64)
-        if len(movable) > MOST_BITS or cost[movable].sum() <= budget:
-            return movable, everything
-        found = _largest_sets(cost[movable].tolist(), int(budget))
-        return movable, everything if found is None else np.array(found, dtype=np.int64)
+        return movable, sets_paid_for(cost[movable], int(budget))
 
     @property
     def paid_sets(self) -> npt.NDArray[np.int64]:
@@ -238,6 +234,15 @@ class _Column:
         prices = self._moves.table(x, low, high, *self._cells, True)
         possible = prices <= self._budget
         return np.where(possible, np.where(possible, prices, 0), _never()).astype(np.int64)
+
+
+def sets_paid_for(cost: IntArray, budget: int) -> IntArray:
+    """The largest sets of columns that can be paid for together, as bits; where there are many, one of everything."""
+    everything = np.array([-1], dtype=np.int64)
+    if len(cost) > MOST_BITS or cost.sum() <= budget:
+        return everything
+    found = _largest_sets(cost.tolist(), budget)
+    return everything if found is None else np.array(found, dtype=np.int64)
 
 
 def _largest_sets(costs: list[int], budget: int) -> list[int] | None:
