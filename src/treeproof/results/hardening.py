@@ -23,9 +23,9 @@ class Stop(NamedTuple):
 
     passes: int
     """How often the scores of all trees had been moved."""
+    right: int
     held: Held | None
     """None: too few rows were right, so nothing was proved."""
-    right: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,9 @@ class Hardening:
         held = f"{self.n_rows:,} held-out rows"
         if not self.changed:
             said = (
-                f"Nothing helped: no other leaf scores raise {what} on {held} at a loss of accuracy of at most "
-                f"{percent(self.max_loss)}. The model is as it was: {what} {percent(self.proved[0])}, accuracy "
-                f"{percent(self.accuracy[0])}."
+                f"Nothing helped: no other leaf scores raise {what} on {held} by more than chance, at a loss of "
+                f"accuracy of at most {percent(self.max_loss)}. The model is as it was: {what} "
+                f"{percent(self.proved[0])}, accuracy {percent(self.accuracy[0])}."
             )
         else:
             said = (

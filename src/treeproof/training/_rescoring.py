@@ -25,7 +25,7 @@ RATE = 0.2
 """What the steps of all trees in a pass add up to, as a share of Newton's steps."""
 SMOOTHING = 1.0
 """So many rows in doubt are added to those of each leaf: leaves of few rows move less."""
-SPREAD = 1.5
+SPREAD = 1.0
 """Leads are scaled so that this is the lead of the median row, as it is."""
 MOST_LISTED = 2**24
 """Leaves of all rows together; where there are more, fewer rows are looked at."""
@@ -74,20 +74,18 @@ class Rescoring:
         bits, sets = _paid_sets(threat)
         self._listed = _listed(local, asked, bits)
         self.n_rows = n = len(self._listed.start)
-        self._leads = np.repeat((base[label[:n], None] - base)[:, :, None], len(sets), axis=2)
+        self._first = np.repeat((base[label[:n], None] - base)[:, :, None], len(sets), axis=2)
         clean = np.median(np.abs(_clean_leads(ensemble, X[:n], label[:n])))
         scale = SPREAD / float(clean) if clean > 0 else 1.0
         self._rows = Attacked(label[:n].copy(), wanted[:n].copy(), sets, scale)
 
     def path(self, seed: int) -> Iterator[tuple[int, FloatArray]]:
         """After some passes over all trees each, their number and the scores (n_leaves, n_scores) then."""
-        from treeproof._kernels.training.rescore import add_all_worst, improve
+        from treeproof._kernels.training.rescore import improve
 
-        scores, rows, random = self._scores, self._rows, np.random.RandomState(seed)
-        leads = self._leads.copy()
-        values = scores.values.copy()
-        moved = scores._replace(values=values)
-        add_all_worst(self._listed, values, rows, leads)
+        rows, random = self._rows, np.random.RandomState(seed)
+        values, leads = self._scores.values.copy(), self._leads()
+        moved = self._scores._replace(values=values)
         slope, bend = np.zeros_like(values), np.zeros(len(values))
         n_trees = self.ensemble.n_trees
         for number in range(1, STOPS[-1] + 1):
@@ -96,6 +94,21 @@ class Rescoring:
             improve(self._listed, moved, rows, order, RATE / n_trees, smoothing, leads, slope, bend)
             if number in STOPS:
                 yield number, self._as_scores(values)
+
+    def bounds(self) -> FloatArray:
+        """(n, n_classes): no attack leaves a row less of a lead over a class; inf where that does not matter."""
+        every, rows = np.arange(self.n_rows), self._rows
+        least = self._leads().min(axis=2)
+        least[~rows.wanted] = least[every, rows.label] = np.inf
+        return np.asarray(least)
+
+    def _leads(self) -> FloatArray:
+        """(n, n_classes, n_sets): the same for attacks that pay for a set of columns, with the model's own scores."""
+        from treeproof._kernels.training.rescore import add_all_worst
+
+        leads: FloatArray = self._first.copy()
+        add_all_worst(self._listed, self._scores.values, self._rows, leads)
+        return leads
 
     def _as_scores(self, values: FloatArray) -> FloatArray:
         """Values of leaves as the model keeps them; those that did not move are what they were."""

@@ -23,7 +23,7 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.progress import progress_bar
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.training._rescoring import STOPS, Freedom, Rescoring, with_scores
-from treeproof.training._rows import IntArray
+from treeproof.training._rows import BoolArray, IntArray
 from treeproof.training._settings import check_share
 from treeproof.verification.verify import verify
 
@@ -94,23 +94,25 @@ def _hardened(
     """The model with the best scores on the path, and what was done."""
     writer, why = _writer(model, ensemble)
     freedom = Freedom.of(ensemble) if writer is None else Freedom(writer.factor != 0, writer.are_shares)
-    before = best = judge.held(ensemble, judge.rows.X)
+    before, kept = judge.held(ensemble, judge.rows.X)
     advance(1)
     needed = judge.needed(before)
     rows, label = fitted.X[:MOST_FITTED], fitted.label[:MOST_FITTED]
     rescoring = Rescoring(ensemble, rows, label, judge.attacker, judge.epsilon, freedom)
-    chosen, stops = None, []
+    best, chosen, stops = before, None, []
     for passes, scores in rescoring.path(seed):
-        stops.append(judge.candidate(with_scores(ensemble, scores), passes, needed, best))
-        held = stops[-1].held
-        if held is not None and (held.proved, held.right) > (best.proved, best.right):
-            best, chosen = held, scores
+        stop, proved = judge.candidate(with_scores(ensemble, scores), passes, needed, best)
+        stops.append(stop)
+        if stop.held and stop.held[:2][::-1] > best[:2][::-1] and _is_more(proved, kept):
+            best, chosen = stop.held, scores
         advance(1)
     result, why = _made(model, ensemble, writer, chosen, why)
-    after = before if chosen is None else judge.held(as_ensemble(result), judge.rows.given)
-    if after.proved < before.proved or after.right < needed:
+    after = before
+    if chosen is not None:
+        after, proved = judge.held(as_ensemble(result), judge.rows.given)
         # A library rounds what it is given, and ties may fall otherwise.
-        result, chosen, after, why = _made(model, ensemble, writer, None, "")[0], None, before, ""
+        if after.right < needed or not _is_more(proved, kept):
+            result, chosen, after, why = _made(model, ensemble, writer, None, "")[0], None, before, ""
     advance(1)
     return result, Hardening(
         before=before,
@@ -199,18 +201,21 @@ class _Judge:
         """So many rows must be right."""
         return before.right - int(self.max_loss * len(self.rows.label) + 1e-9)
 
-    def candidate(self, ensemble: Ensemble, passes: int, needed: int, best: Held) -> Stop:
+    def candidate(self, ensemble: Ensemble, passes: int, needed: int, best: Held) -> tuple[Stop, BoolArray]:
         """What is known of a model; nothing is proved if too few rows are right for it to be the best."""
         right = int((ensemble.predict_index(self.rows.X) == self.rows.label).sum())
-        hopeless = right < needed or right < best.proved
-        return Stop(passes, None if hopeless else self.held(ensemble, self.rows.X), right)
+        if right < needed or right < best.proved:
+            return Stop(passes, right, None), np.zeros(len(self.rows.label), dtype=bool)
+        held, proved = self.held(ensemble, self.rows.X)
+        return Stop(passes, right, held), proved
 
-    def held(self, ensemble: Ensemble, X: Any) -> Held:
-        """The counts of a model on all held-out rows, given as X."""
+    def held(self, ensemble: Ensemble, X: Any) -> tuple[Held, BoolArray]:
+        """The counts of a model on all held-out rows, given as X, and which of them are proved."""
+        proved = np.zeros(len(self.rows.label), dtype=bool)
         # No row is robust that is not predicted right.
         right = np.flatnonzero(ensemble.predict_index(self.rows.X) == self.rows.label)
         if not len(right):
-            return Held(0, 0, 0)
+            return Held(0, 0, 0), proved
         result = verify(
             ensemble,
             _safe_indexing(X, right),
@@ -223,8 +228,16 @@ class _Judge:
         if result.interrupted:
             raise KeyboardInterrupt
         outcomes = result.robustness_outcomes if self.epsilon is None else result.resilience_by_epsilon[0]
-        counts = [int((outcomes == one).sum()) for one in (Outcome.PROVED, Outcome.UNKNOWN)]
-        return Held(len(right), *counts)
+        proved[right] = outcomes == Outcome.PROVED
+        return Held(len(right), int(proved.sum()), int((outcomes == Outcome.UNKNOWN).sum())), proved
+
+
+def _is_more(proved: BoolArray, before: BoolArray) -> bool:
+    """Whether rows were gained, less those that were lost, by more than chance: if either were as likely, their
+    difference would have the standard deviation of the root of their sum.
+    """
+    gained, lost = int((proved & ~before).sum()), int((before & ~proved).sum())
+    return gained > lost and (gained - lost) ** 2 > gained + lost
 
 
 def _writer(model: Any, ensemble: Ensemble) -> tuple[LeafWriter | None, str]:
