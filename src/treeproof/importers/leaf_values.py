@@ -96,7 +96,8 @@ class _XGBoostTable:
         return np.array([tree["split_conditions"][leaf] for tree, leaves in both for leaf in leaves])[:, None]
 
     def write(self, values: FloatArray) -> None:
-        numbers = iter(values[:, 0].astype(np.float32).astype(np.float64).tolist())
+        with np.errstate(over="ignore"):
+            numbers = iter(values[:, 0].astype(np.float32).astype(np.float64).tolist())
         for tree, leaves in zip(self._trees, self._leaves, strict=True):
             for leaf in leaves:
                 tree["split_conditions"][leaf] = tree["base_weights"][leaf] = next(numbers)
@@ -170,10 +171,12 @@ def _sklearn_tables(model: Any) -> Iterator[_Table]:
             yield from _tables(member)
     elif name == "Pipeline":
         yield from _tables(model.steps[-1][1])
+    elif name == "FrozenEstimator":
+        yield from _tables(model.estimator)
+    elif name in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
+        yield from _tables(getattr(model, "estimator_", model.estimator))
     elif hasattr(model, "best_estimator_"):
         yield from _tables(model.best_estimator_)
-    elif name in ("FrozenEstimator", "FixedThresholdClassifier", "TunedThresholdClassifierCV"):
-        yield from _tables(getattr(model, "estimator_", model.estimator))
     else:
         raise UnsupportedModel(f"the leaves of a {name} are not written")
 
