@@ -1,10 +1,10 @@
 """What hardening is worth: accuracy, robustness and resilience of forests and boosted models on new rows.
 
-    python -m benchmarks.harden [--only NAME] [--seeds N] [--jobs N]
+    python -m benchmarks.harden [--only NAME] [--seeds N] [--jobs N] [--resilience]
 
 Each data set is split into test rows (30 %, at most 400) and others (at most 2,000). Of these a model is trained on
-70 %, and hardened with them; the other 30 % choose. Test rows have no part in either. Numbers are exact; a row that is
-not decided within 5 seconds counts as not proved.
+70 %, and hardened with them at a loss of accuracy of at most 0.02; the other 30 % choose. Test rows have no part in
+either. Numbers are exact; a row that is not decided within 5 seconds counts as not proved.
 """
 
 from __future__ import annotations
@@ -23,19 +23,9 @@ from sklearn.preprocessing import MinMaxScaler
 
 import treeproof as tp
 
-DATA = (
-    "breast cancer",
-    "digits 3 or 8",
-    "phoneme",
-    "ring",
-    "twonorm",
-    "sonar",
-    "bupa",
-    "appendicitis",
-    "magic",
-    "spambase",
-)
-"""None of them was looked at while `harden` was made."""
+DATA = ("breast cancer", "digits 3 or 8", "phoneme", "ring", "twonorm", "sonar", "bupa", "magic", "spambase")
+"""No setting of `harden` was chosen by these."""
+MAX_LOSS = 0.02
 ATTACKERS = {"linf(.05)": tp.Attacker.linf(0.05), "(-.1, 0), budget 1": tp.Attacker((-0.1, 0.0), budget=1)}
 EPSILON = 0.01
 TIMEOUT = 5.0
@@ -115,7 +105,7 @@ def main() -> None:
     every: dict[tuple[str, str], list[tuple[Measured, Measured, float]]] = {}
     print(f"{'':55} {'accuracy':25}  {'robustness':25}  resilience, ε = {EPSILON}")
     for name in (one for one in DATA if chosen.only in one):
-        for seed in range(chosen.seeds):
+        for seed in range(1, chosen.seeds + 1):
             train, held, test, y_train, y_held, y_test = parts(name, seed)
             for kind, make in MODELS.items():
                 model = make(seed).fit(train, y_train)
@@ -126,6 +116,7 @@ def main() -> None:
                         train,
                         y_train,
                         attacker,
+                        max_loss=MAX_LOSS,
                         epsilon=EPSILON if chosen.resilience else None,
                         validation=(held, y_held),
                         timeout=TIMEOUT,

@@ -31,7 +31,7 @@ from tests.support.category_frames import credit
 from tests.support.strategies import Case, cases
 from tests.support.toys import blobs
 from treeproof.model.agreement import check_agreement, probe_rows
-from treeproof.training import _rescoring
+from treeproof.training import _rescoring, hardening
 from treeproof.training._rescoring import Freedom, Rescoring, with_scores
 
 LINF = tp.Attacker.linf(0.3)
@@ -295,6 +295,26 @@ def test_frames_with_categories_and_missing_values(name: str) -> None:
     assert counted(hardened, *held, attacker) == said.after[:2]
     assert said.changed and said.after.proved > said.before.proved
     np.testing.assert_array_equal(hardened.predict(held[0]), tp.from_model(hardened).predict(held[0]))
+
+
+def test_names_of_columns_come_from_the_rows() -> None:
+    """A model that was trained on an array has none, and an attacker may still use them."""
+    train, held, _ = three_parts()
+    model = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(*train)
+    frame = pd.DataFrame(train[0], columns=list("abcd"))
+    attacker = tp.Attacker({"a": (-0.5, 0.5), "b": (-0.5, 0.5)})
+    hardened = tp.harden(model, frame, train[1], attacker, validation=held, max_loss=0.1)
+    assert hardened.hardening_.changed
+    by_position = tp.harden(model, *train, tp.Attacker({0: (-0.5, 0.5), 1: (-0.5, 0.5)}), validation=held, max_loss=0.1)
+    assert tp.from_model(hardened).fingerprint == tp.from_model(by_position).fingerprint
+
+
+def test_gains_by_chance_do_not_count() -> None:
+    before = np.arange(10) < 5
+    for gained, lost, more in ((0, 0, False), (1, 0, False), (2, 0, True), (3, 1, False), (5, 1, True), (1, 3, False)):
+        after = before.copy()
+        after[5 : 5 + gained], after[:lost] = True, False
+        assert hardening._is_more(after, before) == more
 
 
 def test_catboost_with_categories_is_given_as_an_ensemble() -> None:

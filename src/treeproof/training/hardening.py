@@ -109,7 +109,7 @@ def _hardened(
     result, why = _made(model, ensemble, writer, chosen, why)
     after = before
     if chosen is not None:
-        after, proved = judge.held(as_ensemble(result), judge.rows.given)
+        after, proved = judge.held(as_ensemble(result).named(ensemble.feature_names), judge.rows.given)
         # A library rounds what it is given, and ties may fall otherwise.
         if after.right < needed or not _is_more(proved, kept):
             result, chosen, after, why = _made(model, ensemble, writer, None, "")[0], None, before, ""
@@ -233,8 +233,9 @@ class _Judge:
 
 
 def _is_more(proved: BoolArray, before: BoolArray) -> bool:
-    """Whether rows were gained, less those that were lost, by more than chance: if either were as likely, their
-    difference would have the standard deviation of the root of their sum.
+    """Whether more rows were gained than lost, by more than chance.
+
+    If either were as likely, the difference would have a standard deviation of the root of their sum.
     """
     gained, lost = int((proved & ~before).sum()), int((before & ~proved).sum())
     return gained > lost and (gained - lost) ** 2 > gained + lost
