@@ -29,6 +29,8 @@ SPREAD = 1.0
 """Leads are scaled so that this is the lead of the median row, as it is."""
 MOST_LISTED = 2**24
 """Leaves of all rows together; where there are more, fewer rows are looked at."""
+MOST_LOOKS = 2**28
+"""The same, times sets of columns that attacks pay for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class Rescoring:
     def __init__(
         self, ensemble: Ensemble, X: FloatArray, label: IntArray, attacker: Attacker, epsilon: Any, freedom: Freedom
     ) -> None:
-        from treeproof._kernels.training.rescore import Attacked
+        from treeproof._kernels.training.rescore import Attacked, Rivals
 
         self.ensemble = ensemble
         self._scores, base = _scores_of(ensemble, freedom)
@@ -72,8 +74,10 @@ class Rescoring:
         local = Local(ensemble, threat)
         asked = _asked(local, X, label, around.sizes, content)
         bits, sets = _paid_sets(threat)
-        self._listed = _listed(local, asked, bits)
+        self._listed = _listed(local, asked, bits, len(sets))
         self.n_rows = n = len(self._listed.start)
+        widest = int(np.diff(self._listed.start).max())
+        self._room = Rivals(np.empty(widest), np.empty(widest, dtype=np.int64))
         self._first = np.repeat((base[label[:n], None] - base)[:, :, None], len(sets), axis=2)
         clean = np.median(np.abs(_clean_leads(ensemble, X[:n], label[:n])))
         scale = SPREAD / float(clean) if clean > 0 else 1.0
@@ -91,7 +95,7 @@ class Rescoring:
         for number in range(1, STOPS[-1] + 1):
             order = random.permutation(n_trees)
             smoothing = SMOOTHING * rows.scale**2 / 4
-            improve(self._listed, moved, rows, order, RATE / n_trees, smoothing, leads, slope, bend)
+            improve(self._listed, moved, rows, order, RATE / n_trees, smoothing, leads, slope, bend, self._room)
             if number in STOPS:
                 yield number, self._as_scores(values)
 
@@ -107,7 +111,7 @@ class Rescoring:
         from treeproof._kernels.training.rescore import add_all_worst
 
         leads: FloatArray = self._first.copy()
-        add_all_worst(self._listed, self._scores.values, self._rows, leads)
+        add_all_worst(self._listed, self._scores.values, self._rows, leads, self._room)
         return leads
 
     def _as_scores(self, values: FloatArray) -> FloatArray:
@@ -182,22 +186,24 @@ def _paid_sets(threat: Threat) -> tuple[IntArray, IntArray]:
     return bits, sets
 
 
-def _listed(local: Local, asked: Any, bits: IntArray) -> Any:
-    """The leaves that each row can be brought to, of as many rows as there is room for."""
+def _listed(local: Local, asked: Any, bits: IntArray, n_sets: int) -> Any:
+    """The leaves that each row can be brought to, of as many rows as there is room and time for."""
     from treeproof._kernels.search.asked import Watch
     from treeproof._kernels.search.rows import room_for
     from treeproof._kernels.training.rescore import Listed, list_leaves
 
     model = local.space.compiled[0]
     n, n_trees = len(asked.labels), len(model.roots)
-    size = min(4 * n * n_trees, MOST_LISTED)
+    most = min(MOST_LISTED, MOST_LOOKS // n_sets)
+    size = min(4 * n * n_trees, most)
     listed = Listed(
         np.zeros((n, n_trees + 1), dtype=np.int64), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
     )
     watch = Watch(np.array([0, 0, 2**62], dtype=np.int64), np.ones(1, dtype=np.int64))
     room, never, row = room_for(model, asked.prices), np.full(n, np.inf), 0
     while (row := list_leaves(watch, model, asked, never, room, bits, row, listed)) < n:
-        if len(listed.leaves) >= MOST_LISTED:
+        # At least one row is looked at.
+        if row and len(listed.leaves) >= most:
             return listed._replace(start=listed.start[:row].copy())
         longer = (np.concatenate((some, np.empty_like(some))) for some in listed[1:])
         listed = Listed(listed.start, *longer)

@@ -26,6 +26,13 @@ class Listed(NamedTuple):
     paid: Any  # with each of these the columns that an attack that leads there pays for, as bits
 
 
+class Rivals(NamedTuple):
+    """Room for the leaves of one row in one tree: the leads there, and the columns that are paid for, as bits."""
+
+    lead: Any
+    paid: Any
+
+
 class Attacked(NamedTuple):
     """Rows that are attacked: their classes, and those that attacks may lead to."""
 
@@ -93,23 +100,45 @@ def _worst_leaf(listed, values, i, t, own, other, paid):
 
 
 @borrowing
-def _add_worst(listed, values, rows, t, sign, leads):
+def _rivals(listed, values, i, t, own, other, room):
+    """Fills the room with the leads at leaves that cost something, if they are less than at all that cost nothing.
+
+    Returns the least lead at leaves that cost nothing, and how many there are in the room.
+    """
+    free, n = math.inf, 0
+    for k in range(listed.start[i, t], listed.start[i, t + 1]):
+        if listed.paid[k] == 0:
+            free = min(free, values[listed.leaves[k], own] - values[listed.leaves[k], other])
+    for k in range(listed.start[i, t], listed.start[i, t + 1]):
+        lead = values[listed.leaves[k], own] - values[listed.leaves[k], other]
+        if lead < free:
+            room.lead[n], room.paid[n] = lead, listed.paid[k]
+            n += 1
+    return free, n
+
+
+@borrowing
+def _add_worst(listed, values, rows, t, sign, leads, room):
     """Adds what tree t gives at worst to the leads of all rows, or takes it away."""
     for i in range(rows.label.shape[0]):
         own = rows.label[i]
         for other in range(leads.shape[1]):
             if other == own or not rows.wanted[i, other]:
                 continue
+            free, n = _rivals(listed, values, i, t, own, other, room)
             for s in range(rows.sets.shape[0]):
-                leaf = _worst_leaf(listed, values, i, t, own, other, rows.sets[s])
-                leads[i, other, s] += sign * (values[leaf, own] - values[leaf, other])
+                least = free
+                for k in range(n):
+                    if room.lead[k] < least and room.paid[k] & ~rows.sets[s] == 0:
+                        least = room.lead[k]
+                leads[i, other, s] += sign * least
 
 
 @door
-def add_all_worst(listed, values, rows, leads):
+def add_all_worst(listed, values, rows, leads, room):
     """Adds what all trees give at worst to `leads` (n, n_classes, n_sets)."""
     for t in range(listed.start.shape[1] - 1):
-        _add_worst(listed, values, rows, t, 1.0, leads)
+        _add_worst(listed, values, rows, t, 1.0, leads, room)
 
 
 @borrowing
@@ -176,7 +205,7 @@ def _move(scores, leaf, rate, smoothing, slope, bend):
 
 
 @door
-def improve(listed, scores, rows, order, rate, smoothing, leads, slope, bend):
+def improve(listed, scores, rows, order, rate, smoothing, leads, slope, bend, room):
     """Moves the scores of the trees in `order`, one after the other; `leads` are kept.
 
     A step is `rate` times what Newton's method takes, with `smoothing` added to the curvature. `slope` (n_leaves,
@@ -184,9 +213,9 @@ def improve(listed, scores, rows, order, rate, smoothing, leads, slope, bend):
     """
     for t in order:
         _pull(listed, scores.values, rows, t, leads, slope, bend)
-        _add_worst(listed, scores.values, rows, t, -1.0, leads)
+        _add_worst(listed, scores.values, rows, t, -1.0, leads, room)
         for i in range(rows.label.shape[0]):
             for k in range(listed.start[i, t], listed.start[i, t + 1]):
                 if bend[listed.leaves[k]] > 0.0:
                     _move(scores, listed.leaves[k], rate, smoothing, slope, bend)
-        _add_worst(listed, scores.values, rows, t, 1.0, leads)
+        _add_worst(listed, scores.values, rows, t, 1.0, leads, room)
