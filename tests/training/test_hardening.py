@@ -436,6 +436,7 @@ def test_fewer_rows_where_there_is_no_room_for_their_leaves(monkeypatch: pytest.
         ({"y": np.full(160, 7)}, "does not know the label 7"),
         ({"X": np.zeros((160, 3))}, "rows of 4 features"),
         ({"attacker": 0.3}, "attacker"),
+        ({"attacker": tp.Attacker((-0.1, 0.1), domain=(0, 1))}, "lies outside the domain"),
         ({"epsilon": -1}, "epsilon"),
         ({"timeout": -1}, "timeout"),
     ],

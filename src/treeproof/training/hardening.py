@@ -74,6 +74,7 @@ def harden(
     check_share(max_loss, "max_loss", most=1.0)
     ensemble = as_ensemble(model).named_after(X)
     rows = _Labelled.of(ensemble, X, y, "X", "y")
+    attacker.bind(ensemble).check_domain(rows.X, ensemble)
     random = check_random_state(random_state)
     if validation is None:
         fitted, held = rows.parted(_share(validation_fraction), random)
