@@ -40,7 +40,7 @@ DOORS = ("__init__", "__main__")
 # Rooms that use treeproof as its users do, by public names; the others know each other by their files.
 GUESTS = ("paper", "cli")
 # Kernels are grouped like their callers; a group uses what stands beside the groups, and these other groups.
-KERNEL_GROUPS = {"search": (), "explanations": ("search",), "maps": (), "symbolic": ()}
+KERNEL_GROUPS = {"search": (), "explanations": ("search",), "maps": (), "symbolic": (), "training": ("search",)}
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from treeproof.results.ceilings import Ceiling
     from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation, Explanations
+    from treeproof.results.hardening import Hardening
     from treeproof.results.measures import Measures
     from treeproof.results.protection import Protection
     from treeproof.results.table_summary import TableSummary
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         RobustForestClassifier,
         RobustTreeClassifier,
         ceiling,
+        harden,
         resilience_scorer,
         robust_accuracy_scorer,
     )
@@ -70,6 +72,7 @@ _HOMES = {
     "Explanation": "results.explanations",
     "Explanations": "results.explanations",
     "GuardedClassifier": "guard",
+    "Hardening": "results.hardening",
     "InvalidInput": "errors",
     "Measures": "results.measures",
     "Outcome": "results.verdicts",
@@ -102,6 +105,7 @@ _HOMES = {
     "counterfactual": "explanations.counterfactual",
     "explain": "explanations.explain",
     "from_model": "importers",
+    "harden": "training",
     "implies": "threat.relations",
     "load_model": "importers",
     "not_": "threat.relations",
@@ -140,6 +144,7 @@ __all__ = [
     "Explanation",
     "Explanations",
     "GuardedClassifier",
+    "Hardening",
     "InvalidInput",
     "Measures",
     "Outcome",
@@ -173,6 +178,7 @@ __all__ = [
     "counterfactual",
     "explain",
     "from_model",
+    "harden",
     "implies",
     "load_model",
     "not_",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from treeproof.training.boosting import RobustBoostingClassifier
 from treeproof.training.ceilings import ceiling
 from treeproof.training.forest import RobustForestClassifier
+from treeproof.training.hardening import harden
 from treeproof.training.scorers import resilience_scorer, robust_accuracy_scorer
 from treeproof.training.tree import RobustTreeClassifier
 
@@ -13,6 +14,7 @@ __all__ = [
     "RobustForestClassifier",
     "RobustTreeClassifier",
     "ceiling",
+    "harden",
     "resilience_scorer",
     "robust_accuracy_scorer",
 ]
