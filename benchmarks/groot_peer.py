@@ -1,9 +1,10 @@
 """Forests of GROOT's own package, trained in an environment of its own and read as exact models.
 
-    python3 -m venv groot && groot/bin/pip install groot-trees "numpy<2" "scikit-learn<1.6"
+    python3 -m venv groot && groot/bin/pip install groot-trees
+    groot/bin/pip install "numpy<2" "scikit-learn<1.6" "numba<0.61" "pandas<2.3" "scipy<1.14" "matplotlib<3.10"
     groot/bin/python benchmarks/groot_peer.py rows.npz forests.json
 
-The second line is what `forests_of` runs; with a newer NumPy the package cannot be imported.
+The last line is what `forests_of` runs. With NumPy 2 the package cannot be imported.
 """
 
 from __future__ import annotations
