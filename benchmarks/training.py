@@ -1,6 +1,7 @@
 """Robust training: exact robustness and resilience beside the paper's models, seconds, and growth.
 
-    TREEPROOF_GOLDEN=folder TREEPROOF_DATA=folder python -m benchmarks.training [--seeds 10] [--only table|speed|growth|size]
+    TREEPROOF_GOLDEN=folder TREEPROOF_DATA=folder python -m benchmarks.training [--seeds 10]
+    python -m benchmarks.training --only growth (or size, table, speed)
     TREEPROOF_DATA=folder python -m benchmarks.training --published [--seeds 10] [--splits 10] [--data name]
 
 The table uses the paper's data, splits and attackers: lower one feature by up to δ. `standard` are the
