@@ -44,6 +44,8 @@ def test_chen_cut_has_the_best_gain_in_the_worst_of_four_cases(seed: int) -> Non
         assert worst_gain(cut, values, slope, curve, size) == pytest.approx(best)
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_chen_without_attacks_is_xgboost() -> None:
     xgboost = pytest.importorskip("xgboost")
     random = np.random.default_rng(0)

@@ -113,6 +113,7 @@ def test_every_score_arrives(name: str, n_classes: int) -> None:
     np.testing.assert_allclose(tp.from_model(again).leaf_scores, ensemble.leaf_scores, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_native_boosters() -> None:
     import lightgbm
     import xgboost

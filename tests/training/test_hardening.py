@@ -340,6 +340,7 @@ def test_no_attack_leaves_less_of_a_lead_than_the_bound_says(case: Case) -> None
     _check_bound(case)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(cases())
