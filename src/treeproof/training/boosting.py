@@ -29,6 +29,8 @@ from treeproof.training.scorers import ExactScorer
 LOSSES = ("logistic", "exponential")
 CAP = 4.0
 """How large the score of a leaf can be, before it is multiplied by the learning rate."""
+MANY_ROWS = 1000
+"""From so many rows on, each tree may count for more."""
 CHECKED_EVERY = 5
 """Rounds after which early stopping looks at validation rows."""
 TIE = 1e-9
@@ -81,7 +83,8 @@ class RobustBoostingClassifier(RobustClassifier):
 
     Every tree lowers a bound on that loss: what attacks can do to each tree on its own, added up over trees. It is the
     `loss` ("logistic" or "exponential") of `margin`, the score that no attack takes from a row. `learning_rate` shrinks
-    each tree, `subsample` draws the share of rows that it sees, `smoothing` draws its scores to 0. With `epsilon`
+    each tree (None: by 0.1 on fewer than 1,000 rows with weight, else by 0.2), `subsample` draws the share of rows that
+    it sees, `smoothing` draws its scores to 0 (None: 0.02, or what 20 rows weigh, if that is less). With `epsilon`
     training is for resilience, as in `RobustTreeClassifier`; so are other parameters. More than two classes are one
     score each, against all others.
 
@@ -112,11 +115,11 @@ class RobustBoostingClassifier(RobustClassifier):
         attacker: Attacker,
         *,
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
+        learning_rate: float | None = None,
         max_depth: int | None = 4,
         epsilon: Any = None,
         loss: str = "logistic",
-        smoothing: float = 0.02,
+        smoothing: float | None = None,
         subsample: float = 0.5,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
@@ -160,7 +163,9 @@ class RobustBoostingClassifier(RobustClassifier):
         n_rounds = check_whole(self.n_estimators, "n_estimators", least=1)
         data, weight, held_out = self._training_set(X, y, sample_weight, random if self.early_stopping else None)
         heads = [self._head(data, h, weight) for h in range(data.target.shape[1])]
-        limits = self._limits(len(weight))
+        n_seen = int((weight > 0).sum())
+        self._rate = (0.1 if n_seen < MANY_ROWS else 0.2) if self.learning_rate is None else float(self.learning_rate)
+        limits = self._limits(len(weight), min(0.02, 20 / n_seen) if self.smoothing is None else float(self.smoothing))
         self.validation_scores_ = []
         best = (-1.0, n_rounds)
         with (
@@ -212,15 +217,16 @@ class RobustBoostingClassifier(RobustClassifier):
             raise InvalidInput(
                 f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}", argument="loss"
             )
-        for name in ("learning_rate", "subsample"):
+        for name in ("subsample",) if self.learning_rate is None else ("learning_rate", "subsample"):
             if check_share(getattr(self, name), name, most=1.0) == 0:
                 raise InvalidInput(f"{name} must be above 0", argument=name)
-        check_share(self.smoothing, "smoothing", most=1.0)
+        if self.smoothing is not None:
+            check_share(self.smoothing, "smoothing", most=1.0)
         check_whole(self.n_iter_no_change, "n_iter_no_change", least=1)
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise InvalidInput(f"early_stopping must be True or False, got {self.early_stopping!r}")
 
-    def _limits(self, n_rows: int) -> GrowthLimits:
+    def _limits(self, n_rows: int, smoothing: float) -> GrowthLimits:
         return GrowthLimits(
             max_depth=as_count(self.max_depth, "max_depth"),
             min_samples_split=rows_of(self.min_samples_split, "min_samples_split", 2, n_rows),
@@ -228,7 +234,7 @@ class RobustBoostingClassifier(RobustClassifier):
             min_weight=check_share(self.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),
             max_features=features_of(self.max_features, self.n_features_in_),
             powers=True,
-            smoothing=float(self.smoothing),
+            smoothing=smoothing,
             cap=CAP,
         )
 
@@ -272,7 +278,7 @@ class RobustBoostingClassifier(RobustClassifier):
         tree = Grower(data, pull, limits, random, pool).grow()
         leaves = Leaves(tree, data)
         scores = leaves.refitted(tree.scores[leaves.nodes, 0], head.wants, pull, limits.terms(float(pull.sum())))
-        scores *= self.learning_rate
+        scores *= self._rate
         leaves = leaves if data is head.data else Leaves(tree, head.data)
         if not scores.any():
             return False
