@@ -516,6 +516,14 @@ def test_a_row_between_two_others_costs_one_row() -> None:
     assert (found.accuracy, found.exact, len(found.pairs)) == (2 / 3, True, 1)
 
 
+def test_a_third_class_that_meets_nobody_changes_nothing() -> None:
+    """Only two classes meet, and the smallest of the three is neither of them."""
+    X, y = np.array([[0.0], [1.0], [2.0], [9.0], [10.0], [20.0]]), np.array([0, 1, 0, 1, 1, 2])
+    found = tp.ceiling(X, y, tp.Attacker.linf(0.5))
+    assert (found.accuracy, found.exact, found.conflicts, len(found.pairs)) == (5 / 6, True, 2, 1)
+    assert tp.ceiling(X[:5], y[:5], tp.Attacker.linf(0.5)).lost == 1
+
+
 def test_classes_that_all_meet_keep_one_of_them() -> None:
     X, y = np.arange(9.0)[:, None], [0, 0, 1, 1, 1, 1, 2, 2, 2]
     found = tp.ceiling(X, y, tp.Attacker.linf(9))

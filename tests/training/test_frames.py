@@ -149,6 +149,41 @@ def test_columns_are_refused_as_elsewhere(model: Any) -> None:
         model.predict(frame.drop(columns="job"))
 
 
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
+def test_dates_may_be_ones_never_seen(kind: str) -> None:
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame({"x": random.rand(100), "d": random.randint(0, 3, 100).astype(kind)})
+    y = random.randint(0, 2, 100)
+    model = RobustBoostingClassifier(tp.Attacker({"x": (0, 0.001)}), n_estimators=5, learning_rate=1.0).fit(frame, y)
+    result = tp.verify(model, frame, y, tp.Attacker({"d": tp.ANY}, unseen=True))  # asks the model about each attack
+    assert result.robustness.lower <= tp.verify(model, frame, y, tp.Attacker({"d": tp.ANY})).robustness.upper
+
+
+@pytest.mark.parametrize("kind", ["bool", "boolean"])
+def test_there_is_no_third_truth_value(kind: str) -> None:
+    """One that was never seen was asked about as True."""
+    random = np.random.RandomState(0)
+    words = {"t": random.choice(["u", "v"], 100), "b": pd.array(random.rand(100) < 0.5, dtype=kind)}
+    frame, y = pd.DataFrame({"x": random.rand(100), **words}), random.randint(0, 2, 100)
+    for seed in range(5):
+        model = RobustBoostingClassifier(
+            tp.Attacker({"x": (0, 0.001)}), n_estimators=5, learning_rate=1.0, random_state=seed
+        )
+        ensemble = tp.from_model(model.fit(frame, y))
+        assert dict(ensemble.categories)[2].values == (False, True)
+        attacker = tp.Attacker({"b": tp.ANY, "t": tp.ANY}, unseen=True)
+        assert tp.verify(model, frame, y, attacker).robustness.upper <= 1  # asks the model about each attack
+    assert (model.fit(frame.assign(b=True), y).predict(frame) >= 0).all()
+    with pytest.raises(tp.InvalidInput, match="row 0, column 'b': the model does not know the value 'c'"):
+        model.predict(frame.assign(b="c"))
+
+
+def test_lists_are_no_categories() -> None:
+    frame = pd.DataFrame({"x": [0.0, 1.0], "l": [[1], [2]]})
+    with pytest.raises(tp.InvalidInput, match="column 'l' holds something that is no category"):
+        RobustBoostingClassifier(tp.Attacker({"x": (0, 1)})).fit(frame, [0, 1])
+
+
 def test_a_column_of_names_is_no_category() -> None:
     frame = pd.DataFrame({"id": [f"person {k}" for k in range(5000)]})
     with pytest.raises(tp.InvalidInput, match="column 'id' has 5000 values; training takes at most 4096, so merge"):

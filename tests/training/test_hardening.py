@@ -428,7 +428,7 @@ def test_fewer_rows_where_there_is_no_room_for_their_leaves(monkeypatch: pytest.
         ({"max_loss": "0.1"}, "max_loss must be a number from 0 to 1"),
         ({"validation_fraction": 0}, "validation_fraction must lie between 0 and 1"),
         ({"validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1"),
-        ({"validation_fraction": 0.001}, "would have one class only; give more rows"),
+        ({"validation_fraction": 0.001}, "would be fitted and 0 held out; both need two classes; give more rows"),
         ({"validation": 3}, "validation must be a pair of rows and labels"),
         ({"validation": ([[0.0] * 4], [0, 1])}, "the X of validation has 1 rows and the y of validation has 2 labels"),
         ({"validation": (np.zeros((2, 4)), [1, 1])}, "all labels of the y of validation are the same"),

@@ -312,7 +312,7 @@ def test_scorers_refuse_what_they_cannot_use() -> None:
         ({"max_bins": 1}, "max_bins must be a whole number of at least 2, got 1"),
         ({"max_bins": 10**5}, "max_bins must be at most 65534, got 100000"),
         ({"min_weight_fraction_leaf": 0.6}, "min_weight_fraction_leaf must be a number from 0 to 0.5, got 0.6"),
-        ({"class_weight": {0: -1.0, 1: 2.0}}, "class_weight has weights below 0"),
+        ({"class_weight": {0: -1.0, 1: 2.0}}, "class_weight has a weight of -1.0; weights must be"),
         ({"max_depth": 0}, "max_depth must be a whole number of at least 1, got 0; None means no limit"),
         ({"max_depth": 2.5}, "max_depth must be a whole number"),
         ({"max_depth": True}, "max_depth must be a whole number"),
@@ -363,7 +363,8 @@ def test_settings_of_forests_are_refused(settings: dict, message: str) -> None:
         ({"subsample": 0.0}, "subsample must be above 0"),
         ({"smoothing": -0.1}, "smoothing must be a number from 0 to 1, got -0.1"),
         ({"early_stopping": 1}, "early_stopping must be True or False, got 1"),
-        ({"early_stopping": True, "validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1"),
+        ({"early_stopping": True, "validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1, got 1"),
+        ({"early_stopping": True, "validation_fraction": 0.001}, "validation_fraction=0.001 cannot hold out rows"),
         ({"early_stopping": True, "validation_fraction": 2}, "validation_fraction must be a number from 0 to 1, got 2"),
         ({"n_iter_no_change": 0}, "n_iter_no_change must be a whole number of at least 1, got 0"),
     ],
@@ -393,7 +394,7 @@ def test_data_is_refused_as_in_scikit_learn(model: Any) -> None:
         model.fit(X, np.ones(len(X), dtype=int))
     with pytest.raises(ValueError, match="sample_weight of row 0 is -1.0; weights must be at least 0"):
         model.fit(X, y, sample_weight=-np.ones(len(X)))
-    with pytest.raises(ValueError, match="sample_weight is 0 for every row|at least one non-zero"):
+    with pytest.raises(ValueError, match="every row has a weight of 0|at least one non-zero"):
         model.fit(X, y, sample_weight=np.zeros(len(X)))
     with pytest.raises(ValueError, match="sample_weight adds up to inf"):
         model.fit(X, y, sample_weight=np.full(len(X), 1e308))

@@ -270,6 +270,9 @@ def as_frame(rows: FloatArray, names: Sequence[Any], categories: Categories) -> 
             columns[f] = pd.Categorical(values, categories=pd.Index(own, dtype=own_type))
         elif category.dtype == "bool" and np.isnan(rows[:, f]).any():
             columns[f] = pd.array(values, dtype="boolean")
+        elif UNSEEN in values:
+            # No column of dates, say, can hold it.
+            columns[f] = pd.Series(values, dtype=object)
         else:
             columns[f] = pd.Series(values, dtype=category.dtype)
     frame = pd.DataFrame(columns)

@@ -102,24 +102,38 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput(f"sample_weight of row {row} is {weight[row]}; weights must be at least 0")
         if self.class_weight is not None:
             of_classes = compute_sample_weight(self.class_weight, labels)
-            if (of_classes < 0).any():
-                raise InvalidInput("class_weight has weights below 0", argument="class_weight")
+            if not (of_classes >= 0).all():
+                worst = of_classes[np.argmin(of_classes >= 0)]
+                raise InvalidInput(
+                    f"class_weight has a weight of {worst}; weights must be at least 0", argument="class_weight"
+                )
             weight = weight * of_classes
         with np.errstate(over="ignore"):
             total = float(weight.sum())
         if not np.isfinite(total):
             raise InvalidInput(f"sample_weight adds up to {total}; scale the weights down")
         if total == 0:
-            raise InvalidInput("sample_weight is 0 for every row; give at least one row a positive weight")
+            raise InvalidInput("every row has a weight of 0; let sample_weight and class_weight leave some more")
         return weight
 
     def _split(self, label: IntArray, weight: FloatArray, random: np.random.RandomState) -> list[IntArray]:
         """The numbers of training rows and of validation rows, a share of every class; rows have weight."""
         share = check_share(self.validation_fraction, "validation_fraction", most=1.0)
         if share in (0.0, 1.0):
-            raise InvalidInput("validation_fraction must lie between 0 and 1", argument="validation_fraction")
+            raise InvalidInput(
+                f"validation_fraction must lie between 0 and 1, got {share:g}", argument="validation_fraction"
+            )
         some = np.flatnonzero(weight > 0)
-        return list(train_test_split(some, test_size=share, stratify=label[some], random_state=random))
+        try:
+            return list(train_test_split(some, test_size=share, stratify=label[some], random_state=random))
+        except ValueError:
+            fewest = int(np.unique(label[some], return_counts=True)[1].min())
+            raise InvalidInput(
+                f"validation_fraction={share:g} cannot hold out rows of every class: there are {len(some)} rows, and "
+                f"{fewest} of the rarest class",
+                argument="validation_fraction",
+                way_out="give more rows or another share, or hold none out",
+            ) from None
 
     def _builder(self, **more: Any) -> EnsembleBuilder:
         """What the trees of this model are put into."""

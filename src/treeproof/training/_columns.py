@@ -46,9 +46,15 @@ def _is_category(dtype: Any) -> bool:
 
 def _category(column: Any, kind: str) -> Category:
     """The category of a column, by the values that it has."""
+    if kind in ("bool", "boolean"):
+        # There is no third truth value that could be seen later.
+        return Category((False, True), dtype=kind)
     if kind == "category":
         values = column.cat.categories.tolist()
     else:
-        present = {value for value in column.tolist() if not is_missing(value)}
+        try:
+            present = {value for value in column.tolist() if not is_missing(value)}
+        except TypeError as error:
+            raise InvalidInput(f"column {column.name!r} holds something that is no category: {error}") from None
         values = sorted(present, key=lambda value: (str(type(value)), value))
     return Category(tuple(v.item() if isinstance(v, np.generic) else v for v in values), unseen=True, dtype=kind)

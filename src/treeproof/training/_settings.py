@@ -71,16 +71,22 @@ def rows_of(value: Any, name: str, least: int, n_rows: int) -> int:
     return check_whole(value, name, least=least, way_out="or give a share of the rows between 0 and 1")
 
 
+FEWEST = 4
+"""Columns that "auto" looks at, where there are so many: with fewer, good robust splits are missed."""
+
+
 def features_of(value: Any, n_features: int) -> int:
     if value is None:
         return n_features
+    if isinstance(value, str) and value == "auto":
+        return min(max(FEWEST, math.isqrt(n_features)), n_features)
     if isinstance(value, str) and value in ("sqrt", "log2"):
         return max(1, int(math.sqrt(n_features) if value == "sqrt" else math.log2(n_features)))
     if isinstance(value, (float, np.floating)) and 0.0 < value <= 1.0:
         return max(1, int(value * n_features))
     if not _is_whole(value) or not 1 <= value <= n_features:
         raise InvalidInput(
-            f"max_features must be 'sqrt', 'log2', None for all, a share between 0 and 1, or a whole number from 1 to "
+            f"max_features must be 'auto', 'sqrt', 'log2', None for all, a share between 0 and 1, or a whole number from 1 to "
             f"{n_features}, got {value!r}"
         )
     return int(value)

@@ -104,7 +104,10 @@ class RobustBoostingClassifier(RobustClassifier):
     loss_under_attack_: float
     """The weighted mean of the loss of training rows at their margins; no attack raises it further."""
     proved_robust_: float
-    """The share of training rows whose margins prove that they are right under every attack (resilient, with ε)."""
+    """The share of training rows whose margins prove that they are right under every attack (resilient, with ε).
+
+    Rows count by their weights, as in `loss_under_attack_`; those that early stopping holds out do not count.
+    """
     n_estimators_: int
     """Rounds of training that were kept."""
     validation_scores_: list[tuple[int, float]]
@@ -219,7 +222,7 @@ class RobustBoostingClassifier(RobustClassifier):
             )
         for name in ("subsample",) if self.learning_rate is None else ("learning_rate", "subsample"):
             if check_share(getattr(self, name), name, most=1.0) == 0:
-                raise InvalidInput(f"{name} must be above 0", argument=name)
+                raise InvalidInput(f"{name} must be above 0, got 0", argument=name)
         if self.smoothing is not None:
             check_share(self.smoothing, "smoothing", most=1.0)
         check_whole(self.n_iter_no_change, "n_iter_no_change", least=1)

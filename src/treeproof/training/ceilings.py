@@ -191,7 +191,7 @@ def _largest(pairs: IntArray, bound: Bound) -> tuple[int, IntArray, bool]:
     side = bound.still.astype(np.int64) if bound.threat.goal else bound.label
     if not (side[pairs] >= 2).any() and (side[pairs[:, 0]] != side[pairs[:, 1]]).all():
         # The search starts from rows without a mate, of which the smaller side leaves fewer.
-        fewer = int(np.argmin(np.bincount(side, minlength=2)))
+        fewer = int(np.argmin(np.bincount(side, minlength=2)[:2]))
         ones = np.where(side[pairs[:, 0]] == fewer, pairs[:, 0], pairs[:, 1])
         graph = csr_matrix((np.ones(len(pairs), dtype=np.int8), (ones, pairs.sum(axis=1) - ones)), shape=(n, n))
         mate = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)

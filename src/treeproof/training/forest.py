@@ -28,8 +28,8 @@ SELECTED = ("robustness", "resilience")
 class RobustForestClassifier(RobustClassifier):
     """A forest of robust trees.
 
-    Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features; see
-    `RobustTreeClassifier` for the rest. With `voting="soft"` trees add up the shares that they give to classes, with
+    Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features ("auto":
+    the square root of their number, but 4 at least); see `RobustTreeClassifier` for the rest. With `voting="soft"` trees add up the shares that they give to classes, with
     `"hard"` each has one vote. The attacker pays for columns once in the whole forest, so with `shared_budget` each
     tree holds against each row one set of columns, drawn out of those that can be paid for; without it all of them.
     The paper's forests are `criterion="treant"`, `voting="hard"`, `shared_budget=False`, `max_features=None`. The same
@@ -62,7 +62,7 @@ class RobustForestClassifier(RobustClassifier):
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         min_weight_fraction_leaf: float = 0.0,
-        max_features: Any = "sqrt",
+        max_features: Any = "auto",
         max_bins: int = 1024,
         class_weight: Any = None,
         bootstrap: bool = True,

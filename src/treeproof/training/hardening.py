@@ -145,6 +145,8 @@ class _Labelled:
             raise InvalidInput(
                 f"{rows_name} has {len(rows)} rows and {labels_name} has {len(label)} labels; give one label per row"
             )
+        if not len(label):
+            raise InvalidInput(f"{rows_name} has no rows; hardening needs rows of at least two classes")
         if len(np.unique(label)) < 2:
             raise InvalidInput(
                 f"all labels of {labels_name} are the same; hardening needs rows of at least two classes"
@@ -168,8 +170,8 @@ class _Labelled:
         for part in (held, ~held):
             if len(np.unique(self.label[order[part]])) < 2:
                 raise InvalidInput(
-                    f"of {len(order)} rows, {part.sum()} would have one class only; give more rows, or rows to choose "
-                    "by as validation=(X, y)"
+                    f"of {len(order)} rows, {(~held).sum()} would be fitted and {held.sum()} held out; both need two "
+                    "classes; give more rows, another validation_fraction, or rows to choose by as validation=(X, y)"
                 )
         return self.some(order[~held]), self.some(order[held])
 
@@ -183,7 +185,9 @@ def _validation(ensemble: Ensemble, given: Any) -> _Labelled:
 def _share(value: Any) -> float:
     share = check_share(value, "validation_fraction", most=1.0)
     if share in (0.0, 1.0):
-        raise InvalidInput("validation_fraction must lie between 0 and 1", argument="validation_fraction")
+        raise InvalidInput(
+            f"validation_fraction must lie between 0 and 1, got {share:g}", argument="validation_fraction"
+        )
     return share
 
 
