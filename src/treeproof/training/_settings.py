@@ -86,7 +86,7 @@ def features_of(value: Any, n_features: int) -> int:
         return max(1, int(value * n_features))
     if not _is_whole(value) or not 1 <= value <= n_features:
         raise InvalidInput(
-            f"max_features must be 'auto', 'sqrt', 'log2', None for all, a share between 0 and 1, or a whole number from 1 to "
-            f"{n_features}, got {value!r}"
+            f"max_features must be 'auto', 'sqrt', 'log2', None for all, a share between 0 and 1, or a whole number "
+            f"from 1 to {n_features}, got {value!r}"
         )
     return int(value)

@@ -28,12 +28,13 @@ SELECTED = ("robustness", "resilience")
 class RobustForestClassifier(RobustClassifier):
     """A forest of robust trees.
 
-    Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features ("auto":
-    the square root of their number, but 4 at least); see `RobustTreeClassifier` for the rest. With `voting="soft"` trees add up the shares that they give to classes, with
-    `"hard"` each has one vote. The attacker pays for columns once in the whole forest, so with `shared_budget` each
-    tree holds against each row one set of columns, drawn out of those that can be paid for; without it all of them.
-    The paper's forests are `criterion="treant"`, `voting="hard"`, `shared_budget=False`, `max_features=None`. The same
-    `random_state` gives the same forest for every `n_jobs`. `progress=True` shows a bar.
+    Each tree sees a bootstrap sample of the rows (`bootstrap`) and, at every split, `max_features` of the features
+    ("auto": the square root of their number, but 4 at least); see `RobustTreeClassifier` for the rest. With
+    `voting="soft"` trees add up the shares that they give to classes, with `"hard"` each has one vote. The attacker
+    pays for columns once in the whole forest, so with `shared_budget` each tree holds against each row one set of
+    columns, drawn out of those that can be paid for; without it all of them. The paper's forests are
+    `criterion="treant"`, `voting="hard"`, `shared_budget=False`, `max_features=None`. The same `random_state` gives the
+    same forest for every `n_jobs`. `progress=True` shows a bar.
 
     With `select="robustness"` or `"resilience"` (which needs `epsilon`), a share of the rows (`validation_fraction`) is
     held out, and trees get the `n_estimators` votes one after the other so that the whole forest is robust, or
