@@ -142,7 +142,7 @@ def test_frozen_models() -> None:
 def test_models_whose_leaves_are_not_written() -> None:
     X, y = blobs(2)
     voting = AdaBoostClassifier(n_estimators=3).fit(X, y)
-    with pytest.raises(tp.UnsupportedModel, match="the leaves of a AdaBoostClassifier are not written"):
+    with pytest.raises(tp.UnsupportedModel, match="leaves of AdaBoostClassifier are not written"):
         LeafWriter.of(voting, tp.from_model(voting))
     robust = tp.RobustTreeClassifier(tp.Attacker.linf(0.1)).fit(X, y)
     with pytest.raises(tp.UnsupportedModel, match="the leaves of a RobustTreeClassifier are not written"):

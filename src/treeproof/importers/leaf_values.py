@@ -155,7 +155,7 @@ def _tables(model: Any) -> Iterator[_Table]:
     elif library == "sklearn":
         yield from _sklearn_tables(model)
     else:
-        raise UnsupportedModel(f"the leaves of a {name} are not written")
+        raise UnsupportedModel(f"leaves of {name} are not written")
 
 
 def _sklearn_tables(model: Any) -> Iterator[_Table]:
@@ -178,7 +178,7 @@ def _sklearn_tables(model: Any) -> Iterator[_Table]:
     elif hasattr(model, "best_estimator_"):
         yield from _tables(model.best_estimator_)
     else:
-        raise UnsupportedModel(f"the leaves of a {name} are not written")
+        raise UnsupportedModel(f"leaves of {name} are not written")
 
 
 @dataclass(frozen=True, eq=False)

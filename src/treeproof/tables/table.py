@@ -82,7 +82,10 @@ class Table:
                 raise
             raise InvalidInput(error.message, argument="drop", way_out=NOT_FEATURES) from None
         for row, f in np.argwhere(~np.isfinite(rows))[:1].tolist():
-            raise InvalidInput(f"{self._place(row, names[f])}: {rows[row, f]} cannot be trained on; leave the row out")
+            raise InvalidInput(
+                f"{self._place(row, names[f])}: {rows[row, f]} cannot be trained on; leave the row out, "
+                "or train in Python, where missing values are taken"
+            )
         return rows, names
 
     def rows(self, ensemble: Ensemble, leave_out: tuple[str, ...] = ()) -> FloatArray:

@@ -73,7 +73,7 @@ def harden(
     check_attacker(attacker)
     check_share(max_loss, "max_loss", most=1.0)
     ensemble = as_ensemble(model).named_after(X)
-    rows = _Labelled.of(ensemble, X, y, "X", "y")
+    rows = _Labelled.of(ensemble, X, y)
     attacker.bind(ensemble).check_domain(rows.X, ensemble)
     random = check_random_state(random_state)
     if validation is None:
@@ -139,18 +139,14 @@ class _Labelled:
     given: Any
 
     @classmethod
-    def of(cls, ensemble: Ensemble, X: Any, y: Any, rows_name: str, labels_name: str) -> _Labelled:
+    def of(cls, ensemble: Ensemble, X: Any, y: Any) -> _Labelled:
         rows, label = ensemble.check_rows(X), ensemble.class_index(y)
         if len(rows) != len(label):
-            raise InvalidInput(
-                f"{rows_name} has {len(rows)} rows and {labels_name} has {len(label)} labels; give one label per row"
-            )
+            raise InvalidInput(f"X has {len(rows)} rows and y has {len(label)} labels; give one label per row")
         if not len(label):
-            raise InvalidInput(f"{rows_name} has no rows; hardening needs rows of at least two classes")
+            raise InvalidInput(f"X has no rows; hardening needs rows of at least two classes")
         if len(np.unique(label)) < 2:
-            raise InvalidInput(
-                f"all labels of {labels_name} are the same; hardening needs rows of at least two classes"
-            )
+            raise InvalidInput(f"all labels of y are the same; hardening needs rows of at least two classes")
         return cls(rows, label, X)
 
     def some(self, numbers: IntArray) -> _Labelled:
@@ -179,7 +175,10 @@ class _Labelled:
 def _validation(ensemble: Ensemble, given: Any) -> _Labelled:
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise InvalidInput("validation must be a pair of rows and labels, (X, y)", argument="validation")
-    return _Labelled.of(ensemble, given[0], given[1], "the X of validation", "the y of validation")
+    try:
+        return _Labelled.of(ensemble, given[0], given[1])
+    except InvalidInput as error:
+        raise InvalidInput(f"validation: {error}", argument="validation") from None
 
 
 def _share(value: Any) -> float:

@@ -90,5 +90,8 @@ def train(
     screen.say(f"model      {ensemble}")
     say_attacker(attacker, ensemble, choice)
     screen.say(f"accuracy   {float((model.predict(X) == y).mean()):.3f} on the rows it was trained on")
+    if kind == "boosting":
+        proved = "resilient" if epsilon is not None else "robust"
+        screen.say(f"{proved:10s} {model.proved_robust_:.3f} of them at least, proved by training")
     outputs.save(out, lambda file: tp.save_model(ensemble, file))
     outputs.finish()
