@@ -144,9 +144,9 @@ class _Labelled:
         if len(rows) != len(label):
             raise InvalidInput(f"X has {len(rows)} rows and y has {len(label)} labels; give one label per row")
         if not len(label):
-            raise InvalidInput(f"X has no rows; hardening needs rows of at least two classes")
+            raise InvalidInput("X has no rows; hardening needs rows of at least two classes")
         if len(np.unique(label)) < 2:
-            raise InvalidInput(f"all labels of y are the same; hardening needs rows of at least two classes")
+            raise InvalidInput("all labels of y are the same; hardening needs rows of at least two classes")
         return cls(rows, label, X)
 
     def some(self, numbers: IntArray) -> _Labelled:
