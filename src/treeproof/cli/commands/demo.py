@@ -75,7 +75,7 @@ def demo(out: str) -> None:
         screen.say(_measures("the forest", result))
         screen.say(_example(forest, result, setting))
         robust, mapped = (job.result() for job in later)
-    screen.say("Trained against this attacker instead (15 trees):")
+    screen.say("Boosted trees, trained against this attacker:")
     screen.say(_measures("robust", _verified(robust, setting)))
     screen.say(mapped)
     page = tp.report_html(
@@ -119,8 +119,8 @@ def _example(forest: Any, result: Verification, setting: Setting) -> str:
 def _robust(setting: Setting) -> Any:
     import treeproof as tp
 
-    forest = tp.RobustForestClassifier(setting.attacker, n_estimators=15, max_depth=5, random_state=7)
-    return forest.fit(setting.X, setting.y)
+    model = tp.RobustBoostingClassifier(setting.attacker, epsilon=setting.epsilon, random_state=7)
+    return model.fit(setting.X, setting.y)
 
 
 def _map(setting: Setting) -> str:
