@@ -23,6 +23,7 @@ import treeproof as tp
 from tests.support.commands import run
 from tests.support.results import changed
 from treeproof.present.report import curves, planes
+from treeproof.results.markup import percent
 from treeproof.results.proof_file import read_proofs
 
 COLUMNS = ["mean radius", "mean texture", "worst area", "worst concavity"]
@@ -340,6 +341,10 @@ def test_train_writes_a_model_that_verify_reads(
     )  # fmt: skip
     assert code == 0, err
     assert ("RobustForest" if kind[0] == "forest" else "RobustBoosting") in out
+    rows = pd.read_csv(folder / "train.csv")
+    X, y = rows[COLUMNS].to_numpy(), rows["y"]
+    best = tp.ceiling(X, y, tp.Attacker.linf(0.02 * np.ptp(X, axis=0))).accuracy
+    assert f"no classifier is robust at more than {percent(best)} of them" in out
     assert tp.load_model(tmp_path / "robust.json").feature_names == tuple(COLUMNS)
     code, out, err = run(
         capsys, "verify", tmp_path / "robust.json", folder / "test.csv", "--label", "y", "--delta", "mean radius=0.5"

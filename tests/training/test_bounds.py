@@ -128,7 +128,7 @@ def test_boosting_proves_nothing_that_verify_refutes(first: int, max_depth: int,
             n_estimators=6,
             max_depth=max_depth,
             learning_rate=random.choice([0.3, 1.0]),
-            loss=random.choice(["logistic", "exponential"]),
+            loss=random.choice(["bounded", "logistic", "exponential"]),
             smoothing=random.choice([0.0, 0.01]),
             subsample=random.choice([1.0, 0.7]),
             max_bins=random.choice([1024, 4]),
@@ -218,9 +218,10 @@ def test_boosting_against_an_attacker_pays() -> None:
 def test_the_loss_of_boosting_is_that_of_its_margins(leads: list[np.ndarray]) -> None:
     X, y = blobs(2)
     weight = np.arange(1.0, len(y) + 1)
-    for loss in ("logistic", "exponential"):
+    for loss in ("bounded", "logistic", "exponential"):
         model = RobustBoostingClassifier(tp.Attacker.linf(0.2), n_estimators=5, loss=loss).fit(X, y, weight)
-        lost = np.log1p(np.exp(-leads[-1])) if loss == "logistic" else np.exp(-leads[-1])
+        over = np.exp(-leads[-1])
+        lost = {"bounded": 2 - 2 / np.sqrt(1 + over), "logistic": np.log1p(over), "exponential": over}[loss]
         assert model.loss_under_attack_ == pytest.approx(np.average(lost, weights=weight))
         # Without attacks, scores are at least as good.
         plain = np.where(y == 1, 1, -1) * model.decision_function(X)

@@ -31,6 +31,7 @@ from tests.support.category_frames import credit
 from tests.support.strategies import Case, cases
 from tests.support.toys import blobs
 from treeproof.model.agreement import check_agreement, probe_rows
+from treeproof.results.markup import percent
 from treeproof.training import _rescoring, hardening
 from treeproof.training._rescoring import Freedom, Rescoring, with_scores
 
@@ -235,6 +236,9 @@ def test_words_and_pickles() -> None:
     before, after = said.proved
     assert f"Resilience {100 * before:.1f} % → {100 * after:.1f} %" in str(said)
     assert f"{said.rescored} of {said.n_leaves} leaves" in str(said) and "rows that had no part in this" in str(said)
+    best = tp.ceiling(*held, LINF, epsilon=0.02)
+    assert after <= best.accuracy == said.ceiling.accuracy
+    assert f"No classifier is resilient at more than {percent(best.accuracy)} of the held-out rows" in str(said)
     assert str(said) in said._repr_html_() and repr(said).startswith("Hardening(resilience 0.")
     assert str(pickle.loads(pickle.dumps(hardened)).hardening_) == str(said)
 

@@ -208,7 +208,7 @@ def test_limits_on_trees() -> None:
     assert deep.tree_.n_node_samples[0] == len(X)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+@pytest.mark.parametrize("loss", ["bounded", "logistic", "exponential"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_of_boosting_go_with_its_labels(n_classes: int, loss: str) -> None:
     X, y = blobs(n_classes)
@@ -359,7 +359,7 @@ def test_settings_of_forests_are_refused(settings: dict, message: str) -> None:
         ({"learning_rate": 0}, "learning_rate must be above 0"),
         ({"learning_rate": 1.5}, "learning_rate must be a number from 0 to 1, got 1.5"),
         ({"learning_rate": "fast"}, "learning_rate must be a number from 0 to 1, got 'fast'"),
-        ({"loss": "hinge"}, "loss must be one of 'logistic', 'exponential', got 'hinge'"),
+        ({"loss": "hinge"}, "loss must be one of 'bounded', 'logistic', 'exponential', got 'hinge'"),
         ({"subsample": 0.0}, "subsample must be above 0"),
         ({"smoothing": -0.1}, "smoothing must be a number from 0 to 1, got -0.1"),
         ({"early_stopping": 1}, "early_stopping must be True or False, got 1"),

@@ -167,7 +167,7 @@ def test_the_loss_proves_rows_robust_and_resilient(sample: Sample, max_depth: in
 
 
 @settings(SLOW, max_examples=50)
-@given(samples(10, 3), pick(1, 2, 3), pick("logistic", "exponential"))
+@given(samples(10, 3), pick(1, 2, 3), pick("bounded", "logistic", "exponential"))
 def test_boosting_proves_no_more_than_verify(sample: Sample, max_depth: int, loss: str) -> None:
     attacker = as_attacker(sample.attacker)
     model = RobustBoostingClassifier(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from treeproof.results.ceilings import Ceiling
 from treeproof.results.markup import escape, percent
 
 
@@ -47,6 +48,8 @@ class Hardening:
     """Leaves that have other scores now."""
     kind: str
     """The type of what is returned."""
+    ceiling: Ceiling | None
+    """What no classifier can pass on the held-out rows; None where that is not known."""
     why: str = ""
     """Why that is an Ensemble, if the model was none."""
 
@@ -82,6 +85,9 @@ class Hardening:
                 f"{self.n_leaves:,} leaves have other scores, fitted to {self.n_fitted:,} other rows. These rows chose "
                 f"among {len(self.stops)} models, so measure on rows that had no part in this."
             )
+        if self.ceiling is not None:
+            most = f"{percent(self.ceiling.accuracy)} of the held-out rows"
+            said += f" No classifier is {self.ceiling.holds} at more than {most}."
         if self.before.undecided or self.after.undecided:
             said += (
                 f" Undecided within the timeout, counted as not proved: {self.before.undecided:,} rows before, "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from treeproof.errors import InvalidInput
@@ -21,12 +22,12 @@ from treeproof.threat.attacker import Attacker
 from treeproof.training._base import RobustClassifier, add_tree
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
 from treeproof.training._leaves import Leaves
+from treeproof.training._losses import loss_of
 from treeproof.training._rows import TrainingSet
 from treeproof.training._settings import check_share, check_whole, features_of, rows_of
 from treeproof.training._stumps import StumpMargins
 from treeproof.training.scorers import ExactScorer
 
-LOSSES = ("logistic", "exponential")
 CAP = 4.0
 """How large the score of a leaf can be, before it is multiplied by the learning rate."""
 MANY_ROWS = 1000
@@ -82,7 +83,8 @@ class RobustBoostingClassifier(RobustClassifier):
     """Boosted trees that minimise the loss of training rows when each is attacked in the worst way.
 
     Every tree lowers a bound on that loss: what attacks can do to each tree on its own, added up over trees. It is the
-    `loss` ("logistic" or "exponential") of `margin`, the score that no attack takes from a row. `learning_rate` shrinks
+    `loss` ("bounded", "logistic" or "exponential") of `margin`, the score that no attack takes from a row: "bounded" is
+    near "logistic", but no row counts for more than 2, however far it is from being right. `learning_rate` shrinks
     each tree (None: by 0.1 on fewer than 1,000 rows with weight, else by 0.2), `subsample` draws the share of rows that
     it sees, `smoothing` draws its scores to 0 (None: 0.02, or what 20 rows weigh, if that is less). With `epsilon`
     training is for resilience, as in `RobustTreeClassifier`; so are other parameters. More than two classes are one
@@ -121,7 +123,7 @@ class RobustBoostingClassifier(RobustClassifier):
         learning_rate: float | None = None,
         max_depth: int | None = 4,
         epsilon: Any = None,
-        loss: str = "logistic",
+        loss: str = "bounded",
         smoothing: float | None = None,
         subsample: float = 0.5,
         min_samples_split: float = 2,
@@ -213,13 +215,10 @@ class RobustBoostingClassifier(RobustClassifier):
     @property
     def _steepness(self) -> float:
         """Of the logistic curve that makes probabilities of scores."""
-        return 1.0 if self.loss == "logistic" else 2.0
+        return loss_of(self.loss).steepness
 
     def _check_settings(self) -> None:
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise InvalidInput(
-                f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}", argument="loss"
-            )
+        loss_of(self.loss)
         for name in ("subsample",) if self.learning_rate is None else ("learning_rate", "subsample"):
             if check_share(getattr(self, name), name, most=1.0) == 0:
                 raise InvalidInput(f"{name} must be above 0, got 0", argument=name)
@@ -247,7 +246,7 @@ class RobustBoostingClassifier(RobustClassifier):
         own = replace(data, target=np.ascontiguousarray(target), own=np.zeros(len(weight), dtype=np.int64))
         ones = float(weight @ target[:, 0]) / float(weight.sum())
         share = min(max(ones, 1e-6), 1 - 1e-6)
-        base = float(np.log(share / (1 - share)) / self._steepness)
+        base = float(logit(share) / self._steepness)
         wants = np.where(target[:, 0] == 1, 1.0, -1.0)
         return _Head.of(own, wants, base, self.max_depth == 1)
 
@@ -260,10 +259,7 @@ class RobustBoostingClassifier(RobustClassifier):
         pool: ThreadPoolExecutor,
     ) -> bool:
         """Adds one tree; whether it lowers the loss at all."""
-        margin = head.least
-        with np.errstate(over="ignore"):
-            lost = np.exp(-margin) if self.loss == "exponential" else 1.0 / (1.0 + np.exp(margin))
-        pull = weight * np.clip(lost, 0.0, 1e100)
+        pull = weight * loss_of(self.loss).pull(head.least)
         total = float(pull.sum())
         if total <= 1e-12 * float(weight.sum()):
             return False
@@ -295,8 +291,7 @@ class RobustBoostingClassifier(RobustClassifier):
         heads = [head.first(n_rounds) if len(head.trees) > n_rounds else head for head in heads]
         self.ensemble_ = self._summed(heads)
         margins = np.column_stack([head.least for head in heads])
-        with np.errstate(over="ignore"):
-            lost = np.exp(-margins) if self.loss == "exponential" else np.logaddexp(0.0, -margins)
+        lost = loss_of(self.loss).of(margins)
         self.loss_under_attack_ = float(weight @ lost.sum(axis=1) / weight.sum())
         self.proved_robust_ = float(np.average(_leads(margins, heads) > TIE, weights=weight))
 

@@ -18,6 +18,7 @@ from treeproof.importers import as_ensemble
 from treeproof.importers.leaf_values import LeafWriter
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.ceilings import Ceiling
 from treeproof.results.hardening import Hardening, Held, Stop
 from treeproof.results.verdicts import Outcome
 from treeproof.run.progress import progress_bar
@@ -25,12 +26,15 @@ from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.training._rescoring import STOPS, Freedom, Rescoring, with_scores
 from treeproof.training._rows import BoolArray, IntArray
 from treeproof.training._settings import check_share
+from treeproof.training.ceilings import ceiling
 from treeproof.verification.verify import verify
 
 MOST_HELD = 1000
 """Rows that are held out to choose by; if more are to choose, they can be given."""
 MOST_FITTED = 5000
 """Rows that scores are fitted to."""
+MOST_BOUNDED = 20_000
+"""Held-out rows of which a ceiling is found in seconds."""
 
 
 def harden(
@@ -126,6 +130,7 @@ def _hardened(
         n_leaves=len(ensemble.leaf_scores),
         rescored=0 if chosen is None else int((chosen != ensemble.leaf_scores).any(axis=1).sum()),
         kind=type(result).__name__,
+        ceiling=judge.ceiling(ensemble),
         why=why,
     )
 
@@ -200,6 +205,14 @@ class _Judge:
     timeout: float | None
     n_jobs: int | None
     max_loss: float
+
+    def ceiling(self, ensemble: Ensemble) -> Ceiling | None:
+        """What no classifier can pass on these rows, if they are few enough and say enough about their columns."""
+        if len(self.rows.label) > MOST_BOUNDED:
+            return None
+        with contextlib.suppress(InvalidInput):
+            return ceiling(self.rows.given, ensemble.classes[self.rows.label], self.attacker, self.epsilon)
+        return None
 
     def needed(self, before: Held) -> int:
         """So many rows must be right."""

@@ -18,6 +18,11 @@ from treeproof.cli.options import (
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
+from treeproof.results.markup import percent
+
+
+MOST_BOUNDED = 20_000
+"""Rows of which a ceiling is found in seconds."""
 
 
 @click.command()
@@ -93,5 +98,16 @@ def train(
     if kind == "boosting":
         proved = "resilient" if epsilon is not None else "robust"
         screen.say(f"{proved:10s} {model.proved_robust_:.3f} of them at least, proved by training")
+    _say_ceiling(X, y, attacker, around)
     outputs.save(out, lambda file: tp.save_model(ensemble, file))
     outputs.finish()
+
+
+def _say_ceiling(X: Any, y: Any, attacker: Any, epsilon: Any) -> None:
+    """Says how robust any classifier could be on these rows, or on as many of them as take seconds."""
+    import treeproof as tp
+
+    some = slice(None, None, -(-len(y) // MOST_BOUNDED))
+    ceiling = tp.ceiling(X[some], y[some], attacker, epsilon)
+    which = "them" if ceiling.n_rows == len(y) else f"{ceiling.n_rows:,} of them"
+    screen.say(f"ceiling    no classifier is {ceiling.holds} at more than {percent(ceiling.accuracy)} of {which}")
