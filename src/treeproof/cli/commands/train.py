@@ -20,7 +20,6 @@ from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
 from treeproof.results.markup import percent
 
-
 MOST_BOUNDED = 20_000
 """Rows of which a ceiling is found in seconds."""
 
