@@ -48,6 +48,8 @@ class Book:
     max_depth: int
     min_leaf: int
     invariants: bool
+    ends: list[set[float]] = field(default_factory=list)
+    """Per feature what rows are and where their reaches end: thresholds between two neighbours are all the same one."""
     splits: int = field(default=0)
     invariants_met: int = field(default=0)
 
@@ -64,6 +66,7 @@ class Book:
     def start(self, X: np.ndarray, labels: list[int], attacker: OracleAttacker, eps: float) -> list[Row]:
         everyone = (True,) * self.n_heads
         nothing = ((),) * self.n_heads
+        self.ends = [_ends(column, attacker, eps, f) for f, column in enumerate(X.T.tolist())]
         values = _values_that_matter(X, attacker, eps, self.tree)
         return [
             Row(label, _attacks(tuple(x), attacker, eps, values), everyone, nothing, nothing)
@@ -117,11 +120,14 @@ class Book:
         return total
 
     def best(self, rows: list[Row]) -> float:
-        """The least loss of any threshold of any feature with enough rows on both sides."""
+        """The least loss of any threshold of any feature with enough rows on both sides.
+
+        Two thresholds between the same ends would leave a gap between them where no row is and no reach ends.
+        """
         best = math.inf
         n_features = len(rows[0].points[0])
         for f in range(n_features):
-            for threshold in sorted({z[f] for row in rows for z in row.points}):
+            for threshold in sorted({z[f] for row in rows for z in row.points} & self.ends[f]):
                 sides = [[row for row in rows if row.side(f, threshold, right)] for right in (False, True)]
                 if not all(sides):
                     continue
@@ -183,6 +189,11 @@ def _near_and_reach(value: float, attacker: OracleAttacker, eps: float, f: int) 
     return near, oracles.shifted(near, *attacker.intervals[f]).meet(domain)
 
 
+def _ends(column: list[float], attacker: OracleAttacker, eps: float, f: int) -> set[float]:
+    spans = [span for value in column for span in _near_and_reach(value, attacker, eps, f)]
+    return {*column, *(end for span in spans if not span.empty for end in span)}
+
+
 def _values_that_matter(X: np.ndarray, attacker: OracleAttacker, eps: float, tree: Any) -> list[list[float]]:
     """Per feature the ends of all reaches, the rows' own values, and both sides of every threshold of the tree.
 
@@ -190,8 +201,7 @@ def _values_that_matter(X: np.ndarray, attacker: OracleAttacker, eps: float, tre
     """
     values = []
     for f in range(X.shape[1]):
-        spans = [span for value in X[:, f].tolist() for span in _near_and_reach(value, attacker, eps, f)]
-        ends = {*X[:, f].tolist(), *(end for span in spans if not span.empty for end in span)}
+        ends = _ends(X[:, f].tolist(), attacker, eps, f)
         cuts = {float(t) for g, t in zip(tree.feature, tree.threshold, strict=True) if g == f}
         ends |= cuts | {math.nextafter(cut, math.inf) for cut in cuts}
         values.append(sorted(end for end in ends if math.isfinite(end)))
