@@ -215,6 +215,16 @@ def test_boosting_against_an_attacker_pays() -> None:
     assert models[0].proved_robust_ <= robust[0]
 
 
+def test_rows_that_cannot_be_resilient_are_kept_robust() -> None:
+    X, y = blobs(2)
+    attacker, wide = tp.Attacker.linf(0.2), 2.0
+    model = RobustBoostingClassifier(attacker, epsilon=wide, n_estimators=20, random_state=0).fit(X, y)
+    assert model.proved_robust_ <= np.bincount(y).max() / len(y)
+    alone = RobustBoostingClassifier(attacker, n_estimators=20, random_state=0).fit(X, y)
+    robust = [float(tp.verify(one, X, y, attacker).robustness) for one in (model, alone)]
+    assert robust[0] > 0.9 * robust[1] > np.bincount(y).max() / len(y)
+
+
 def test_the_loss_of_boosting_is_that_of_its_margins(leads: list[np.ndarray]) -> None:
     X, y = blobs(2)
     weight = np.arange(1.0, len(y) + 1)

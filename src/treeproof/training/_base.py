@@ -63,10 +63,12 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None,
         held_by: np.random.RandomState | None = None,
+        alone_too: bool = False,
     ) -> tuple[TrainingSet, FloatArray, tuple[Any, ...]]:
         """Checks what `fit` was given, sets `classes_`, and binds the attacker to the columns.
 
         Returns training rows, their weights, and (X, y, weights) of rows that are held out, none without `held_by`.
+        With `alone_too`, rows that have neighbours stand there twice: with these, then without, for half their weight.
         """
         given, categories = coded_frame(X)
         rows, labels = validate_data(self, given, y, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
@@ -91,8 +93,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kept, held = self._split(label, weight, held_by)
             held_out = (_safe_indexing(X, held), labels[held], weight[held])
             rows, label, weight = rows[kept], label[kept], weight[kept]
-        data = TrainingSet.of(rows, label, len(classes), threat, around.sizes, bins, categories, weight > 0)
-        return data, weight, held_out
+        epsilons = [around.sizes, np.zeros_like(around.sizes)][: 1 + (alone_too and bool(around.sizes.any()))]
+        data = TrainingSet.of(rows, label, len(classes), threat, epsilons, bins, categories, weight > 0)
+        return data, np.concatenate([weight / len(epsilons)] * len(epsilons)), held_out
 
     def _weights(self, sample_weight: npt.ArrayLike | None, rows: FloatArray, labels: npt.NDArray[Any]) -> FloatArray:
         """Weights of rows, times those of their classes."""

@@ -57,6 +57,8 @@ class TrainingSet:
     target: npt.NDArray[np.uint8]
     own: IntArray
     """Per row the head that says where it is when rows are counted."""
+    n_times: int
+    """How often each row stands there, first with the neighbours that matter, all rows once before any stands again."""
 
     @classmethod
     def of(
@@ -65,16 +67,17 @@ class TrainingSet:
         label: IntArray,
         n_classes: int,
         threat: Threat,
-        epsilon: FloatArray,
+        epsilons: Sequence[FloatArray],
         max_bins: int,
         categories: dict[int, Category],
         seen: BoolArray,
     ) -> TrainingSet:
-        """The rows X (n, n_features) with class numbers `label`, and neighbourhoods of size `epsilon` (n_features,).
+        """The rows X (n, n_features) with class numbers `label`, once for each size of neighbourhoods (n_features,).
 
         Thresholds come from those that are `seen`. One parameter per thing that a training set is made from.
         """
-        near = threat.neighbourhood(X, epsilon)
+        near = [np.concatenate(ends) for ends in zip(*(threat.neighbourhood(X, e) for e in epsilons), strict=True)]
+        X, label, seen = (np.concatenate([some] * len(epsilons)) for some in (X, label, seen))
         # Who has a label that the attacker wants is left alone.
         attacked = ~np.isin(label, threat.goal)
         every = np.stack((X, *near, *threat.reach(*near)))
@@ -92,6 +95,7 @@ class TrainingSet:
             label=label,
             target=np.ascontiguousarray(target, dtype=np.uint8),
             own=own,
+            n_times=len(epsilons),
         )
 
     @property

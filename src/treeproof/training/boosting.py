@@ -166,11 +166,12 @@ class RobustBoostingClassifier(RobustClassifier):
         self._check_settings()
         random = check_random_state(self.random_state)
         n_rounds = check_whole(self.n_estimators, "n_estimators", least=1)
-        data, weight, held_out = self._training_set(X, y, sample_weight, random if self.early_stopping else None)
+        held_by = random if self.early_stopping else None
+        data, weight, held_out = self._training_set(X, y, sample_weight, held_by, alone_too=True)
         heads = [self._head(data, h, weight) for h in range(data.target.shape[1])]
-        n_seen = int((weight > 0).sum())
+        n_seen = int((weight > 0).sum()) // data.n_times
         self._rate = (0.1 if n_seen < MANY_ROWS else 0.2) if self.learning_rate is None else float(self.learning_rate)
-        limits = self._limits(len(weight), min(0.02, 20 / n_seen) if self.smoothing is None else float(self.smoothing))
+        limits = self._limits(data, min(0.02, 20 / n_seen) if self.smoothing is None else float(self.smoothing))
         self.validation_scores_ = []
         best = (-1.0, n_rounds)
         with (
@@ -228,11 +229,12 @@ class RobustBoostingClassifier(RobustClassifier):
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise InvalidInput(f"early_stopping must be True or False, got {self.early_stopping!r}")
 
-    def _limits(self, n_rows: int, smoothing: float) -> GrowthLimits:
+    def _limits(self, data: TrainingSet, smoothing: float) -> GrowthLimits:
+        n_rows = len(data.label) // data.n_times
         return GrowthLimits(
             max_depth=as_count(self.max_depth, "max_depth"),
-            min_samples_split=rows_of(self.min_samples_split, "min_samples_split", 2, n_rows),
-            min_samples_leaf=rows_of(self.min_samples_leaf, "min_samples_leaf", 1, n_rows),
+            min_samples_split=data.n_times * rows_of(self.min_samples_split, "min_samples_split", 2, n_rows),
+            min_samples_leaf=data.n_times * rows_of(self.min_samples_leaf, "min_samples_leaf", 1, n_rows),
             min_weight=check_share(self.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),
             max_features=features_of(self.max_features, self.n_features_in_),
             powers=True,
@@ -293,7 +295,8 @@ class RobustBoostingClassifier(RobustClassifier):
         margins = np.column_stack([head.least for head in heads])
         lost = loss_of(self.loss).of(margins)
         self.loss_under_attack_ = float(weight @ lost.sum(axis=1) / weight.sum())
-        self.proved_robust_ = float(np.average(_leads(margins, heads) > TIE, weights=weight))
+        n_rows = len(weight) // heads[0].data.n_times
+        self.proved_robust_ = float(np.average(_leads(margins[:n_rows], heads) > TIE, weights=weight[:n_rows]))
 
     def _summed(self, heads: list[_Head]) -> Ensemble:
         """The trees of all heads as one additive model."""
@@ -327,7 +330,7 @@ def _leads(margins: FloatArray, heads: list[_Head]) -> FloatArray:
     """By how much the own class of each row is ahead of all others at least, under every attack."""
     if len(heads) == 1:
         return margins[:, 0]
-    own = np.argmax(np.column_stack([head.wants for head in heads]), axis=1)
+    own = np.argmax(np.column_stack([head.wants[: len(margins)] for head in heads]), axis=1)
     every = np.arange(len(margins))
     # The score of another class is at most minus its margin.
     others = margins.copy()
