@@ -106,13 +106,18 @@ def plain(_: float, seed: int, settings: Settings) -> HistGradientBoostingClassi
     return HistGradientBoostingClassifier(early_stopping=False, random_state=seed, **settings)
 
 
-SMALL = {"learning_rate": [0.1], "min_weight_fraction_leaf": [0.02], "smoothing": [0.01, 0.05]}
+SMALL = {
+    "learning_rate": [0.1],
+    "loss": ["bounded", "logistic"],
+    "min_weight_fraction_leaf": [0.02],
+    "smoothing": [0.01, 0.05],
+}
 LARGE = {"learning_rate": [0.2], "smoothing": [0.001]}
 KINDS = {
     "robust boosting": Kind(
         robust_boosting,
         {**SMALL, "max_depth": [1, 2, 4], "n_estimators": [50, 200]},
-        {**LARGE, "max_depth": [4, 8], "n_estimators": [100]},
+        {**LARGE, "max_depth": [8], "n_estimators": [100, 200]},
     ),
     "robust stumps": Kind(
         robust_boosting,

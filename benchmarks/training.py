@@ -169,6 +169,8 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=published_training.DATA, help="data sets of --published")
     parser.add_argument("--groot", metavar="PYTHON", help="of an environment with GROOT, for --published")
     arguments = parser.parse_args()
+    if arguments.published and "TREEPROOF_DATA" not in os.environ:
+        parser.error("set TREEPROOF_DATA to the folder of data")
     if arguments.published:
         names = arguments.data or list(published_training.DATA)
         say = partial(print, flush=True)
