@@ -112,7 +112,7 @@ SMALL = {
     "min_weight_fraction_leaf": [0.02],
     "smoothing": [0.01, 0.05],
 }
-LARGE = {"learning_rate": [0.2], "smoothing": [0.001]}
+LARGE = {"learning_rate": [0.3], "smoothing": [0.001]}
 KINDS = {
     "robust boosting": Kind(
         robust_boosting,

@@ -85,7 +85,7 @@ class RobustBoostingClassifier(RobustClassifier):
     Every tree lowers a bound on that loss: what attacks can do to each tree on its own, added up over trees. It is the
     `loss` ("bounded", "logistic" or "exponential") of `margin`, the score that no attack takes from a row: "bounded" is
     near "logistic", but no row counts for more than 2, however far it is from being right. `learning_rate` shrinks
-    each tree (None: by 0.1 on fewer than 1,000 rows with weight, else by 0.2), `subsample` draws the share of rows that
+    each tree (None: by 0.1 on fewer than 1,000 rows with weight, else by 0.3), `subsample` draws the share of rows that
     it sees, `smoothing` draws its scores to 0 (None: 0.02, or what 20 rows weigh, if that is less). With `epsilon`
     training is for resilience, as in `RobustTreeClassifier`; so are other parameters. More than two classes are one
     score each, against all others.
@@ -170,7 +170,7 @@ class RobustBoostingClassifier(RobustClassifier):
         data, weight, held_out = self._training_set(X, y, sample_weight, held_by, alone_too=True)
         heads = [self._head(data, h, weight) for h in range(data.target.shape[1])]
         n_seen = int((weight > 0).sum()) // data.n_times
-        self._rate = (0.1 if n_seen < MANY_ROWS else 0.2) if self.learning_rate is None else float(self.learning_rate)
+        self._rate = (0.1 if n_seen < MANY_ROWS else 0.3) if self.learning_rate is None else float(self.learning_rate)
         limits = self._limits(data, min(0.02, 20 / n_seen) if self.smoothing is None else float(self.smoothing))
         self.validation_scores_ = []
         best = (-1.0, n_rounds)
