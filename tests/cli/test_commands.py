@@ -426,7 +426,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "train for a goal",
         ["train", "test.csv", "--label", "y", "--delta", "1", "--goal", "1", "--out", "o.json"],
-        "training knows no goal",
+        "training on the command line knows no goal",
     ),
     (
         "train in steps",

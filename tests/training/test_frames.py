@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import treeproof as tp
 from tests.support.category_frames import NEW, credit
@@ -182,6 +183,31 @@ def test_lists_are_no_categories() -> None:
     frame = pd.DataFrame({"x": [0.0, 1.0], "l": [[1], [2]]})
     with pytest.raises(tp.InvalidInput, match="column 'l' holds something that is no category"):
         RobustBoostingClassifier(tp.Attacker({"x": (0, 1)})).fit(frame, [0, 1])
+
+
+def test_columns_of_one_name_and_of_complex_numbers_are_refused() -> None:
+    model = RobustBoostingClassifier(tp.Attacker.linf(0.1))
+    with pytest.raises(tp.InvalidInput, match="two features are named 'a'; rename one"):
+        model.fit(pd.DataFrame([[0.0, 1.0], [1.0, 0.0]], columns=["a", "a"]), [0, 1])
+    with pytest.raises(tp.InvalidInput, match="column 'c' holds something that is no category"):
+        model.fit(pd.DataFrame({"a": [0.0, 1.0], "c": [0j, 1j]}), [0, 1])
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Int8", "Float64"])
+def test_numbers_that_pandas_masks_may_be_missing(dtype: str) -> None:
+    """A frame of numbers alone: no column of text makes the difference."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "c": pd.array([1, None, 3, 0] * 20, dtype=dtype)})
+    y = (frame["a"] + frame["c"].isna() > 0.5).to_numpy().astype(int)
+    plain = frame.astype("float64")
+    attacker = tp.Attacker({"a": (-0.1, 0.1), "c": (0, 1)})
+    for model in (RobustBoostingClassifier(attacker, random_state=0), HistGradientBoostingClassifier(random_state=0)):
+        model.fit(frame, y)
+        ensemble = tp.from_model(model)
+        np.testing.assert_array_equal(ensemble.predict(frame), model.predict(frame))
+        results = [tp.verify(model, rows, y, attacker) for rows in (frame, plain)]
+        assert results[0].robustness_outcomes.tolist() == results[1].robustness_outcomes.tolist()
+    assert tp.ceiling(frame, y, attacker).accuracy == tp.ceiling(plain, y, attacker).accuracy
 
 
 def test_a_column_of_names_is_no_category() -> None:

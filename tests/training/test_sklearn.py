@@ -396,8 +396,10 @@ def test_data_is_refused_as_in_scikit_learn(model: Any) -> None:
         model.fit(X, y, sample_weight=-np.ones(len(X)))
     with pytest.raises(ValueError, match="every row has a weight of 0|at least one non-zero"):
         model.fit(X, y, sample_weight=np.zeros(len(X)))
-    with pytest.raises(ValueError, match="sample_weight adds up to inf"):
+    with pytest.raises(ValueError, match="add up to inf; scale them down"):
         model.fit(X, y, sample_weight=np.full(len(X), 1e308))
+    with pytest.raises(ValueError, match="add up to .*e-31[0-9]; scale them up"):
+        model.fit(X, y, sample_weight=np.full(len(X), 1e-320))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y[:-1])
     with pytest.raises(ValueError, match="Unknown label type: continuous"):

@@ -181,15 +181,15 @@ class AttackerChoice:
             **words,
         )
 
-    def by_position(self, names: list[str], X: npt.NDArray[np.float64]) -> Attacker:
+    def by_position(self, names: list[str], X: npt.NDArray[np.float64], labels: npt.NDArray[Any]) -> Attacker:
         """The attacker on columns with these names, before there is a model: features by position, not by name."""
         import numpy as np
 
         from treeproof.model.builder import blank_ensemble
 
         if self.goal is not None:
-            raise InvalidInput("training knows no goal: every change of a label counts; leave --goal out")
-        blank = blank_ensemble(len(names), [0, 1], names)
+            raise InvalidInput("training on the command line knows no goal; leave --goal out, or train in Python")
+        blank = blank_ensemble(len(names), np.unique(labels), names)
         attacker = self.attacker(blank, X)
         # What is more than intervals is said of columns by name, and here they have positions only.
         attacker.bind(blank).require_plain("training on the command line")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category
+from treeproof.model.columns import Category, check_names_differ
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
@@ -291,9 +291,7 @@ def _check_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...
         check_text(name, "a feature name")
     if len(result) != n_features:
         raise InvalidInput(f"the model names {len(result)} features but takes {n_features}")
-    if len(set(result)) != len(result):
-        twice = next(name for name in result if result.count(name) > 1)
-        raise InvalidInput(f"two features are named {twice!r}; rename one")
+    check_names_differ(result)
     return result
 
 

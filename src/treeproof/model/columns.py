@@ -318,6 +318,13 @@ def _changed_numbers(column: Any, there: npt.NDArray[np.bool_], new: FloatArray,
     return doubles
 
 
+def check_names_differ(names: Sequence[str]) -> None:
+    """Refuses columns of one name: moves and reports could mean either."""
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise InvalidInput(f"two features are named {twice!r}; rename one")
+
+
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
     dtype = getattr(column, "dtype", None)

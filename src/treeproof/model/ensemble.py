@@ -375,9 +375,10 @@ class Ensemble:
                 )
 
     def _coded(self, X: Any) -> Any:
-        """X as numbers, if it holds values of categories."""
+        """X as numbers, if it holds values of categories, or numbers that pandas keeps with a mask of missing ones."""
         is_frame = hasattr(X, "columns")
-        if not self.categories or (not is_frame and getattr(X, "dtype", np.dtype(object)).kind in "fiub"):
+        masked = hasattr(X, "iloc") and is_frame and any(getattr(dtype, "_is_numeric", False) for dtype in X.dtypes)
+        if not (self.categories or masked) or (not is_frame and getattr(X, "dtype", np.dtype(object)).kind in "fiub"):
             return X
         if not is_frame:
             X = np.asarray(X, dtype=object)

@@ -114,9 +114,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore"):
             total = float(weight.sum())
         if not np.isfinite(total):
-            raise InvalidInput(f"sample_weight adds up to {total}; scale the weights down")
+            raise InvalidInput(f"the weights of rows and classes add up to {total}; scale them down")
         if total == 0:
             raise InvalidInput("every row has a weight of 0; let sample_weight and class_weight leave some more")
+        if total < np.finfo(np.float64).tiny:
+            raise InvalidInput(f"the weights of rows and classes add up to {total}; scale them up")
         return weight
 
     def _split(self, label: IntArray, weight: FloatArray, random: np.random.RandomState) -> list[IntArray]:

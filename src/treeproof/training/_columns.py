@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category, as_doubles, coded_column, is_missing
+from treeproof.model.columns import Category, as_doubles, check_names_differ, coded_column, is_missing
 
 MOST_VALUES = 4096
 """How many values a category may have: each has a price for each."""
@@ -20,6 +20,7 @@ def coded_frame(X: Any) -> tuple[Any, dict[int, Category]]:
     """
     if not (hasattr(X, "dtypes") and hasattr(X, "iloc") and hasattr(X, "columns")):
         return X, {}
+    check_names_differ([str(name) for name in X.columns])
     kinds = [str(dtype) for dtype in X.dtypes]
     categories = {f: _category(X.iloc[:, f], kind) for f, kind in enumerate(kinds) if _is_category(X.dtypes.iloc[f])}
     for f, category in categories.items():
@@ -54,7 +55,7 @@ def _category(column: Any, kind: str) -> Category:
     else:
         try:
             present = {value for value in column.tolist() if not is_missing(value)}
+            values = sorted(present, key=lambda value: (str(type(value)), value))
         except TypeError as error:
             raise InvalidInput(f"column {column.name!r} holds something that is no category: {error}") from None
-        values = sorted(present, key=lambda value: (str(type(value)), value))
     return Category(tuple(v.item() if isinstance(v, np.generic) else v for v in values), unseen=True, dtype=kind)

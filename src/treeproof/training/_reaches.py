@@ -284,7 +284,8 @@ def _lines(moves: ColumnMoves, x: FloatArray, values: npt.NDArray[Any]) -> tuple
         return line, not np.isnan(lines.number).any()
     ends = [np.abs(values[name][~np.isnan(values[name])]) for name in ("near_low", "near_high", "low", "high")]
     farthest = max([step, *(end.max() for end in ends if len(end))])
-    nearest = min(np.diff(base).min(), base[0] + step - base[-1])
+    with np.errstate(over="ignore"):
+        nearest = min(np.diff(base).min(), base[0] + step - base[-1])
     return line, not np.isnan(lines.number).any() and nearest > 8 * np.spacing(farthest)
 
 

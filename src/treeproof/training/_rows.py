@@ -294,7 +294,8 @@ def _ends_of(moves: ColumnMoves, low: FloatArray, high: FloatArray) -> list[Floa
     ends = [] if moves.ends is None else [np.array(moves.ends)]
     if moves.interval is not None and moves.ends is None:
         first, last = (max(min(end, LARGEST), -LARGEST) for end in moves.interval)
-        ends += [np.clip(low + first, *moves.domain), np.clip(high + last, *moves.domain)]
+        with np.errstate(over="ignore"):
+            ends += [np.clip(low + first, *moves.domain), np.clip(high + last, *moves.domain)]
     return ends
 
 

@@ -10,37 +10,45 @@ import numpy as np
 from treeproof.model.ensemble import Ensemble
 from treeproof.training.scorers import ExactScorer
 
-TRIED = 8
-"""Trees that are tried for each place in the forest."""
+PASSES = 2
+"""How often each tree can lose a vote or get one."""
 
 
 def chosen_votes(
     n_trees: int,
-    n_places: int,
     ensemble_of: Callable[[Sequence[int]], Ensemble],
     scorer: ExactScorer,
     held_out: tuple[Any, Any, Any],
     random: np.random.RandomState,
 ) -> tuple[np.ndarray, float]:
-    """How many votes each of some trees has in a forest of `n_places` votes, and the share of rows it is right about.
+    """How many votes each of some trees has, and the share of held-out rows that the forest is proved right about.
 
-    Place after place goes to the tree, out of a few that are drawn, with which most held-out rows are proved; among
-    equals, to the one with which most are predicted right, as they are. The best of all these forests is taken.
+    All begin with one vote. Tree after tree loses it, or gets another, if more rows are proved then, or as many are and
+    more are predicted right. So few rows change little: a forest that is put together from nothing by so few rows fits
+    these rows, and is worse than one that was left alone.
     """
-    votes, best, best_votes = np.zeros(n_trees, dtype=np.int64), (-1.0, -1.0), np.zeros(n_trees, dtype=np.int64)
+    votes = np.ones(n_trees, dtype=np.int64)
     X, y, weight = held_out
-    for _ in range(n_places):
-        found = (-1.0, -1.0)
-        for tree in random.permutation(n_trees)[:TRIED].tolist():
-            tried = votes.copy()
-            tried[tree] += 1
-            ensemble = ensemble_of(tried.tolist())
-            right = float(np.average(ensemble.predict(X) == np.asarray(y), weights=weight))
-            # Nobody is robust who is not right, so most trees need no proofs.
-            proved = scorer(ensemble, X, y, weight) if right >= found[0] else -1.0
-            if (proved, right) > found:
-                found, chosen = (proved, right), tried
-        votes = chosen
-        if found > best:
-            best, best_votes = found, votes
-    return best_votes, best[0]
+
+    def found(votes: np.ndarray, to_beat: float) -> tuple[float, float]:
+        ensemble = ensemble_of(votes.tolist())
+        right = float(np.average(ensemble.predict(X) == np.asarray(y), weights=weight))
+        # Nobody is robust who is not right.
+        return (scorer(ensemble, X, y, weight), right) if right >= to_beat else (-1.0, right)
+
+    best = found(votes, 0.0)
+    for _ in range(PASSES):
+        before = votes
+        for tree in random.permutation(n_trees).tolist():
+            for more in (-1, 1):
+                tried = votes.copy()
+                tried[tree] += more
+                if tried[tree] < 0 or not tried.any():
+                    continue
+                score = found(tried, best[0])
+                if score > best:
+                    best, votes = score, tried
+                    break
+        if votes is before:
+            break
+    return votes, best[0]

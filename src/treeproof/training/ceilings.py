@@ -87,10 +87,11 @@ def _bound(X: Any, y: npt.ArrayLike, attacker: Attacker) -> tuple[FloatArray, In
     if labels.shape != np.shape(coded)[:1]:
         raise InvalidInput(f"X has {len(coded)} rows and y has shape {labels.shape}; give one label per row")
     try:
-        check_classification_targets(labels)
-    except ValueError as error:
-        raise InvalidInput(f"y: {error}") from None
-    classes, numbers = np.unique(labels, return_inverse=True)
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(labels)
+        classes, numbers = np.unique(labels, return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"y: {error}; give one label per row, all of them text or all of them numbers") from None
     # Every model takes at least its rows, and numbers of float32.
     blank = _blank(np.shape(coded)[1], classes, names, categories)
     rows = blank.check_rows(np.asarray(coded) if categories else coded)

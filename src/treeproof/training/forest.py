@@ -37,8 +37,8 @@ class RobustForestClassifier(RobustClassifier):
     same forest for every `n_jobs`. `progress=True` shows a bar.
 
     With `select="robustness"` or `"resilience"` (which needs `epsilon`), a share of the rows (`validation_fraction`) is
-    held out, and trees get the `n_estimators` votes one after the other so that the whole forest is robust, or
-    resilient, on as many of these rows as possible, by exact verdicts; a tree may get several votes, or none.
+    held out, and trees lose their votes or get more of them where that makes the whole forest robust, or resilient, on
+    more of these rows, by exact verdicts.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -123,7 +123,7 @@ class RobustForestClassifier(RobustClassifier):
         if selects:
             scorer = ExactScorer(self.attacker, self.epsilon if self.select == "resilience" else None, None, None)
             ensemble_of = partial(self._voting_ensemble, trees, soft=self.voting == "soft")
-            self.votes_, self.validation_score_ = chosen_votes(n_trees, n_trees, ensemble_of, scorer, held_out, random)
+            self.votes_, self.validation_score_ = chosen_votes(n_trees, ensemble_of, scorer, held_out, random)
         self.ensemble_ = self._voting_ensemble(trees, self.votes_.tolist(), soft=self.voting == "soft")
         return self
 

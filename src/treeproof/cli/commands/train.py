@@ -74,7 +74,7 @@ def train(
     X, names = table.features((label, *source.dropped))
     if choice.ranges is not None:
         raise InvalidInput("train uses the ranges of its own data; leave --ranges out")
-    attacker = choice.by_position(names, X)
+    attacker = choice.by_position(names, X, y)
     around = None if epsilon is None else (epsilon * ranges(X)).tolist() if choice.relative else epsilon
     if criterion is not None and kind != "forest":
         raise InvalidInput("--criterion is for forests; add --kind forest")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
+from treeproof.errors import SoundnessError, UnsupportedModel
 from treeproof.importers._refusals import check_methods
 from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
@@ -25,7 +25,7 @@ from treeproof.importers.pipelines.lines import Lines, refused_in
 from treeproof.importers.pipelines.plan import Plan, columns_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
-from treeproof.model.columns import Category
+from treeproof.model.columns import Category, check_names_differ
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.other_tests import Bools, Tests, with_tests
 from treeproof.numbers.doubles import LARGEST
@@ -42,9 +42,8 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
         return dataclasses.replace(ensemble, source=pipeline)
     names = getattr(steps[0], "feature_names_in_", None)
     n = int(steps[0].n_features_in_)
-    if names is not None and len(set(names)) != n:
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise InvalidInput(f"two features are named {twice!r}; rename one")
+    if names is not None:
+        check_names_differ(names)
     frame = names is not None
     ways = Plan(steps, n, frame=frame)
     if len(ways.made.slots) != ensemble.n_features:
