@@ -32,7 +32,7 @@ from tests.support.strategies import Case, cases
 from tests.support.toys import blobs
 from treeproof.model.agreement import check_agreement, probe_rows
 from treeproof.results.markup import percent
-from treeproof.training import _rescoring, hardening
+from treeproof.training import _rescoring
 from treeproof.training._rescoring import Freedom, Rescoring, with_scores
 
 LINF = tp.Attacker.linf(0.3)
@@ -311,14 +311,6 @@ def test_names_of_columns_come_from_the_rows() -> None:
     assert hardened.hardening_.changed
     by_position = tp.harden(model, *train, tp.Attacker({0: (-0.5, 0.5), 1: (-0.5, 0.5)}), validation=held, max_loss=0.1)
     assert tp.from_model(hardened).fingerprint == tp.from_model(by_position).fingerprint
-
-
-def test_gains_by_chance_do_not_count() -> None:
-    before = np.arange(10) < 5
-    for gained, lost, more in ((0, 0, False), (1, 0, False), (2, 0, True), (3, 1, False), (5, 1, True), (1, 3, False)):
-        after = before.copy()
-        after[5 : 5 + gained], after[:lost] = True, False
-        assert hardening._is_more(after, before) == more
 
 
 def test_catboost_with_categories_is_given_as_an_ensemble() -> None:

@@ -8,7 +8,7 @@ import pytest
 import treeproof as tp
 from tests.support.toys import blobs
 from treeproof.training import RobustForestClassifier, forest
-from treeproof.training._select import chosen_votes
+from treeproof.training._select import chosen_votes, is_more
 
 
 @pytest.mark.parametrize("select", ["robustness", "resilience"])
@@ -37,3 +37,11 @@ def test_votes_prove_no_fewer_rows_than_one_each(select: str, monkeypatch: pytes
         assert after >= before and votes.any() and (votes >= 0).all()
     changed = [after > before for _, _, before, after in seen]
     assert any(changed) and any((votes != 1).any() for votes, *_ in seen)
+
+
+def test_gains_by_chance_do_not_count() -> None:
+    before = np.arange(10) < 5
+    for gained, lost, more in ((0, 0, False), (1, 0, False), (2, 0, True), (3, 1, False), (5, 1, True), (1, 3, False)):
+        after = before.copy()
+        after[5 : 5 + gained], after[:lost] = True, False
+        assert is_more(after, before) == more

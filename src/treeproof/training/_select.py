@@ -24,19 +24,21 @@ def chosen_votes(
     """How many votes each of some trees has, and the share of held-out rows that the forest is proved right about.
 
     All begin with one vote. Tree after tree loses it, or gets another, if more rows are proved then, or as many are and
-    more are predicted right. So few rows change little: a forest that is put together from nothing by so few rows fits
-    these rows, and is worse than one that was left alone.
+    more are predicted right. If all of that gains no more than chance would, every tree keeps its vote: a few rows are
+    soon fitted, and a forest that is put together for them can be worse on others than one that was left alone.
     """
-    votes = np.ones(n_trees, dtype=np.int64)
     X, y, weight = held_out
 
-    def found(votes: np.ndarray, to_beat: float) -> tuple[float, float]:
+    def found(votes: np.ndarray, to_beat: float) -> tuple[tuple[float, float], np.ndarray]:
         ensemble = ensemble_of(votes.tolist())
         right = float(np.average(ensemble.predict(X) == np.asarray(y), weights=weight))
-        # Nobody is robust who is not right.
-        return (scorer(ensemble, X, y, weight), right) if right >= to_beat else (-1.0, right)
+        if right < to_beat:  # nobody is robust who is not right
+            return (-1.0, right), np.zeros(len(weight), dtype=bool)
+        proved = scorer.proved(ensemble, X, y, weight)
+        return (float(np.average(proved, weights=weight)), right), proved
 
-    best = found(votes, 0.0)
+    first = votes = np.ones(n_trees, dtype=np.int64)
+    first_score, first_proved = best, proved = found(first, 0.0)
     for _ in range(PASSES):
         before = votes
         for tree in random.permutation(n_trees).tolist():
@@ -45,10 +47,19 @@ def chosen_votes(
                 tried[tree] += more
                 if tried[tree] < 0 or not tried.any():
                     continue
-                score = found(tried, best[0])
+                score, its_proved = found(tried, best[0])
                 if score > best:
-                    best, votes = score, tried
+                    best, proved, votes = score, its_proved, tried
                     break
         if votes is before:
             break
-    return votes, best[0]
+    return (votes, best[0]) if is_more(proved, first_proved) else (first, first_score[0])
+
+
+def is_more(proved: np.ndarray, before: np.ndarray) -> bool:
+    """Whether more rows were gained than lost, by more than chance.
+
+    If either were as likely, the difference would have a standard deviation of the root of their sum.
+    """
+    gained, lost = int((proved & ~before).sum()), int((before & ~proved).sum())
+    return gained > lost and (gained - lost) ** 2 > gained + lost

@@ -37,8 +37,8 @@ class RobustForestClassifier(RobustClassifier):
     same forest for every `n_jobs`. `progress=True` shows a bar.
 
     With `select="robustness"` or `"resilience"` (which needs `epsilon`), a share of the rows (`validation_fraction`) is
-    held out, and trees lose their votes or get more of them where that makes the whole forest robust, or resilient, on
-    more of these rows, by exact verdicts.
+    held out, and trees lose their votes or get more of them if that makes the whole forest robust, or resilient, on
+    more of these rows than chance would, by exact verdicts.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris

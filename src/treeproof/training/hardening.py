@@ -25,6 +25,7 @@ from treeproof.run.progress import progress_bar
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.training._rescoring import STOPS, Freedom, Rescoring, with_scores
 from treeproof.training._rows import BoolArray, IntArray
+from treeproof.training._select import is_more
 from treeproof.training._settings import check_share
 from treeproof.training.ceilings import ceiling
 from treeproof.verification.verify import verify
@@ -108,7 +109,7 @@ def _hardened(
     for passes, scores in rescoring.path(seed):
         stop, proved = judge.candidate(with_scores(ensemble, scores), passes, needed, best)
         stops.append(stop)
-        if stop.held and stop.held[:2][::-1] > best[:2][::-1] and _is_more(proved, kept):
+        if stop.held and stop.held[:2][::-1] > best[:2][::-1] and is_more(proved, kept):
             best, chosen = stop.held, scores
         advance(1)
     result, why = _made(model, ensemble, writer, chosen, why)
@@ -116,7 +117,7 @@ def _hardened(
     if chosen is not None:
         after, proved = judge.held(as_ensemble(result).named(ensemble.feature_names), judge.rows.given)
         # A library rounds what it is given, and ties may fall otherwise.
-        if after.right < needed or not _is_more(proved, kept):
+        if after.right < needed or not is_more(proved, kept):
             result, chosen, after, why = _made(model, ensemble, writer, None, "")[0], None, before, ""
     advance(1)
     return result, Hardening(
@@ -247,15 +248,6 @@ class _Judge:
         outcomes = result.robustness_outcomes if self.epsilon is None else result.resilience_by_epsilon[0]
         proved[right] = outcomes == Outcome.PROVED
         return Held(len(right), int(proved.sum()), int((outcomes == Outcome.UNKNOWN).sum())), proved
-
-
-def _is_more(proved: BoolArray, before: BoolArray) -> bool:
-    """Whether more rows were gained than lost, by more than chance.
-
-    If either were as likely, the difference would have a standard deviation of the root of their sum.
-    """
-    gained, lost = int((proved & ~before).sum()), int((before & ~proved).sum())
-    return gained > lost and (gained - lost) ** 2 > gained + lost
 
 
 def _writer(model: Any, ensemble: Ensemble) -> tuple[LeafWriter | None, str]:

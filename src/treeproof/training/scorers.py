@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
+from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.verification.verify import verify
@@ -29,9 +30,13 @@ class ExactScorer:
         self, estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> float:
         """The weighted share of rows that are proved."""
+        weight = np.ones(len(np.asarray(y))) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(self.proved(estimator, X, y, weight), weights=weight))
+
+    def proved(self, estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, weight: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which rows are proved; there is a weight for each."""
         ensemble = as_ensemble(estimator, voting=self.voting)  # type: ignore[arg-type]
         rows, labels = ensemble.check_rows(X), np.asarray(y)
-        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if len(rows) != len(labels) or len(rows) != len(weight):
             raise InvalidInput(
                 f"X has {len(rows)} rows, y has {len(labels)} labels and there are {len(weight)} weights; "
@@ -54,7 +59,7 @@ class ExactScorer:
             )
             outcomes = result.robustness_outcomes if self.epsilon is None else result.resilience_by_epsilon[0]
             proved[known] = outcomes == Outcome.PROVED
-        return float(np.average(proved, weights=weight))
+        return proved
 
 
 def robust_accuracy_scorer(
