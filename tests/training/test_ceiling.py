@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 import treeproof as tp
 from tests.support.any_attacker import VALUES, random_attacker
@@ -576,6 +577,8 @@ def test_one_class_alone_has_no_ceiling() -> None:
         ([[0.0], [1.0]], [0, 1], tp.Attacker.lp(2, 1, step=0.5), "has steps"),
         ([[0.0], [1.0]], [0, 1], tp.Attacker.linf(1, domain=(0, 0.5)), "outside the domain"),
         ([[0.0], [1.0]], [0, 1], "me", "must be a treeproof.Attacker"),
+        (csr_array(np.eye(2)), [0, 1], tp.Attacker.linf(1), r"X is a sparse matrix; pass X\.toarray\(\)"),
+        ([[1.0], [2.0]], [None, "a"], tp.Attacker.linf(1), "y: .*; give one label per row, all of them text or all"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(X: Any, y: Any, attacker: Any, words: str) -> None:

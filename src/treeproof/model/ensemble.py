@@ -340,7 +340,9 @@ class Ensemble:
         return [f for f, category in self.categories if category.coded]
 
     def _refuse_no_rows(self, X: Any) -> None:
-        """Refuses what is no table at all, by name."""
+        """Refuses what is no table of values at all, by name."""
+        if hasattr(X, "toarray"):
+            raise InvalidInput("X is a sparse matrix; pass X.toarray()", argument="X")
         if X is None or isinstance(X, (str, bytes, Mapping)):
             way_out = "; pandas.DataFrame(X) makes one of columns" if isinstance(X, Mapping) else ""
             raise InvalidInput(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             row = int(np.argmax(weight < 0))
             raise InvalidInput(f"sample_weight of row {row} is {weight[row]}; weights must be at least 0")
         if self.class_weight is not None:
+            if not isinstance(self.class_weight, (str, Mapping)):
+                raise InvalidInput(
+                    f"class_weight must be None, 'balanced' or a dict of classes and weights, got {self.class_weight!r}",
+                    argument="class_weight",
+                )
             of_classes = compute_sample_weight(self.class_weight, labels)
             if not (of_classes >= 0).all():
                 worst = of_classes[np.argmin(of_classes >= 0)]
