@@ -361,7 +361,7 @@ def test_settings_of_forests_are_refused(settings: dict, message: str) -> None:
         ({"learning_rate": "fast"}, "learning_rate must be a number from 0 to 1, got 'fast'"),
         (
             {"class_weight": [1, 2]},
-            "class_weight must be None, 'balanced' or a dict of classes and weights, got .1, 2.",
+            "class_weight must be None, 'balanced' or a dict of weights by class, got .1",
         ),
         ({"loss": "hinge"}, "loss must be one of 'bounded', 'logistic', 'exponential', got 'hinge'"),
         ({"subsample": 0.0}, "subsample must be above 0"),

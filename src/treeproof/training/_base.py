@@ -106,7 +106,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.class_weight is not None:
             if not isinstance(self.class_weight, (str, Mapping)):
                 raise InvalidInput(
-                    f"class_weight must be None, 'balanced' or a dict of classes and weights, got {self.class_weight!r}",
+                    f"class_weight must be None, 'balanced' or a dict of weights by class, got {self.class_weight!r}",
                     argument="class_weight",
                 )
             of_classes = compute_sample_weight(self.class_weight, labels)
