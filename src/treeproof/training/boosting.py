@@ -104,7 +104,10 @@ class RobustBoostingClassifier(RobustClassifier):
     """
 
     loss_under_attack_: float
-    """The weighted mean of the loss of training rows at their margins; no attack raises it further."""
+    """The weighted mean of the loss of training rows at their margins; no attack raises it further.
+
+    With ε, half of it is lost to attacks on rows, half to attacks on their neighbours.
+    """
     proved_robust_: float
     """The share of training rows whose margins prove that they are right under every attack (resilient, with ε).
 
