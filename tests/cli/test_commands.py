@@ -352,6 +352,21 @@ def test_train_writes_a_model_that_verify_reads(
     assert code == 0 and "robust" in out, err
 
 
+def test_train_finds_the_ceiling_of_some_rows_where_there_are_many(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from treeproof.cli.commands import train as command
+
+    rows = pd.read_csv(folder / "train.csv")
+    monkeypatch.setattr(command, "MOST_BOUNDED", len(rows) // 2)
+    question = ["--label", "y", "--delta", "0.5", "--trees", "1", "--epsilon", "0.1", "--out", tmp_path / "o.json"]
+    code, out, err = run(capsys, "train", folder / "train.csv", *question)
+    some = rows[:: -(-len(rows) // (len(rows) // 2))]
+    best = tp.ceiling(some[COLUMNS].to_numpy(), some["y"], tp.Attacker.linf(0.5), 0.1).accuracy
+    assert code == 0, err
+    assert f"no classifier is resilient at more than {percent(best)} of {len(some)} of them" in out
+
+
 def test_train_says_that_boosting_has_no_criterion(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

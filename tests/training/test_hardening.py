@@ -32,7 +32,7 @@ from tests.support.strategies import Case, cases
 from tests.support.toys import blobs
 from treeproof.model.agreement import check_agreement, probe_rows
 from treeproof.results.markup import percent
-from treeproof.training import _rescoring
+from treeproof.training import _rescoring, hardening
 from treeproof.training._rescoring import Freedom, Rescoring, with_scores
 
 LINF = tp.Attacker.linf(0.3)
@@ -241,6 +241,22 @@ def test_words_and_pickles() -> None:
     assert f"No classifier is resilient at more than {percent(best.accuracy)} of the held-out rows" in str(said)
     assert str(said) in said._repr_html_() and repr(said).startswith("Hardening(resilience 0.")
     assert str(pickle.loads(pickle.dumps(hardened)).hardening_) == str(said)
+
+
+def test_a_ceiling_is_said_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of very many rows, nor where names that only the model knows say what is attacked."""
+    train, held, _ = three_parts()
+    named = [pd.DataFrame(rows, columns=list("abcd")) for rows, _ in (train, held)]
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(named[0], train[1])
+    by_name = tp.Attacker({"a": (-0.5, 0.5)})
+    for attacker, rows in ((by_name, named[1]), (LINF, held[0])):
+        said = tp.harden(model, *train, attacker, validation=(rows, held[1])).hardening_
+        assert said.ceiling.accuracy == tp.ceiling(rows, held[1], attacker).accuracy
+        assert "No classifier is robust at more than" in str(said)
+    assert tp.harden(model, *train, by_name, validation=held).hardening_.ceiling is None
+    monkeypatch.setattr(hardening, "MOST_BOUNDED", 99)
+    said = tp.harden(model, *train, LINF, validation=held).hardening_
+    assert said.ceiling is None and "No classifier" not in str(said)
 
 
 def test_undecided_rows_are_not_proved() -> None:
