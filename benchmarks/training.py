@@ -149,15 +149,19 @@ def size() -> None:
     X = minmax_scale(X)
     attackers = {"L∞ 0.02": tp.Attacker.linf(0.02), "[-0.1, 0], budget 1": tp.Attacker((-0.1, 0.0), budget=1)}
     for name, attacker in attackers.items():
-        for make in (tp.RobustForestClassifier, tp.RobustBoostingClassifier):
-            make(attacker, n_estimators=2, max_depth=3, n_jobs=2).fit(X[:2000], y[:2000])
+        for make, epsilon in (
+            (tp.RobustForestClassifier, None),
+            (tp.RobustBoostingClassifier, None),
+            (tp.RobustBoostingClassifier, 0.005),
+        ):
+            settings: dict[str, Any] = {"epsilon": epsilon, "n_jobs": 2, "random_state": 0}
+            make(attacker, n_estimators=2, max_depth=3, **settings).fit(X[:2000], y[:2000])
             start, begun = time.perf_counter(), time.process_time()
-            make(attacker, n_estimators=100, max_depth=6, n_jobs=2, random_state=0).fit(X, y)
+            make(attacker, n_estimators=100, max_depth=6, **settings).fit(X, y)
             spent = time.perf_counter() - start, time.process_time() - begun
             most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            print(
-                f"  {name:20s} {make.__name__:25s} {spent[0]:6.1f} s {spent[1]:6.1f} CPU s {most:5.2f} GB", flush=True
-            )
+            said = f"{make.__name__}{'' if epsilon is None else f', ε {epsilon}'}"
+            print(f"  {name:20s} {said:34s} {spent[0]:6.1f} s {spent[1]:6.1f} CPU s {most:5.2f} GB", flush=True)
 
 
 def main() -> None:
