@@ -22,7 +22,7 @@ from treeproof.threat.one_hot import bind_neighbours
 from treeproof.training._columns import coded_frame
 from treeproof.training._grow import GrownTree
 from treeproof.training._rows import MOST_BINS, IntArray, TrainingSet
-from treeproof.training._settings import bound_attacker, check_share, check_whole
+from treeproof.training._settings import bound_attacker, check_fraction, check_whole
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -128,11 +128,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _split(self, label: IntArray, weight: FloatArray, random: np.random.RandomState) -> list[IntArray]:
         """The numbers of training rows and of validation rows, a share of every class; rows have weight."""
-        share = check_share(self.validation_fraction, "validation_fraction", most=1.0)
-        if share in (0.0, 1.0):
-            raise InvalidInput(
-                f"validation_fraction must lie between 0 and 1, got {share:g}", argument="validation_fraction"
-            )
+        share = check_fraction(self.validation_fraction, "validation_fraction")
         some = np.flatnonzero(weight > 0)
         try:
             return list(train_test_split(some, test_size=share, stratify=label[some], random_state=random))

@@ -99,6 +99,11 @@ class TrainingSet:
         )
 
     @property
+    def n_rows(self) -> int:
+        """How many different rows there are."""
+        return len(self.label) // self.n_times
+
+    @property
     def n_features(self) -> int:
         """How many features there are."""
         return len(self.thresholds)

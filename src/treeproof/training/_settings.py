@@ -48,6 +48,14 @@ def check_share(value: Any, name: str, *, most: float) -> float:
     return float(value)
 
 
+def check_fraction(value: Any, name: str) -> float:
+    """A number between 0 and 1, neither of them, or InvalidInput."""
+    share = check_share(value, name, most=1.0)
+    if share in (0.0, 1.0):
+        raise InvalidInput(f"{name} must lie between 0 and 1, got {share:g}", argument=name)
+    return share
+
+
 def bound_attacker(attacker: Any, blank: Ensemble, X: FloatArray) -> Threat:
     """The attacker bound to the columns of the training rows X; refuses one that training cannot handle."""
     check_attacker(attacker)

@@ -233,11 +233,10 @@ class RobustBoostingClassifier(RobustClassifier):
             raise InvalidInput(f"early_stopping must be True or False, got {self.early_stopping!r}")
 
     def _limits(self, data: TrainingSet, smoothing: float) -> GrowthLimits:
-        n_rows = len(data.label) // data.n_times
         return GrowthLimits(
             max_depth=as_count(self.max_depth, "max_depth"),
-            min_samples_split=data.n_times * rows_of(self.min_samples_split, "min_samples_split", 2, n_rows),
-            min_samples_leaf=data.n_times * rows_of(self.min_samples_leaf, "min_samples_leaf", 1, n_rows),
+            min_samples_split=data.n_times * rows_of(self.min_samples_split, "min_samples_split", 2, data.n_rows),
+            min_samples_leaf=data.n_times * rows_of(self.min_samples_leaf, "min_samples_leaf", 1, data.n_rows),
             min_weight=check_share(self.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),
             max_features=features_of(self.max_features, self.n_features_in_),
             powers=True,
@@ -298,7 +297,7 @@ class RobustBoostingClassifier(RobustClassifier):
         margins = np.column_stack([head.least for head in heads])
         lost = loss_of(self.loss).of(margins)
         self.loss_under_attack_ = float(weight @ lost.sum(axis=1) / weight.sum())
-        n_rows = len(weight) // heads[0].data.n_times
+        n_rows = heads[0].data.n_rows
         self.proved_robust_ = float(np.average(_leads(margins[:n_rows], heads) > TIE, weights=weight[:n_rows]))
 
     def _summed(self, heads: list[_Head]) -> Ensemble:

@@ -26,7 +26,7 @@ from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.training._rescoring import STOPS, Freedom, Rescoring, with_scores
 from treeproof.training._rows import BoolArray, IntArray
 from treeproof.training._select import is_more
-from treeproof.training._settings import check_share
+from treeproof.training._settings import check_fraction, check_share
 from treeproof.training.ceilings import ceiling
 from treeproof.verification.verify import verify
 
@@ -82,7 +82,7 @@ def harden(
     attacker.bind(ensemble).check_domain(rows.X, ensemble)
     random = check_random_state(random_state)
     if validation is None:
-        fitted, held = rows.parted(_share(validation_fraction), random)
+        fitted, held = rows.parted(check_fraction(validation_fraction, "validation_fraction"), random)
     else:
         fitted, held = rows.some(random.permutation(len(rows.label))), _validation(ensemble, validation)
     judge = _Judge(held, attacker, epsilon, timeout, n_jobs, float(max_loss))
@@ -185,15 +185,6 @@ def _validation(ensemble: Ensemble, given: Any) -> _Labelled:
         return _Labelled.of(ensemble, given[0], given[1])
     except InvalidInput as error:
         raise InvalidInput(f"validation: {error}", argument="validation") from None
-
-
-def _share(value: Any) -> float:
-    share = check_share(value, "validation_fraction", most=1.0)
-    if share in (0.0, 1.0):
-        raise InvalidInput(
-            f"validation_fraction must lie between 0 and 1, got {share:g}", argument="validation_fraction"
-        )
-    return share
 
 
 @dataclass(frozen=True, eq=False)

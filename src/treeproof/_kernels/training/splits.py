@@ -44,9 +44,7 @@ class Terms(NamedTuple):
     min_leaf: Any  # rows on either side
     min_weight: Any  # their weight
     keep_visitors: Any  # whether there are invariants
-    grain: (
-        Any  # losses are rounded to multiples of this, so that of equals the first is taken, however sums are rounded
-    )
+    grain: Any  # losses are rounded to multiples of it: of equals the first is taken, however sums are rounded
 
 
 class Node(NamedTuple):
