@@ -34,6 +34,7 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.workers import in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.backwards import backwards
 from treeproof.threat.threat import Threat
 from treeproof.verification.possible import bind_possible
 from treeproof.verification.valid_rows import search_for
@@ -41,6 +42,11 @@ from treeproof.verification.valid_rows import search_for
 BoolArray = npt.NDArray[np.bool_]
 
 MODES = ("online", "map")
+PROMISES = {
+    "genuine": "a label that the attacker wants is answered only if he cannot have made the row out of one with another",
+    "stable": "no attack on a row that is answered turns the answer into another one that the attacker wants",
+}
+"""What an answer says, by the name of the promise."""
 MIN_ROWS, MAX_ROWS = 16, 4096
 """The number of rows in one task."""
 
@@ -56,7 +62,11 @@ def _offers_probabilities(guard: Any) -> bool:
 class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that answers only where its label is proved to withstand the attacker, and abstains elsewhere.
 
-    If it answers for x, then no attack on x makes it give another class: it gives the same one, or abstains.
+    With `promise="stable"`, the default for attackers without a goal, rows are taken as they are before an attack: if
+    it answers for x, then no attack on x makes it give another class; it gives the same one, or abstains. With
+    `promise="genuine"`, the default for a goal, rows are taken as they may be after one: if it answers w with a label
+    that the attacker wants (any, without a goal), then he cannot have made w out of a row with another label that he
+    does not want. What he does not want is always answered.
 
     `fit` trains a clone of `estimator`. To keep a fitted model as it is, wrap it in `sklearn.frozen.FrozenEstimator`;
     an `Ensemble`, or anything else without `fit`, is kept anyway. `fit()` then needs no data. `mode="online"` decides
@@ -68,10 +78,10 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     missing, unless the attacker may fill it in (see `has_missing`). `abstain_label` must be of the same
     kind as the labels but not one of them; for None, one is chosen (see `abstain_label_`).
 
-    If the attacker has a goal, the promise is about the labels that he wants: where the guard answers with another one,
-    no attack gets one of these, and rows that have one anyway are always answered. With `relations`, as in `verify`,
-    attacks end in rows that keep them (online only). A row that breaks them itself is answered like any other: if no
-    attack on it that ends in a row which keeps them changes its label.
+    If a stable promise is asked for with a goal, it is about the labels that the attacker wants: where the guard answers
+    with another one, no attack gets one of these, and rows that have one anyway are always answered. With `relations`,
+    as in `verify`, the rows that attacks lead to (stable) or come from (genuine) keep them (online only). A row that
+    breaks them itself is answered like any other.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -92,6 +102,8 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     abstain_label_: Any
     """`abstain_label`, or the choice for None: "abstain" for strings; for numbers -1, or one below all classes if some
     are negative, or one above all classes if they are unsigned."""
+    promise_: str
+    """`promise`, or the choice for None; `treeproof.guard.PROMISES` has it in words."""
     map_: StabilityMap
     """Only with mode="map"."""
     n_features_in_: int
@@ -103,6 +115,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         attacker: Attacker,
         *,
         mode: str = "online",
+        promise: str | None = None,
         abstain_label: Any = None,
         stability_map: StabilityMap | None = None,
         relations: Any = None,
@@ -116,6 +129,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         self.estimator = estimator
         self.attacker = attacker
         self.mode = mode
+        self.promise = promise
         self.abstain_label = abstain_label
         self.stability_map = stability_map
         self.relations = relations
@@ -141,12 +155,16 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         classes = _classes_of(model, ensemble)
         labels = np.concatenate((classes, _as_label(self.abstain_label, classes)))
         threat = bind_possible(self.attacker, ensemble, self.relations)
+        promise = self.promise or ("genuine" if self.attacker.goal else "stable")
+        if promise == "genuine":
+            threat = backwards(threat, ensemble)
         smap = self._map(ensemble, X) if self.mode == "map" else None
         self._forget("map_")
         if smap is not None:
             self.map_ = smap
         self._trained, self.estimator_, self.ensemble_, self.classes_ = trained, model, ensemble, classes
         self._labels, self._threat, self.abstain_label_ = labels, threat, labels.tolist()[-1]
+        self.promise_ = promise
         self._spot_check, self._warned = SpotCheck(), False
         return self
 
@@ -158,7 +176,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         return self._labels[np.where(self._proved(rows, index), index, len(self.classes_))]
 
     def is_proved(self, X: Any) -> BoolArray:
-        """Whether the model's label of each row is proved to withstand every attack on the row."""
+        """Whether what is promised of an answer is proved of the model's label of each row."""
         return self._proved(self._rows(X))
 
     def breaks_relations(self, X: Any) -> BoolArray:
@@ -230,6 +248,10 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         check_attacker(self.attacker)
         if not isinstance(self.mode, str) or self.mode not in MODES:
             raise InvalidInput(f"mode must be one of {', '.join(map(repr, MODES))}, got {self.mode!r}")
+        if self.promise is not None and self.promise not in PROMISES:
+            raise InvalidInput(f"promise must be one of {', '.join(map(repr, PROMISES))}, got {self.promise!r}")
+        if self.promise == "genuine" and self.mode == "map":
+            raise InvalidInput("a map knows where attacks lead, not where they come from; use mode='online'")
         ready: Any = self.stability_map
         if ready is not None and self.mode != "map":
             raise InvalidInput(f"stability_map needs mode='map', but mode is {self.mode!r}")

@@ -40,8 +40,8 @@ def bind_attacker(attacker: Attacker, ensemble: Ensemble) -> Threat:
     reach, cost = bound.reach.copy(), bound.flat_cost
     dearest: list[int | None] = cost.tolist()
     for f, moves in columns:
-        reach[f] = _directions(moves)
-        cost[f], dearest[f] = _price_range(moves)
+        reach[f] = directions(moves)
+        cost[f], dearest[f] = price_range(moves)
     total = sum(most for most in dearest if most is not None)
     if total >= MAX_TOTAL:
         raise InvalidInput(f"all costs together must stay below {MAX_TOTAL}, got {total}; scale them down")
@@ -68,20 +68,21 @@ def bind_attacker(attacker: Attacker, ensemble: Ensemble) -> Threat:
     )
 
 
-def _directions(moves: ColumnMoves) -> tuple[float, float]:
+def directions(moves: ColumnMoves) -> tuple[float, float]:
     """An interval that tells in which directions a column can be changed; (0, 0) if it cannot."""
     has_prices = moves.blank is not None or moves.fill is not None
     if moves.ends is not None or moves.costs is not None or has_prices:
         return ANY if moves.interval is not None or moves.rules or has_prices else (0.0, 0.0)
     low, high = moves.interval or (0.0, 0.0)
     for rule in moves.rules:
-        assert rule.change is not None  # rules of categories have ends
+        if rule.change is None:
+            return ANY
         low = -math.inf if rule.change[0] < 0 else low
         high = math.inf if rule.change[1] > 0 else high
     return low, high
 
 
-def _price_range(moves: ColumnMoves) -> tuple[int, int | None]:
+def price_range(moves: ColumnMoves) -> tuple[int, int | None]:
     """The least and the most that changing a column can cost; None: rules can be applied again and again."""
     prices = [price for price in (moves.blank, moves.fill) if price is not None]
     if moves.costs is not None:

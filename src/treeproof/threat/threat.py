@@ -67,6 +67,8 @@ class Threat:
     """The classes that the attacker wants to get, in order; none: any other than the row's own."""
     frozen: tuple[int, ...] = ()
     """The features that he could change and must not, in order."""
+    backwards: bool = False
+    """Whether this leads from attacked rows to those that the attacker may have made them of."""
 
     @cached_property
     def end_low(self) -> FloatArray:

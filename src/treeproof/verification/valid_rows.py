@@ -21,6 +21,7 @@ from treeproof.model.kept import Kept
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
+from treeproof.threat.backwards import backwards
 from treeproof.threat.one_hot import bind_grouped
 from treeproof.threat.relations import ColumnLiteral, Literal, Relations
 from treeproof.threat.relations.grouping import group_relations, groups_of
@@ -96,7 +97,8 @@ class Columns:
         if not relations.groups:
             return cls(ensemble, threat, relations)
         grouped = group_columns(ensemble, groups_of(relations, ensemble), X)
-        inner = _with_own_columns(_bound_to_groups(threat, grouped), threat, grouped)
+        inner = _bound_to_groups(threat, grouped)
+        inner = _with_own_columns(backwards(inner, grouped.ensemble) if threat.backwards else inner, threat, grouped)
         place_of = dict(zip(grouped.groups, grouped.places, strict=True))
         inner = inner.with_alike({place_of[group]: classes for group, classes in threat.alike_groups})
         if threat.frozen:
