@@ -42,11 +42,7 @@ from treeproof.verification.valid_rows import search_for
 BoolArray = npt.NDArray[np.bool_]
 
 MODES = ("online", "map")
-PROMISES = {
-    "genuine": "a label that the attacker wants is answered only if he cannot have made the row out of one with another",
-    "stable": "no attack on a row that is answered turns the answer into another one that the attacker wants",
-}
-"""What an answer says, by the name of the promise."""
+PROMISES = ("genuine", "stable")
 MIN_ROWS, MAX_ROWS = 16, 4096
 """The number of rows in one task."""
 
@@ -78,10 +74,10 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     missing, unless the attacker may fill it in (see `has_missing`). `abstain_label` must be of the same
     kind as the labels but not one of them; for None, one is chosen (see `abstain_label_`).
 
-    If a stable promise is asked for with a goal, it is about the labels that the attacker wants: where the guard answers
-    with another one, no attack gets one of these, and rows that have one anyway are always answered. With `relations`,
-    as in `verify`, the rows that attacks lead to (stable) or come from (genuine) keep them (online only). A row that
-    breaks them itself is answered like any other.
+    A stable promise, asked for with a goal, is about the labels that the attacker wants: where the guard answers with
+    another one, no attack gets one of these, and rows that have one anyway are always answered. With `relations`, as in
+    `verify`, the rows that attacks lead to (stable) or come from (genuine) keep them (online only). A row that breaks
+    them itself is answered like any other.
 
     >>> import treeproof as tp
     >>> from sklearn.datasets import load_iris
@@ -103,7 +99,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     """`abstain_label`, or the choice for None: "abstain" for strings; for numbers -1, or one below all classes if some
     are negative, or one above all classes if they are unsigned."""
     promise_: str
-    """`promise`, or the choice for None; `treeproof.guard.PROMISES` has it in words."""
+    """`promise`, or the choice for None."""
     map_: StabilityMap
     """Only with mode="map"."""
     n_features_in_: int
@@ -178,6 +174,17 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     def is_proved(self, X: Any) -> BoolArray:
         """Whether what is promised of an answer is proved of the model's label of each row."""
         return self._proved(self._rows(X))
+
+    @property
+    def promised(self) -> str:
+        """What an answer promises, in words."""
+        check_is_fitted(self, "ensemble_")
+        wanted = " or ".join(map(repr, self.attacker.goal))
+        if self.promise_ == "stable":
+            return f"no attack on a row that is answered turns the answer into {wanted or 'another'}"
+        if wanted:
+            return f"no row that is answered {wanted} can have been made, by an attack, of one with another label"
+        return "no row that is answered can have been made, by an attack, of one with another label"
 
     def breaks_relations(self, X: Any) -> BoolArray:
         """Which rows break the relations themselves; they are answered all the same, where that is proved."""

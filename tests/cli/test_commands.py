@@ -331,6 +331,29 @@ def test_guard_labels_rows_or_abstains(
         assert code == 2 and "a map comes with its attacker" in err
 
 
+def test_a_guard_protects_what_the_attacker_wants(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tp.load_model(folder / "model.json")
+    goal = model.classes.tolist()[0]
+    attacker = tp.Attacker((-0.5, 0.2), budget=1, goal=goal)
+    X = pd.read_csv(folder / "test.csv")[COLUMNS].to_numpy()
+    result = tp.verify(model, X, model.predict(X), attacker)
+    made = [result.witness(int(row)).attacked for row in np.flatnonzero(result.stability == tp.Outcome.REFUTED)]
+    pd.DataFrame(np.array(made), columns=COLUMNS).to_csv(tmp_path / "made.csv", index=False)
+    question = ["guard", folder / "model.json", tmp_path / "made.csv", "--delta=-0.5:0.2", "--budget", "1"]
+    question += ["--goal", str(goal), "--out", tmp_path / "o.csv"]
+    code, out, err = run(capsys, *question)
+    assert code == 0 and made, err
+    assert f"answered   0 of {len(made)} rows" in out
+    assert f"promise    genuine: no row that is answered {goal!r} can have been made, by an attack, of one with" in out
+    code, out, _ = run(capsys, *question, "--promise", "stable")
+    assert code == 0 and f"answered   {len(made)} of {len(made)} rows" in out
+    assert f"promise    stable: no attack on a row that is answered turns the answer into {goal!r}" in out
+    code, _, err = run(capsys, *question, "--promise", "kept")
+    assert code == 2 and "promise must be one of 'genuine', 'stable', got 'kept'" in err
+
+
 @pytest.mark.parametrize("kind", [["boosting"], ["forest"], ["forest", "--criterion", "treant"]])
 def test_train_writes_a_model_that_verify_reads(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: list[str]

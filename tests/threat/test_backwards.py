@@ -23,7 +23,6 @@ from treeproof.guard import GuardedClassifier
 from treeproof.model.ensemble import Ensemble
 from treeproof.threat.moves import Steps, Values
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*missing cells")
 
 

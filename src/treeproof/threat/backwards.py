@@ -23,12 +23,12 @@ from treeproof.threat.threat import Threat
 def backwards(threat: Threat, ensemble: Ensemble) -> Threat:
     """The attacker who turns w into x, for the same price, wherever this one turns x into w; perhaps elsewhere, too.
 
-    He wants the labels that this one does not. In columns with a step, w must be exactly the decimal that steps lead to.
+    He wants the labels that this one does not. In columns with a step, w must be the very decimal that steps lead to.
     """
-    codes = {f: category.n_codes for f, category in ensemble.categories if category.coded}
+    coded = {f: category for f, category in ensemble.categories if category.coded}
     # Adding 0 makes 0 of -0.
     low, high, cost = -threat.high + 0.0, -threat.low + 0.0, threat.cost.copy()
-    columns = tuple((f, _moves_back(moves, dict(ensemble.categories).get(f))) for f, moves in threat.columns)
+    columns = tuple((f, _moves_back(moves, coded.get(f))) for f, moves in threat.columns)
     for f, moves in columns:
         low[f], high[f] = directions(moves)
         cost[f] = price_range(moves)[0]
@@ -37,7 +37,7 @@ def backwards(threat: Threat, ensemble: Ensemble) -> Threat:
         low=low,
         high=high,
         cost=cost,
-        ends=tuple((f, np.arange(codes[f], dtype=np.float64)) for f, _ in threat.ends if f in codes),
+        ends=tuple((f, np.arange(coded[f].n_codes, dtype=np.float64)) for f, _ in threat.ends if f in coded),
         columns=columns,
         goal=tuple(k for k in range(ensemble.n_classes) if k not in threat.goal) if threat.goal else (),
         backwards=True,
@@ -45,15 +45,15 @@ def backwards(threat: Threat, ensemble: Ensemble) -> Threat:
 
 
 def _moves_back(moves: ColumnMoves, category: Category | None) -> ColumnMoves:
-    """What leads back in one column."""
-    codes = range(category.n_codes) if category is not None and category.coded else None
+    """What leads back in one column, of codes of a category or of numbers."""
+    codes = None if category is None else tuple(map(float, range(category.n_codes)))
     interval, costs, step = moves.interval, moves.costs, moves.step
     if costs is not None:
         costs = {(end, start): cost for (start, end), cost in costs.items()}
     elif interval is not None and moves.ends is None:
         interval = -interval[1] + 0.0, -interval[0] + 0.0
-    elif category is not None and codes is not None and moves.ends is not None and len(moves.ends) < len(category.values):
-        costs = {(start, float(end)): moves.cost for start in moves.ends for end in codes if start != end}
+    elif category and codes and len(moves.ends or codes) < len(category.values):
+        costs = {(start, end): moves.cost for start in moves.ends or () for end in codes if start != end}
     if step is not None and (moves.ends is not None or moves.blank is not None):
         # He may have begun beside the grid of the listed or the missing value: anywhere.
         interval, step = None if interval is None else ANY, None
@@ -61,7 +61,7 @@ def _moves_back(moves: ColumnMoves, category: Category | None) -> ColumnMoves:
         moves,
         interval=interval,
         step=step,
-        ends=None if codes is None else tuple(map(float, codes)),
+        ends=codes,
         costs=costs,
         rules=tuple(back for rule in moves.rules for back in _rules_back(rule)),
         blank=moves.fill,

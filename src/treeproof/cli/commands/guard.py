@@ -67,6 +67,11 @@ PARQUET = ".parquet"
 @raw_csv_option
 @chunk_rows_option
 @click.option("--resume", is_flag=True, help="Go on from what is already in the folder.")
+@click.option(
+    "--promise",
+    metavar="genuine|stable",
+    help="Whether rows may be attacked already (genuine; the default for a goal), or are as before an attack.",
+)
 @click.option("--timeout", type=float, metavar="S", help="Seconds per row before abstaining.")
 @jobs_option
 def guard(
@@ -89,6 +94,7 @@ def guard(
     raw_csv: bool,
     chunk_rows: int | None,
     resume: bool,
+    promise: str | None,
     timeout: float | None,
     jobs: int,
     **attack: Any,
@@ -128,6 +134,7 @@ def guard(
         ensemble,
         attacker,
         mode="online" if smap is None else "map",
+        promise=promise,
         stability_map=smap,
         relations=relations or None,
         timeout=timeout,
@@ -209,6 +216,7 @@ class _Answers:
         """Prints how many rows have an answer, and how many answers are right if there are labels."""
         n, answered = self.counts["rows"], self.counts["answered"]
         screen.say(f"answered   {answered} of {n} rows, {answered / n:.1%}; the others are {ABSTAIN!r}")
+        screen.say(f"promise    {self.guarded.promise_}: {self.guarded.promised}")
         movable = self.threat.movable.nonzero()[0].tolist()
         vain = InVain.of_counts(self.counts, n, movable)
         for statement in in_vain_in_words(vain, len(movable), self.matched.ensemble.feature_names):
@@ -225,8 +233,7 @@ class _Answers:
             screen.say(f"accuracy   {self.counts['right'] / n:.3f} without the guard")
             if answered:
                 share = self.counts["right_answers"] / answered
-                wanted = "one that he wants" if self.guarded.attacker.goal else "another"
-                screen.say(f"           {share:.3f} of the answers; no attack can turn one into {wanted}")
+                screen.say(f"           {share:.3f} of the answers")
 
 
 def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | None, resume: bool) -> None:
@@ -236,6 +243,7 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
         "model": answers.matched.ensemble.fingerprint.hex(),
         "attacker": json.loads(guarded.attacker.to_json()),
         "set of relations": list(map(str, guarded.relations or ())),
+        "--promise": guarded.promise_,
         "map": None if map_file is None else file_stamp(Path(map_file)),
         "set of files": files.sources,
         "set of columns": [*answers.matched.columns, answers.label],
