@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
 
@@ -167,3 +168,19 @@ def test_a_rule_leads_back_where_its_result_may_have_begun() -> None:
         tp.Attacker.rules([rule], goal=1),
     ).fit()
     assert guard.predict(X).tolist() == [0] * 5 + [-1, -1] + [1] * 3
+
+
+@pytest.mark.parametrize("power", [1, 2, 3])
+def test_a_ball_leads_back(power: int) -> None:
+    rng = np.random.default_rng(power)
+    X = rng.integers(0, 40, (300, 3)) / 10
+    labels = (X.sum(axis=1) + rng.normal(0, 0.5, 300) > 6).astype(int)
+    model = tp.from_model(RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, labels))
+    step = {0: "0.1"} if power == 2 else None
+    attacker = tp.Attacker.lp(power, 0.5, up=[0], down=[1], scale={2: 2}, step=step, goal=1)
+    guard = GuardedClassifier(model, attacker).fit()
+    result = tp.verify(model, X, model.predict(X), attacker)
+    made = [result.witness(int(row)).attacked for row in np.flatnonzero(result.stability == tp.Outcome.REFUTED)]
+    assert len(made) > 5 and not guard.is_proved(np.array(made)).any()
+    mirrored = tp.Attacker.lp(power, 0.5, up=[1], down=[0], scale={2: 2}, step=step, goal=0)
+    assert (guard.is_proved(X) == GuardedClassifier(model, mirrored, promise="stable").fit().is_proved(X)).all()
