@@ -31,6 +31,7 @@ from numba.types import unliteral
 
 from treeproof._kernels.cache import cache_of
 from treeproof._kernels.compiler import options_of_parts
+from treeproof._kernels.compiling import watchers
 
 
 def _compiled(**options: Any) -> Callable[[Any], Any]:
@@ -40,26 +41,33 @@ def _compiled(**options: Any) -> Callable[[Any], Any]:
         dispatcher = njit(**options)(function)
         dispatcher._cache = cache_of(function)
         _take_literals_as_values(dispatcher)
-        _leave_garbage(dispatcher)
+        _tell_and_leave_garbage(dispatcher)
         return dispatcher
 
     return decorate
 
 
-def _leave_garbage(dispatcher: Any) -> None:
-    """Has garbage collected after compiling only: the many objects of a compiler are looked through again and again."""
+def _tell_and_leave_garbage(dispatcher: Any) -> None:
+    """Tells who watches, and has garbage collected after compiling only: its many objects are looked through often."""
     compile_for = dispatcher.compile
 
-    def compile_and_leave(signature: Any) -> Any:
+    def compile_and_tell(signature: Any) -> Any:
         was_enabled = gc.isenabled()
         gc.disable()
+        _tell(1)
         try:
             return compile_for(signature)
         finally:
+            _tell(-1)
             if was_enabled:
                 gc.enable()
 
-    dispatcher.compile = compile_and_leave
+    dispatcher.compile = compile_and_tell
+
+
+def _tell(change: int) -> None:
+    for watcher in watchers:
+        watcher(change)
 
 
 def _take_literals_as_values(dispatcher: Any) -> None:

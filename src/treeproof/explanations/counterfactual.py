@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.asked import units_of
 from treeproof.results.counterfactuals import Counterfactual, Counterfactuals, Wanted
 from treeproof.results.verdicts import Outcome, differ
+from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
@@ -86,7 +86,7 @@ def counterfactual(
     >>> found.price.round(6).tolist(), found[0].label, list(found[0].changes), found.exact.tolist()
     ([0.5, 0.0], 'yes', [0], [True, True])
     """
-    began = time.monotonic()
+    began = clock.now()
     number = _number(k)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
@@ -127,7 +127,7 @@ def counterfactual(
         replace(asked, attacker=attacker if within else attacker.without_limits).attacker_words,
     )
     return _Result(asked, threat, [found[row] for row in range(len(asked.X))], holds=sizes is not None).all(
-        about, time.monotonic() - began, limits.interrupted
+        about, clock.now() - began, limits.interrupted
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
@@ -22,6 +21,7 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.asked import Asked, ColumnName, Kind, OneOf, Range, Unit
 from treeproof.results.explanations import Explanation, Explanations
 from treeproof.results.verdicts import Outcome
+from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
@@ -93,7 +93,7 @@ def explain(
     >>> tp.explain(clf, [[0.25, 3.0]])[0].columns
     (0,)
     """
-    began = time.monotonic()
+    began = clock.now()
     _check_words(X, kind, inflate, order, attacker is not None)
     ensemble = as_ensemble(model, voting=voting).named_after(X)
     whose = _attacker(ensemble, X, attacker, domain, missing)
@@ -122,7 +122,7 @@ def explain(
             take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    return _result(asked, about, found, seconds=time.monotonic() - began, interrupted=limits.interrupted)
+    return _result(asked, about, found, seconds=clock.now() - began, interrupted=limits.interrupted)
 
 
 def _check_words(X: Any, kind: Any, inflate: Any, order: Any, against: bool) -> None:

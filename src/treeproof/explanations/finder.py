@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -200,7 +199,7 @@ class _Diverse:
 
     def next(self) -> Change:
         """The next change; its price is inf if there is none."""
-        began, limits = time.monotonic(), self._finder.limits
+        time = self._finder.limits.for_row()
         while self._queue:
             price, _, frozen, change = self._queue[0]
             columns = self._columns(change)
@@ -209,13 +208,12 @@ class _Diverse:
                 self._earlier.append(columns)
                 outcome = Outcome.PROVED if self._exact else Outcome.UNKNOWN
                 return change._replace(outcome=outcome, least=price if self._exact else 0.0)
-            left = None if limits.timeout is None else limits.timeout - (time.monotonic() - began)
-            if limits.is_over() or (left is not None and left <= 0):
+            if (limits := time.rest()) is None:
                 self._exact = False
                 break
             heapq.heappop(self._queue)
             for unit in sorted(known):
-                self._ask(frozen | {unit}, replace(limits, timeout=left))
+                self._ask(frozen | {unit}, limits)
         outcome = Outcome.PROVED if self._exact else Outcome.UNKNOWN
         return Change(self._x, math.inf, outcome, math.inf if self._exact else 0.0)
 

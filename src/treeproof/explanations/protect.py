@@ -7,7 +7,6 @@ counterexamples: columns are proposed that hit all known ones of enough rows, th
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +23,7 @@ from treeproof.results.asked import Unit, units_of
 from treeproof.results.protection import Protection, Step
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, differ
+from treeproof.run import clock
 from treeproof.run.limits import Limits
 from treeproof.run.progress import progress_line
 from treeproof.run.watch import run_watched
@@ -79,7 +79,7 @@ def protect(
     >>> tp.protect(clf, [[0.25, 0.0], [0.75, 3.0]], [0, 1], tp.Attacker.linf(0.3), to=1.0)
     Protection(feature 0 at a cost of 1, exact; share 1.000 for a goal of 1; 2 rows)
     """
-    began = time.monotonic()
+    began = clock.now()
     asked = Request.of(model, X, y, attacker, voting, relations)
     given = neighbourhoods(epsilon, None)
     asked, around = asked.with_neighbours(given)
@@ -382,7 +382,7 @@ def _result(
         asked.threat.relations.given,
         int(asked.threat.has_missing(asked.X).sum()),
         int(asked.threat.relations.broken(asked.X).sum()) if asked.threat.relations else 0,
-        time.monotonic() - began,
+        clock.now() - began,
         interrupted,
         asked.attacker_words,
     )

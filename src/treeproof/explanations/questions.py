@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from treeproof.explanations.bound import Bound
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome, differ
-from treeproof.run.limits import Limits
+from treeproof.run.limits import Limits, RowTime
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import Local
 from treeproof.verification.valid_rows import Columns, ValidSearch
@@ -69,7 +68,7 @@ class Questions:
         """What is free or frozen as one: the features of a column, or of a one-hot group."""
         self.is_content = np.isin(self._labels, threat.goal)
         """Which rows have a label that the attacker wants: nobody attacks them."""
-        self._began: dict[int, float] = {}
+        self._time: dict[int, RowTime] = {}
 
     @cached_property
     def bound(self) -> Bound | None:
@@ -159,10 +158,6 @@ class Questions:
 
     def _rest(self, row: int) -> Limits | None:
         """The limits with what is left of the time for a row, from its first question on; None: nothing is."""
-        if self.limits.is_over():
-            return None
-        if self.limits.timeout is None:
-            return self.limits
-        now = time.monotonic()
-        left = self.limits.timeout - (now - self._began.setdefault(row, now))
-        return replace(self.limits, timeout=left) if left > 0 else None
+        if row not in self._time:
+            self._time[row] = self.limits.for_row()
+        return self._time[row].rest()

@@ -9,9 +9,8 @@ Columns are cut where boxes end, moved by ε: so there are finitely many of them
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -149,14 +148,14 @@ class _OneRow:
 
     def change(self) -> Change:
         """The cheapest change."""
-        began = time.monotonic()
+        time = self._finder.limits.for_row()
         if self._finder.hold_themselves(self._x[None])[0]:
             outcome, z = self._around.wrong(self._row, self._finder.limits)
             if outcome == Outcome.PROVED:
                 return Change(self._x, 0.0, Outcome.PROVED, 0.0)
             if outcome == Outcome.REFUTED:
                 self._rule_out(self._row, z, 0.0)
-        while (rest := _rest(self._finder.limits, began)) is not None:
+        while (rest := time.rest()) is not None:
             self._rounds += 1
             # What is not quickly found is worth an upper bound.
             if self._rounds == EASY_ROUNDS:
@@ -252,16 +251,6 @@ def _meeting(boxes: Sequence[WrongBox], low: FloatArray, high: FloatArray) -> li
     lows, highs = np.array([box.low for box in boxes]), np.array([box.high for box in boxes])
     both_missing = np.isnan(lows) & np.isnan(low)
     return [boxes[k] for k in np.flatnonzero((((lows <= high) & (highs >= low)) | both_missing).all(axis=1)).tolist()]
-
-
-def _rest(limits: Limits, began: float) -> Limits | None:
-    """The limits with what is left of the time for a row; None if nothing is."""
-    if limits.is_over():
-        return None
-    if limits.timeout is None:
-        return limits
-    left = limits.timeout - (time.monotonic() - began)
-    return replace(limits, timeout=left) if left > 0 else None
 
 
 def resilient_finder(finder: Finder, sizes: FloatArray) -> ResilientFinder:

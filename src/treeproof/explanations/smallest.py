@@ -7,8 +7,6 @@ candidate that fails yields another set to hit; the first that does not is prove
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +29,7 @@ def smallest(questions: Questions, row: int, order: Order) -> Found:
 
     If time is up before that is proved, what comes back is enough, but there may be less that is.
     """
-    is_over = _clock(questions)
+    is_over = questions.limits.for_row().is_over
     best = reason(questions, row, order).units
     hitting = HittingSets(np.ones(len(best), dtype=np.int64))
     while (candidate := hitting.propose(is_over, below=int(best.sum()))) is not None:
@@ -55,13 +53,6 @@ def contrastive(questions: Questions, order: Order) -> list[Found]:
     if _counts_columns(questions.columns.threat):
         return _cheapest(questions)
     return [_hits_reasons(questions, row, order) for row in range(len(questions.X))]
-
-
-def _clock(questions: Questions) -> Callable[[], bool]:
-    """Whether the time for a row is up that begins now."""
-    limits = questions.limits
-    late = np.inf if limits.timeout is None else time.monotonic() + limits.timeout
-    return lambda: limits.is_over() or time.monotonic() >= late
 
 
 def _counts_columns(threat: Threat) -> bool:
@@ -95,7 +86,7 @@ def _cheapest(questions: Questions) -> list[Found]:
 
 def _hits_reasons(questions: Questions, row: int, order: Order) -> Found:
     """A contrastive set as a smallest one that hits all reasons."""
-    n, is_over = len(questions.units), _clock(questions)
+    n, is_over = len(questions.units), questions.limits.for_row().is_over
     hitting, best = HittingSets(np.ones(n, dtype=np.int64)), Found(np.zeros(n, dtype=bool), Outcome.UNKNOWN, False)
     while (candidate := hitting.propose(is_over)) is not None:
         answer = questions.ask(row, candidate)

@@ -8,7 +8,6 @@ for good, and the rest is OPEN.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +22,7 @@ from treeproof.maps.fine_grid import FineGrid
 from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome, Status
+from treeproof.run import clock
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits
 from treeproof.run.watch import Door, run_watched, watched
@@ -74,10 +74,10 @@ def cut_up(problem: Problem, task: Task) -> Piece:
     scan_trees(model, problem.leaf_groups, reach, marks)
     fits, tables = boxed_model(model, problem.space, reach, marks)
     if fits:
-        stop, until = np.zeros(1, dtype=np.int64), time.monotonic() + TASK_SECONDS
+        stop, until = np.zeros(1, dtype=np.int64), clock.now() + TASK_SECONDS
 
         def look() -> None:
-            stop[0] = limits.is_over() or time.monotonic() >= until
+            stop[0] = limits.is_over() or clock.now() >= until
 
         look()
         (nodes, rest, rest_box), visited = watched(

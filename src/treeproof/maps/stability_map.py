@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,6 +31,7 @@ from treeproof.model.one_row import one_row
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Bounds, Outcome, Status
+from treeproof.run import clock
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, as_count, check_jobs
 from treeproof.run.progress import progress_line
@@ -156,7 +156,7 @@ class StabilityMap:
 
         One parameter per choice that users have.
         """
-        began = time.monotonic()
+        began = clock.now()
         ensemble = as_ensemble(model, voting=voting)
         check_attacker(attacker)
         check_jobs(n_jobs)
@@ -177,7 +177,7 @@ class StabilityMap:
         before = (0.0, 0) if resume is None else (resume.seconds, resume.visited)
 
         def known(nodes: Records, visited: int, interrupted: bool) -> StabilityMap:
-            seconds = time.monotonic() - began + before[0]
+            seconds = clock.now() - began + before[0]
             return cls(ensemble, attacker, grid, _compacted(nodes), seconds, visited + before[1], interrupted)
 
         saving = None

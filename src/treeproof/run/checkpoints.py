@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from treeproof.run import clock
 from treeproof.run.limits import Limits
 from treeproof.run.watch import Door
 
@@ -27,7 +27,7 @@ class Checkpoint(Generic[Known]):
     def __init__(self, copy: Callable[[], Known], save: Callable[[Known], object]) -> None:
         self._copy, self._save = copy, save
         self._new = False
-        self._due = time.monotonic() + EVERY
+        self._due = clock.now() + EVERY
 
     def note(self) -> None:
         """Says that something new is known."""
@@ -35,7 +35,7 @@ class Checkpoint(Generic[Known]):
 
     def look(self, limits: Limits, door: Door) -> None:
         """Saves, if it is time to; not once the work is about to end anyway."""
-        if not self._new or time.monotonic() < self._due or limits.is_over():
+        if not self._new or clock.now() < self._due or limits.is_over():
             return
         known: list[Known] = []
 
@@ -44,7 +44,7 @@ class Checkpoint(Generic[Known]):
             known.append(self._copy())
 
         if door.let_in(copy):
-            began = time.monotonic()
+            began = clock.now()
             self._save(known[0])
-            ended = time.monotonic()
+            ended = clock.now()
             self._due = ended + max(EVERY, (ended - began) / SHARE)

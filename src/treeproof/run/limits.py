@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.per_feature import as_number
+from treeproof.run import clock
 
 GO_ON, LATE, INTERRUPTED = 0, -1, -2
 """What `Limits.stop` holds."""
@@ -19,7 +20,7 @@ GO_ON, LATE, INTERRUPTED = 0, -1, -2
 
 @dataclass
 class Limits:
-    """Seconds per row, a deadline (time.monotonic) for everything, and `stop` (1,), the token that compiled loops read.
+    """Seconds per row, a deadline (`clock.now`) for everything, and `stop` (1,), the token that compiled loops read.
 
     In another process the deadline is the same moment, however long a task waits in its queue; Ctrl-C stays here.
     """
@@ -32,24 +33,28 @@ class Limits:
     def of(cls, *, timeout: Any = None, max_seconds: Any = None) -> Limits:
         """The limits as the user gives them, with the deadline counted from now."""
         in_all = as_seconds(max_seconds, "max_seconds")
-        return cls(as_seconds(timeout, "timeout"), None if in_all is None else time.monotonic() + in_all)
+        return cls(as_seconds(timeout, "timeout"), None if in_all is None else clock.now() + in_all)
 
     def __getstate__(self) -> dict[str, Any]:
-        left = None if self.deadline is None else self.deadline - time.monotonic()
+        left = None if self.deadline is None else self.deadline - clock.now()
         return {"timeout": self.timeout, "left": left, "now": time.time()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.timeout = state["timeout"]
         # If this machine's clock is behind, the wait counts as 0: it never adds time.
         waited = max(0.0, time.time() - state["now"])
-        self.deadline = None if state["left"] is None else time.monotonic() + state["left"] - waited
+        self.deadline = None if state["left"] is None else clock.now() + state["left"] - waited
         self.stop = np.zeros(1, dtype=np.int64)
 
     def is_over(self) -> bool:
         """Whether nothing more should be started; checks the clock, and tells everyone who reads `stop`."""
-        if self.stop[0] == GO_ON and self.deadline is not None and time.monotonic() >= self.deadline:
+        if self.stop[0] == GO_ON and self.deadline is not None and clock.now() >= self.deadline:
             self.stop[0] = LATE
         return bool(self.stop[0] != GO_ON)
+
+    def for_row(self) -> RowTime:
+        """The time of a row, which begins now."""
+        return RowTime(self)
 
     def interrupt(self) -> None:
         """Ends everything: Ctrl-C was pressed."""
@@ -64,6 +69,27 @@ class Limits:
     def late(self) -> bool:
         """Whether the deadline ended everything."""
         return bool(self.stop[0] == LATE)
+
+
+class RowTime:
+    """What is left of the time of one row; none of it goes by while kernels are compiled."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._began = limits, clock.at_work()
+
+    def rest(self) -> Limits | None:
+        """The limits with what is left of the time for the row; None if nothing is."""
+        limits = self._limits
+        if limits.is_over():
+            return None
+        if limits.timeout is None:
+            return limits
+        left = limits.timeout - (clock.at_work() - self._began)
+        return replace(limits, timeout=left) if left > 0 else None
+
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self.rest() is None
 
 
 def as_seconds(value: Any, name: str) -> float | None:

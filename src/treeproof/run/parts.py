@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from treeproof.errors import InvalidInput
 from treeproof.files import as_path, obstacle, parse_json, read_text, write_parts, write_whole
+from treeproof.run import clock
 
 FORMAT, VERSION = "treeproof-parts", 1
 MANIFEST = "manifest.json"
@@ -34,7 +34,7 @@ class Parts:
         """Sums over all parts of what was counted in them."""
         self.complete = False
         self._done: dict[int, list[Range]] = {}
-        self._spent, self._began = 0.0, time.monotonic()
+        self._spent, self._began = 0.0, clock.now()
 
     @classmethod
     def open(cls, folder: Any, question: dict[str, Any], resume: bool) -> Parts:
@@ -65,7 +65,7 @@ class Parts:
     @property
     def seconds(self) -> float:
         """How long the work has taken so far, in all runs."""
-        return self._spent + time.monotonic() - self._began
+        return self._spent + clock.now() - self._began
 
     def has(self, place: tuple[int, int]) -> bool:
         """Whether the part for this place (the number of a file, and of a chunk in it) is there."""

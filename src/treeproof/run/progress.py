@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from treeproof.run import clock
 
 LINE_EVERY = 5.0
 """Seconds between two lines of progress."""
@@ -74,7 +75,7 @@ class _Lines:
 
     def __init__(self, doing: str, total: int = 0) -> None:
         self.doing, self.total, self.done = doing, total, 0
-        self.said = time.monotonic() - LINE_EVERY
+        self.said = clock.now() - LINE_EVERY
 
     def advance(self, n: int) -> None:
         """Counts n more as done."""
@@ -83,6 +84,6 @@ class _Lines:
 
     def say(self, text: str, at_once: bool = False) -> None:
         """Says how far it is, unless the last line is too recent."""
-        if at_once or time.monotonic() - self.said >= LINE_EVERY:
-            self.said = time.monotonic()
+        if at_once or clock.now() - self.said >= LINE_EVERY:
+            self.said = clock.now()
             print(f"{self.doing} {text}", file=sys.stderr, flush=True)  # noqa: T201

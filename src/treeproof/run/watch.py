@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from treeproof.run import clock
 from treeproof.run.limits import Limits
 
 POLL = 0.02
@@ -96,11 +96,11 @@ def _wait(done: threading.Event, limits: Limits, look: Callable[[], None] | None
                 limits.is_over()
                 if look is not None:
                     look()
-                if until is not None and time.monotonic() >= until:
+                if until is not None and clock.now() >= until:
                     return True
             return until is not None
         except KeyboardInterrupt:  # noqa: PERF203 (one turn per Ctrl-C)
             limits.interrupt()
             if until is not None:
                 return True
-            until = float("inf") if grace is None else time.monotonic() + grace
+            until = float("inf") if grace is None else clock.now() + grace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,6 +16,7 @@ from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.run import clock
 from treeproof.run.limits import Limits, as_count
 from treeproof.run.progress import progress_line
 from treeproof.run.watch import kept_after_ctrl_c
@@ -208,7 +208,7 @@ def analyze(
     >>> analysis.complete, bool(analysis.resilience(X, y, 0.05) <= analysis.robustness(X, y))
     (True, True)
     """
-    began = time.monotonic()
+    began = clock.now()
     max_bytes = _renamed_limit(max_bytes, max_memory)
     ensemble, compiled = _prepared(model, attacker, voting, missing)
     until = as_count(max_iterations, "max_iterations", least=0)
@@ -237,7 +237,7 @@ def analyze(
         attacker=attacker,
         iterations=max((lane.iteration for lane in lanes), default=0),
         stopped=_reason(limits, lanes),
-        seconds=time.monotonic() - began,
+        seconds=clock.now() - began,
         splits=sum(lane.n_splits for lane in lanes),
         history=None if tracker is None else tracker.history(),
         n_jobs=n_threads,

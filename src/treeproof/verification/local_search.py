@@ -7,7 +7,6 @@ as cells; here it becomes doubles, and for neighbourhoods the pair (z, w) that s
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +21,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, root_at_most
 from treeproof.numbers.moves import some_move
 from treeproof.results.verdicts import Outcome
+from treeproof.run import clock
 from treeproof.run.limits import Limits
 from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
@@ -495,9 +495,9 @@ class Local:
         """Goes through stages of a search without a thread; what is left of them, as soon as that takes long."""
         from treeproof._kernels.search.asked import HARD
 
-        watch.stop[2], until, stage = FEW_LOOKS, time.monotonic() + FEW_SECONDS, None
+        watch.stop[2], until, stage = FEW_LOOKS, clock.now() + FEW_SECONDS, None
         while stage is None and HARD in found.status and (stage := next(stages, None)) is not None:
-            if time.monotonic() <= until:
+            if clock.now() <= until:
                 boxes = found.boxes.copy()
                 stage(np.flatnonzero(found.status == HARD))
                 # Rows that were under way are begun again: what is open of them is not known.
@@ -531,12 +531,12 @@ class Local:
     def _watched(self, work: Callable[[], None], watch: Any) -> None:
         """Runs compiled work on rows in a thread, and ends it by `watch` when a row or all have had their time."""
         limits = self.limits
-        row, since = 0, time.monotonic()
+        row, since = 0, clock.at_work()
         used: dict[int, float] = {}
 
         def look() -> None:
             nonlocal row, since
-            now = time.monotonic()
+            now = clock.at_work()
             used[row] = used.get(row, 0.0) + now - since
             row, since = int(watch.progress[0]), now
             if limits.is_over():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -49,8 +48,9 @@ class NearestSearch(RowSearch):
 
         It is known that no attack is nearer than `least`.
         """
-        box, began, best, price, exact = Box(x, x, x, cuts=self._cuts_at(x)), time.monotonic(), x, math.inf, True
-        while (limits := self._rest(began)) is not None:
+        box, best, price, exact = Box(x, x, x, cuts=self._cuts_at(x)), x, math.inf, True
+        time = self._local.limits.for_row()
+        while (limits := time.rest()) is not None:
             question = _NearQuestion(self._columns, x, box, self._finer)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found, w, its_least = self._nearest_cells(local, x, within, least, price)

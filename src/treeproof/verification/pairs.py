@@ -7,7 +7,6 @@ together.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_most, next_down, next_up
 from treeproof.results.verdicts import Outcome
+from treeproof.run import clock
 from treeproof.threat.threat import Threat
 from treeproof.verification.forks import Forks
 from treeproof.verification.part_proofs import PartProofs, content
@@ -111,13 +111,13 @@ class Pairs:
             if limits.is_over():
                 self._give_up(boxes.row)
                 return
-            began = time.monotonic()
+            began = clock.at_work()
             now = self._chosen(boxes.row)
             taken = boxes.at(now)
             boxes = boxes.at(~now) + self._round(taken)
             split = np.bincount(taken.row, minlength=len(self._split))
             self._split += split
-            self._seconds += (time.monotonic() - began) * split / len(taken)
+            self._seconds += (clock.at_work() - began) * split / len(taken)
             if limits.timeout is not None:
                 late = self._seconds[boxes.row] > limits.timeout
                 self._give_up(boxes.row[late])

@@ -7,7 +7,6 @@ of columns in relations are cut at the ends of N(x). Boxes of neighbours with se
 from __future__ import annotations
 
 import math
-import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
@@ -100,9 +99,9 @@ class RowSearch:
         self, x: FloatArray, low: FloatArray, high: FloatArray, proofs: PartProofs
     ) -> tuple[int, FloatArray, FloatArray]:
         """The outcome for one row, and a counterexample if it is refuted."""
-        todo, unknown, began = [Box(low, high, x)], False, time.monotonic()
+        todo, unknown, time = [Box(low, high, x)], False, self._local.limits.for_row()
         while todo:
-            limits = self._rest(began)
+            limits = time.rest()
             if limits is None:
                 return Outcome.UNKNOWN, x, x
             box = todo.pop()
@@ -146,8 +145,8 @@ class RowSearch:
         asked about and then left out, until all others cost more than the best row so far.
         """
         del least
-        box, began, best, price, exact = Box(x, x, x), time.monotonic(), x, math.inf, True
-        while (limits := self._rest(began)) is not None:
+        box, time, best, price, exact = Box(x, x, x), self._local.limits.for_row(), x, math.inf, True
+        while (limits := time.rest()) is not None:
             question = Question(self._columns, x, box)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found = local.cheapest(x[None], within)
@@ -188,16 +187,6 @@ class RowSearch:
         n_trees = len(goal) or self._local.ensemble.n_classes - 1
         frame = frame_of([], [(BY_SEVERAL, reason or b"", [])])
         return CONFLICTS if reason is None else claim_of(label, *[CLOSED] * n_trees, frame=frame)
-
-    def _rest(self, began: float) -> Limits | None:
-        """The limits with what is left of the time for a row; None if nothing is."""
-        limits = self._local.limits
-        if limits.is_over():
-            return None
-        if limits.timeout is None:
-            return limits
-        left = limits.timeout - (time.monotonic() - began)
-        return replace(limits, timeout=left) if left > 0 else None
 
     def _reference(self, x: FloatArray, box: Box, limits: Limits, proofs: PartProofs) -> FloatArray | None:
         """A row of the box with a label that the attacker does not want, or None if there is none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of
 from treeproof.results.row_table import RowTable
 from treeproof.results.verification import Verification
+from treeproof.run import clock
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
@@ -115,7 +115,7 @@ def verify(
     >>> result.accuracy >= result.robustness.lower >= result.resilience.lower
     True
     """
-    began = time.monotonic()
+    began = clock.now()
     asked = Request.of(model, X, y, attacker, voting, relations, actors)
     given = neighbourhoods(epsilon, epsilons)
     asked, bound = asked.with_neighbours(given)
@@ -131,7 +131,7 @@ def verify(
     in_vain = asked.moved_in_vain(bound)
 
     def known(table: RowTable, interrupted: bool) -> Verification:
-        return _result(asked, predicted, given, table, in_vain, time.monotonic() - began + spent, interrupted)
+        return _result(asked, predicted, given, table, in_vain, clock.now() - began + spent, interrupted)
 
     saving = (
         None if checkpoint is None else Checkpoint(partial(_copy_of, table), lambda now: checkpoint(known(now, True)))
@@ -163,7 +163,7 @@ def verify_here(
 
     And what proves it, if no more than `proof_limit` bytes a proof; 0: no proofs are recorded.
     """
-    began = time.monotonic()
+    began = clock.now()
     asked, bound = asked.with_neighbours(epsilons)
     predicted = asked.ensemble.predict_index(asked.X)
     table = _begun(asked, predicted, len(bound))
@@ -173,7 +173,7 @@ def verify_here(
         rows = left[some]
         table.take(rows, decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs))
     in_vain = asked.moved_in_vain(bound)
-    result = _result(asked, predicted, epsilons, table, in_vain, time.monotonic() - began, limits.interrupted)
+    result = _result(asked, predicted, epsilons, table, in_vain, clock.now() - began, limits.interrupted)
     return result, proofs.rows
 
 
@@ -281,6 +281,6 @@ def _check_same_question(earlier: Verification, asked: Request, given: tuple[Any
 
 def _answer(ensemble: Ensemble, task: Rows) -> _Answer:
     """Decides a task's rows; runs in whichever worker joblib chose."""
-    began, proofs = time.monotonic(), RowProofs()
+    began, proofs = clock.now(), RowProofs()
     table = decide_rows(ensemble, task, proofs)
-    return _Answer(task.numbers, table, time.monotonic() - began, proofs.rows)
+    return _Answer(task.numbers, table, clock.now() - began, proofs.rows)

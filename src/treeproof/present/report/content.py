@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -25,6 +24,7 @@ from treeproof.results.attacker_words import actors_in_words, attacker_on_model
 from treeproof.results.counterfactuals import Counterfactuals
 from treeproof.results.explanations import Explanations
 from treeproof.results.verification import Verification
+from treeproof.run import clock
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.threat import Threat
 from treeproof.verification.request import Request
@@ -68,7 +68,7 @@ def gather(
     counterfactuals: Counterfactuals | None,
 ) -> Content:
     """Computes what is not yet in the result: curves and slices. One parameter per choice that users have."""
-    began = time.monotonic()
+    began = clock.now()
     asked = _asked(model, result, voting)
     ensemble, attacker = asked.ensemble, asked.attacker
     explained = None if explanations is None else Explained.of(ensemble, explanations, counterfactuals)
@@ -78,7 +78,7 @@ def gather(
 
     def left(share: float) -> float:
         """Seconds for a part that may take this share; what earlier parts did not use goes to the slices."""
-        return min(share * max_seconds, max(0.0, began + max_seconds - time.monotonic()))
+        return min(share * max_seconds, max(0.0, began + max_seconds - clock.now()))
 
     if len(result):
         robustness = measured_robustness(ensemble, attacker, result, left(SHARE_OF_CURVE), n_jobs)
@@ -88,7 +88,7 @@ def gather(
     planes = None
     if len(wanted) > 1 and left(1) > 0:
         planes = cut_planes(ensemble, attacker, result, wanted, left(1), n_jobs)
-    record = _record(asked, result, names, time.monotonic() - began)
+    record = _record(asked, result, names, clock.now() - began)
     return Content(
         title or "How secure is this model?", ensemble, attacker, asked.threat, result, names, robustness, resilience,
         planes, choose(result), record, explained,

@@ -7,7 +7,6 @@ What stays between the two is drawn as a band.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,6 +18,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification, names_of
+from treeproof.run import clock
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import as_epsilon
 from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
@@ -117,7 +117,7 @@ class _Brackets:
         """Looks for the exact levels of rows, only those `known` to break, a few at a time, until the deadline."""
         rows = np.flatnonzero((self.holds < self.breaks) & (np.isfinite(self.breaks) | (not known)))
         for start in range(0, len(rows), RADII_AT_ONCE):
-            left = deadline - time.monotonic()
+            left = deadline - clock.now()
             if left <= 0:
                 return
             some = rows[start : start + RADII_AT_ONCE]
@@ -139,10 +139,10 @@ def measured_robustness(
         return "The reach of this attacker is infinite, or 0, so there is no scale to vary."
     sample = _sample(len(result))
     X, y = result.X[sample], result.y[sample]
-    began, patience = time.monotonic(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
+    began, patience = clock.now(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
 
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
-        left = max(0.0, began + seconds * 0.6 - time.monotonic())
+        left = max(0.0, began + seconds * 0.6 - clock.now())
         decided = verify(
             ensemble, X[rows], y[rows], attacker.scaled(level), actors=result.actors, relations=result.relations,
             timeout=patience, max_seconds=left, n_jobs=n_jobs,
@@ -173,7 +173,7 @@ def measured_robustness(
         brackets.close(radius, began + seconds * 0.3, known=False)
         brackets.halve(ask)
     axis, unit = _reach_axis(attacker)
-    return _curve(brackets, unit, axis, len(result), time.monotonic() - began)
+    return _curve(brackets, unit, axis, len(result), clock.now() - began)
 
 
 def measured_resilience(
@@ -192,10 +192,10 @@ def measured_resilience(
     sizes = bind_valid_epsilon(unit, ensemble, bind_valid(attacker, ensemble, result.relations).relations).sizes
     sample = _sample(len(result))
     X, y = result.X[sample], result.y[sample]
-    began, patience = time.monotonic(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
+    began, patience = clock.now(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
 
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
-        left = max(0.0, began + seconds * 0.6 - time.monotonic())
+        left = max(0.0, began + seconds * 0.6 - clock.now())
         decided = verify(
             ensemble, X[rows], y[rows], attacker, epsilon=(sizes * level).tolist(), actors=result.actors,
             relations=result.relations, timeout=patience, max_seconds=left, n_jobs=n_jobs,
@@ -220,7 +220,7 @@ def measured_resilience(
     if all(value < np.inf for value in spec.values):
         brackets.close(radius, began + seconds)
     axis = "ε" if spec.shared else f"multiple of {names_of((unit,), None, result.feature_names)[0]}"
-    return _curve(brackets, unit if spec.shared else 1.0, axis, len(result), time.monotonic() - began)
+    return _curve(brackets, unit if spec.shared else 1.0, axis, len(result), clock.now() - began)
 
 
 def _sample(n: int) -> npt.NDArray[np.int64]:

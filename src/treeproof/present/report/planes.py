@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,6 +16,7 @@ from treeproof.present.report.instances import KINDS, kinds_of
 from treeproof.present.slices import Slice, cut_slice, frame_of
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import Verification
+from treeproof.run import clock
 from treeproof.threat.attacker import Attacker
 from treeproof.verification.witnesses import moved_features
 
@@ -70,7 +70,7 @@ def cut_planes(
     n_jobs: int | None,
 ) -> Planes:
     """All pairs of the features, through a broken row and through a safe one, until time runs out."""
-    end = time.monotonic() + seconds
+    end = clock.now() + seconds
     frames = {f: frame_of(ensemble, attacker, result.X, f) for f in features}
     through = _through(result)
     wanted = [(k, f, g) for f, g in combinations(features, 2) for k in range(len(through))]
@@ -92,15 +92,15 @@ def cut_planes(
 
     slices: dict[tuple[int, int, int], Slice] = {}
     for key in wanted:
-        if time.monotonic() < end:
-            slices[key] = cut(key, RESOLUTIONS[0], end - time.monotonic())
+        if clock.now() < end:
+            slices[key] = cut(key, RESOLUTIONS[0], end - clock.now())
     # Those with the most to see come first: if time runs out, the others stay coarse.
     order = sorted(slices, key=lambda key: -_variety(slices[key]))
     for resolution in RESOLUTIONS[1:]:
         for key in order:
-            if time.monotonic() < end:
-                finer = cut(key, resolution, end - time.monotonic())
-                if not (finer.status == Outcome.UNKNOWN).any() or time.monotonic() < end:
+            if clock.now() < end:
+                finer = cut(key, resolution, end - clock.now())
+                if not (finer.status == Outcome.UNKNOWN).any() or clock.now() < end:
                     slices[key] = finer
     start = order[0] if order else None
     points = _points(ensemble, result, features)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -24,6 +23,7 @@ from treeproof.numbers.doubles import (
     root_at_most,
 )
 from treeproof.results.verdicts import Outcome
+from treeproof.run import clock
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import LARGEST_PRICE, SMALLEST_PRICE, Local
@@ -211,7 +211,7 @@ class LpRobustness(_Attacked):
         answers: Answers = [Outcome.UNKNOWN] * len(rows)
         timeout, used, left = local.limits.timeout, 0.0, list(range(len(rows)))
         while left:
-            began = time.monotonic()
+            began = clock.at_work()
             reach = low[left], high[left]
             status, cells = local.search_within(self.X[[rows[i] for i in left]], reach, budget[left], ties)
             tied = []
@@ -223,7 +223,7 @@ class LpRobustness(_Attacked):
                     answers[i] = Outcome.UNKNOWN
                     tied.append(k)
             # A row has as much time for all its ties as for one search.
-            used += (time.monotonic() - began) / len(left)
+            used += (clock.at_work() - began) / len(left)
             if (timeout is not None and used >= timeout) or local.limits.is_over():
                 return answers
             ties = np.concatenate((ties[tied], cells[tied][:, None]), axis=1)
