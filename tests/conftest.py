@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.clock import Clock
+from tests.support.clock import clock, interrupts
+
+__all__ = ["clock", "ctrl_c", "interrupts"]
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Every core has tests to run; threads of OpenMP that wait for one another would take them away, spinning.
@@ -21,11 +23,3 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of this process: it stands still, but for what the test adds."""
-    made = Clock()
-    monkeypatch.setattr("treeproof.run.clock.now", made)
-    return made

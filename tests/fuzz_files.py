@@ -18,7 +18,6 @@ import random
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support import clock
 from tests.support.fuzz.formats import mutant
 from tests.support.fuzz.samples import MAKERS, Sample, sample
 from tests.support.fuzz.sides import MEMORY, Gone, Loaded, Side, contexts, library_side, treeproof_side
@@ -201,7 +201,7 @@ def run(cases: int, seed: int, n_jobs: int, kinds: list[str], talk: bool = True)
     pairs = [Pair() for _ in range(n_jobs)]
     free = threading.local()
     waiting = list(pairs)
-    began = said = time.monotonic()
+    began = said = clock.now()
 
     def work(kind: str, numbers: range) -> Tally:
         if not hasattr(free, "pair"):
@@ -220,8 +220,8 @@ def run(cases: int, seed: int, n_jobs: int, kinds: list[str], talk: bool = True)
                 running.append((kind, pool.submit(work, kind, numbers)))
             kind, answer = running.pop(0)
             totals[kind].add(answer.result())
-            if talk and time.monotonic() - said > 10:
-                said = time.monotonic()
+            if talk and clock.now() - said > 10:
+                said = clock.now()
                 done = sum(tally.counts["cases"] for tally in totals.values())
                 print(f"{done:,} cases, {done / (said - began):,.0f} a second", flush=True)
     finally:
@@ -265,7 +265,7 @@ def main() -> int:
     parser.add_argument("--kinds", default="*", help=f"a pattern for {', '.join(MAKERS)}")
     parser.add_argument("--one", metavar="KIND:NUMBER", help="only this file")
     options = parser.parse_args()
-    began = time.monotonic()
+    began = clock.now()
     if options.one:
         kind, _, number = options.one.rpartition(":")
         totals = _one(kind, options.seed, int(number))
@@ -277,7 +277,7 @@ def main() -> int:
         print(one)
     print(table(totals))
     cases = sum(tally.counts["cases"] for tally in totals.values())
-    seconds = time.monotonic() - began
+    seconds = clock.now() - began
     print(f"{cases:,} cases in {seconds:.0f} s, {cases / seconds:,.0f} a second; {len(found)} differences and failures")
     return len(found) > 0
 

@@ -16,7 +16,6 @@ import math
 import multiprocessing
 import os
 import sys
-import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
-from tests.support import oracles
+from tests.support import clock, oracles
 from tests.support.adapters import as_attacker
 from tests.support.fast_oracle import FastOracle, TooManyPairs
 from tests.support.proof_claims import NO_LIMIT, Claims
@@ -249,7 +248,7 @@ def _tasks() -> Iterator[range]:
 def run(cases: int, seed: int, n_jobs: int) -> Tally:
     """Blocks 0, 1, 2, … of the seed until there are enough cases, or one differs."""
     total = Tally()
-    began = said = time.monotonic()
+    began = said = clock.now()
     # A fresh interpreter per worker: compiled code and threads do not survive a fork.
     with multiprocessing.get_context("spawn").Pool(n_jobs) as pool:
         todo = _tasks()
@@ -265,12 +264,12 @@ def run(cases: int, seed: int, n_jobs: int) -> Tally:
             tally = _awaited(seed, numbers, answer)
             total.counts += tally.counts
             total.mismatch = tally.mismatch
-            if time.monotonic() - said > 10:
-                said = time.monotonic()
+            if clock.now() - said > 10:
+                said = clock.now()
                 rate = total.counts["cases"] / (said - began)
                 print(f"{total.counts['cases']:,} cases, {rate:,.0f} a second", flush=True)
         pool.terminate()
-    seconds = time.monotonic() - began
+    seconds = clock.now() - began
     print(f"{total.counts['cases'] / seconds:,.0f} cases a second on {n_jobs} cores, {seconds:.0f} s in all")
     return total
 

@@ -1,8 +1,8 @@
 """Kills verify, map and reproduce at random moments, and looks at what is left: `python -m tests.kill`, or `make kill`.
 
-Every run is a fork of this process, so that nothing is imported or compiled again. It ends by a signal; then its output
-must be the old file or a whole one, hold all that was known a checkpoint ago, and lead with `--resume` to the result of
-a run that nobody disturbed.
+Every run is a fork of this process, so that nothing is imported or compiled again. It ends by a signal after so many
+answers; then its output must be the old file or a whole one, hold all that was known (after SIGKILL: at the last
+checkpoint), and lead with `--resume` to the result of a run that nobody disturbed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import random
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
+from tests.support.clock import until
 from treeproof.cli.main import main as treeproof_main
 from treeproof.maps.partition import Partition
 from treeproof.paper import datasets
@@ -34,8 +34,8 @@ from treeproof.run import checkpoints
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 EVERY = 0.1
 """Seconds between checkpoints here, instead of 8."""
-SLACK = 1.5
-"""Seconds that a task keeps what it knows, or that writing takes, on a busy machine."""
+COPIED, SAVED = "copied", "saved"
+"""What a run writes down when it has copied what it knows for a checkpoint, and when that is in a file."""
 
 
 @dataclass
@@ -63,8 +63,8 @@ class Tally:
     resumed: int = 0
     left_behind: int = 0
     """Hidden files that SIGKILL left: beginnings of files that never took their place."""
-    most_lost: float = 0.0
-    """The age in seconds of the oldest knowledge that was lost: none but by SIGKILL, or before signals are handled."""
+    most_lost: int = 0
+    """How much less is left than was known, at the most: nothing but by SIGKILL, or before signals are handled."""
     failures: list[str] = field(default_factory=list)
 
 
@@ -151,13 +151,16 @@ def cases(inputs: Path) -> list[Case]:
 
 
 def _log(file: Path) -> None:
-    """Lets the process write down when it learned how much."""
+    """Lets the process write down how much it knows with each answer, and its checkpoints."""
     out = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def note(known: int) -> None:
-        os.write(out, f"{time.monotonic()} {known}\n".encode())
+    def note(known: int | str) -> None:
+        os.write(out, f"{known}\n".encode())
 
-    take_rows, take_piece = RowTable.take, Partition.take
+    take_rows, take_piece, make = RowTable.take, Partition.take, checkpoints.Checkpoint.__init__
+
+    def made(self: Any, copy: Callable[[], Any], save: Callable[[Any], Any]) -> None:
+        make(self, lambda: (copy(), note(COPIED))[0], lambda known: (save(known), note(SAVED)))
 
     def rows(self: RowTable, *answer: Any) -> None:
         take_rows(self, *answer)
@@ -168,6 +171,23 @@ def _log(file: Path) -> None:
         note(self.n_boxes)
 
     RowTable.take, Partition.take = rows, piece  # type: ignore[method-assign]
+    checkpoints.Checkpoint.__init__ = made  # type: ignore[method-assign]
+
+
+def _said(folder: Path) -> list[str]:
+    """What a run has written down so far, in whole lines."""
+    log = folder / "log"
+    return log.read_text().split("\n")[:-1] if log.exists() else []
+
+
+def _counts(lines: list[str]) -> list[int]:
+    return [int(line) for line in lines if line not in (COPIED, SAVED)]
+
+
+def _saved(lines: list[str]) -> list[int]:
+    """The last checkpoint that is in a file: the number that was known then, if there is one."""
+    copied = [at for at, line in enumerate(lines) if line == COPIED][: lines.count(SAVED)]
+    return _counts(lines[: copied[-1]])[-1:] if copied else []
 
 
 def start(arguments: list[str], folder: Path) -> int:
@@ -195,31 +215,35 @@ def start(arguments: list[str], folder: Path) -> int:
         os._exit(code)
 
 
+def _ended(process: int) -> bool:
+    """Whether a process has come to an end, which `finish` has still to look at."""
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def finish(process: int) -> int:
     """The exit code of a process, or minus the signal that ended it."""
     _, status = os.waitpid(process, 0)
     return os.waitstatus_to_exitcode(status)
 
 
-def undisturbed(case: Case, folder: Path) -> tuple[Any, float]:
-    """The result of a run that nobody disturbs, and how long it takes."""
+def undisturbed(case: Case, folder: Path) -> tuple[Any, int]:
+    """The result of a run that nobody disturbs, and how many answers it takes."""
     folder.mkdir()
-    began = time.monotonic()
     code = finish(start(case.arguments, folder))
     assert code == 0, (folder / "said").read_text()
-    return case.result(folder / case.output), time.monotonic() - began
+    return case.result(folder / case.output), len(_counts(_said(folder)))
 
 
-def disturb(case: Case, number: int, moment: float, folder: Path, expected: Any, tally: Tally) -> None:
-    """One run that a signal ends, what it leaves behind, and the run that goes on from there."""
+def disturb(case: Case, number: int, moment: int, folder: Path, expected: Any, tally: Tally) -> None:
+    """One run that a signal ends after so many answers, what it leaves behind, and the run that goes on from there."""
     folder.mkdir()
     output = folder / case.output
     old = b"old"
     if output.parent == folder:
         output.write_bytes(old)
     process = start(case.arguments, folder)
-    time.sleep(moment)
-    sent = time.monotonic()
+    until(lambda: len(_counts(_said(folder))) >= moment or _ended(process))
+    sent = _said(folder)
     os.kill(process, number)
     code = finish(process)
     tally.runs += 1
@@ -228,12 +252,11 @@ def disturb(case: Case, number: int, moment: float, folder: Path, expected: Any,
         tally.failures.append(f"exit code {code}: {(folder / 'said').read_text()[-500:]}")
     is_old = output.exists() and output.read_bytes() == old
     known = 0 if is_old or (case.says_when and not output.exists()) else case.known(output)
-    lines = (folder / "log").read_text().split("\n")[:-1] if (folder / "log").exists() else []
-    lost = [float(at) for at, count in (line.split() for line in lines) if int(count) > known and float(at) <= sent]
-    if case.says_when and lost and code != 0:
-        tally.most_lost = max(tally.most_lost, sent - min(lost))
-        if sent - min(lost) > (EVERY + SLACK if number == signal.SIGKILL or code < 0 else 0.0):
-            tally.failures.append(f"{sent - min(lost):.2f} s of knowledge are lost")
+    due = _saved(sent) if number == signal.SIGKILL or code < 0 else _counts(sent)[-1:]
+    if case.says_when and code != 0 and due:
+        tally.most_lost = max(tally.most_lost, _counts(sent)[-1] - known)
+        if due[0] > known:
+            tally.failures.append(f"{due[0]} was known, and {known} is left")
     hidden = [path.name for path in output.parent.glob(".*")] if output.parent.exists() else []
     tally.left_behind += len(hidden)
     if hidden and number != signal.SIGKILL:
@@ -257,17 +280,19 @@ def run(names: list[str], moments: int, seed: int, say: Callable[[str], None]) -
         prepare(base)
         for case in (one for one in cases(base) if one.name in names):
             finish(start(case.arguments, _made(base / f"{case.name} compiled")))
-            expected, seconds = undisturbed(case, base / f"{case.name} undisturbed")
-            say(f"{case.name}: {seconds:.1f} s if nobody disturbs it")
+            expected, answers = undisturbed(case, base / f"{case.name} undisturbed")
+            say(f"{case.name}: {answers} answers if nobody disturbs it")
             for number in SIGNALS:
                 key = f"{case.name} {signal.Signals(number).name}"
                 tally = tallies[key] = Tally()
                 for i in range(moments):
-                    moment = chance.uniform(0.0, seconds)
+                    moment = chance.randint(0, answers)
                     folder = base / f"{case.name} {int(number)} {i}"
                     before = len(tally.failures)
                     disturb(case, number, moment, folder, expected, tally)
-                    tally.failures[before:] = [f"{key} after {moment:.2f} s: {one}" for one in tally.failures[before:]]
+                    tally.failures[before:] = [
+                        f"{key} after {moment} answers: {one}" for one in tally.failures[before:]
+                    ]
                 say(f"{key}: {tally}")
     return tallies
 

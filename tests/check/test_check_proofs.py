@@ -7,11 +7,9 @@ import io
 import itertools
 import json
 import re
-import signal
 import struct
 import subprocess
 import sys
-import time
 import tokenize
 import zlib
 from collections.abc import Iterator
@@ -22,6 +20,7 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.clock import press_ctrl_c, until
 from tests.support.proof_files import ProofFiles, proof_files, rewritten
 from tests.support.small_maps import small_forest
 from tools.build_checker import CORE, FILES, SOURCE
@@ -31,6 +30,7 @@ from treeproof.check import proofs as proof_checks
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import Checked
 from treeproof.errors import InvalidInput
+from treeproof.run.limits import Limits
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +125,15 @@ def test_many_rows_are_named_by_a_few(files: ProofFiles, tmp_path: Path) -> None
     assert str(nothing).startswith("The proofs of 0 of 0 proved rows")
 
 
-def test_ctrl_c_keeps_what_was_checked(files: ProofFiles, monkeypatch: pytest.MonkeyPatch, ctrl_c: None) -> None:
+def test_ctrl_c_keeps_what_was_checked(
+    files: ProofFiles, monkeypatch: pytest.MonkeyPatch, ctrl_c: None, interrupts: list[Limits]
+) -> None:
     calls, original = itertools.count(), proof_checks._check
 
     def check(asked: Any, rows: list[int]) -> Checked:
         if next(calls) == 1:
-            time.sleep(0.1)  # until the main thread waits
-            signal.raise_signal(signal.SIGINT)
-            time.sleep(0.1)
+            press_ctrl_c()
+            until(lambda: interrupts)
         return original(asked, rows)
 
     monkeypatch.setattr(proof_checks, "_check", check)

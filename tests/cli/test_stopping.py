@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+from tests.support.clock import press_ctrl_c, until
 from treeproof.cli import main as main_module
 from treeproof.cli.main import main
 from treeproof.cli.stopping import SIGNALS, Checkpoints, LikeCtrlC, postponed
@@ -34,11 +34,10 @@ def test_a_signal_ends_work_like_ctrl_c_and_is_the_exit_code(number: int, code: 
     limits = Limits()
 
     def work(_: object) -> None:
-        while not limits.interrupted:
-            time.sleep(0.01)
+        press_ctrl_c(number)
+        until(lambda: limits.interrupted)
 
     with LikeCtrlC() as stop:
-        threading.Timer(0.1, signal.raise_signal, (number,)).start()
         assert run_watched(work, limits), "as after Ctrl-C, what is known is kept"
     assert stop.exit_code == code
     assert signal.getsignal(number) == signal.SIG_DFL, "restored"

@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.applicants import applicants
+from tests.support.clock import Clock
 from tests.support.loans import RELATIONS, is_valid, loans
 from treeproof.results.asked import OneOf, Range
 from treeproof.results.verdicts import Outcome
@@ -107,13 +108,14 @@ def test_without_time_all_columns_are_enough_and_nothing_more_is_said() -> None:
             assert all(ends[0] <= own[name] <= ends[1] for name, ends in one.ranges.items())
 
 
-def test_some_time_leaves_sufficient_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_time_leaves_sufficient_sets(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     from treeproof.verification.local_search import Local
 
     X = np.random.default_rng(0).normal(size=(300, 12))
     forest = RandomForestClassifier(60, random_state=0).fit(X, X[:, :4].sum(axis=1) > 0)
     monkeypatch.setattr(Local, "patience", 1)
     full = tp.explain(forest, X[:2])
+    clock.per_look = 0.01
     cut = tp.explain(forest, X[:2], timeout=0.05)
     for one, less in zip(full, cut, strict=True):
         assert one.minimal and (set(one.columns) == set(less.columns) if less.minimal else len(less.columns) > 0)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import time
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -18,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support import judged_protection
+from tests.support.clock import press_ctrl_c, until
 from tests.support.enumerated import VALUES, Enumerated, every_library, of_numbers, subsets
 from tests.support.random_blocks import block
 from tests.support.relation_questions import question
@@ -204,10 +202,8 @@ def test_ctrl_c_keeps_what_is_known(
     prove = protect._Search._prove
 
     def interrupted(search: Any) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        late = time.monotonic() + 30
-        while not search.limits.is_over() and time.monotonic() < late:
-            time.sleep(0.01)
+        press_ctrl_c()
+        until(search.limits.is_over)
         prove(search)
 
     monkeypatch.setattr(protect._Search, "_prove", interrupted)

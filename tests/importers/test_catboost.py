@@ -334,7 +334,7 @@ def test_crash_of_the_library_is_an_invalid_file(tmp_path: Path, monkeypatch: py
 
 
 def test_hang_of_the_library_is_an_invalid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "_EXPORT_CBM", "import time; time.sleep(60)")
+    monkeypatch.setattr(importer, "_EXPORT_CBM", "import signal; signal.pause()")
     monkeypatch.setattr(_child, "PATIENCE", 0.5)
     with pytest.raises(InvalidInput, match="within"):
         importer.load_bytes(b"CBM1", voting=None)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,12 @@ import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.clock import ending
 from tests.support.zoo.case import data
 
 X, y = data(3)
 MUTATIONS = 300
 SLOW = {"catboost cbm": 12}  # each file is read in a process of its own, because catboost crashes on some
-SECONDS = 20  # for one file; a load takes milliseconds
 
 
 def _own(folder: Path) -> Path:
@@ -171,25 +169,11 @@ def rewrite(content: Any, rng: random.Random) -> bytes:
     return json.dumps(content).encode()
 
 
-@contextmanager
-def time_limit(what: str) -> Iterator[None]:
-    def stop(signum: int, frame: object) -> None:
-        raise AssertionError(f"hangs: {what}")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def load_or_refuse(file: Path, content: bytes, keep: Path) -> str:
     """Loads the file; what is loaded must also predict. Anything but our two refusals fails the test."""
     file.write_bytes(content)
     try:
-        with time_limit(f"{keep} holds the file"):
+        with ending(f"{keep} holds the file"):
             ensemble = tp.load_model(file)
             ensemble.predict(np.zeros((2, ensemble.n_features)))
     except (tp.InvalidInput, tp.UnsupportedModel) as error:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import signal
-import threading
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 import treeproof as tp
 from tests.support import oracles
 from tests.support.category_models import CODED, is_stable, random_model, random_moves, random_row
+from tests.support.clock import press_ctrl_c, until
 from tests.support.small_maps import ATTACKERS, blurred, cell_corners, drawn, in_domain, small_forest
 from tests.support.strategies import neighbourhoods, points
 from treeproof.errors import InvalidInput
@@ -28,6 +27,7 @@ from treeproof.maps import partition
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.model.pieces import Pieces
 from treeproof.results.verdicts import Status
+from treeproof.run.limits import Limits
 
 
 def assert_status_equals_the_oracle(data: st.DataObject, several: bool | None = None) -> None:
@@ -185,19 +185,22 @@ def test_stopped_maps_are_sound_and_go_on_to_the_end() -> None:
     assert not small.complete
 
 
-def test_ctrl_c_keeps_what_the_task_under_way_has_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_what_the_task_under_way_has_cut(
+    monkeypatch: pytest.MonkeyPatch, ctrl_c: None, interrupts: list[Limits]
+) -> None:
     """All the work in one task, so that nothing is left if that task is thrown away."""
     clf, _, _ = small_forest(60, 8)
-    monkeypatch.setattr(partition, "FIRST_TASK_BOXES", 10**9)
-    monkeypatch.setattr(partition, "TASK_BOXES", 10**9)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    alarm = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    try:
-        alarm.start()
-        smap = StabilityMap.build(clf, tp.Attacker((-0.03, 0.0), budget=1), n_jobs=1, voting="hard")
-    finally:
-        alarm.cancel()
-        signal.signal(signal.SIGINT, before)
+    monkeypatch.setattr(partition, "FIRST_TASK_BOXES", 5000)
+    real = partition.cut_up
+
+    def stopped_before_it_answers(*asked: Any) -> Any:
+        piece = real(*asked)
+        press_ctrl_c()
+        until(lambda: interrupts)
+        return piece
+
+    monkeypatch.setattr(partition, "cut_up", stopped_before_it_answers)
+    smap = StabilityMap.build(clf, tp.Attacker((-0.03, 0.0), budget=1), n_jobs=1, voting="hard")
     assert smap.interrupted and not smap.complete
     assert smap.counts[Status.STABLE] + smap.counts[Status.UNSTABLE] > 100
 

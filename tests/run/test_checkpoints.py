@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-import time
+from typing import Any
 
 import numpy as np
 import pytest
 
 import treeproof as tp
+from tests.support.clock import Clock, until
 from tests.support.small_maps import ATTACKERS, small_forest
 from treeproof.maps import partition
 from treeproof.run import checkpoints
-from treeproof.run.checkpoints import Checkpoint
+from treeproof.run.checkpoints import EVERY, SHARE, Checkpoint
 from treeproof.run.limits import Limits
 from treeproof.run.watch import Door
 from treeproof.run.workers import run_tasks
@@ -20,53 +22,48 @@ from treeproof.verification import verify as verify_module
 from treeproof.verification.local_search import Local
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "EVERY", 0.03)
-
-
-def test_only_news_are_saved_and_only_when_it_is_time() -> None:
+def test_only_news_are_saved_and_only_when_it_is_time(clock: Clock) -> None:
     saved: list[int] = []
     limits, door, state = Limits(), Door(), [0]
     checkpoint = Checkpoint(lambda: state[0], saved.append)
-    time.sleep(0.06)
+    clock.add(2 * EVERY)
     checkpoint.look(limits, door)
     assert saved == [], "nothing is known yet"
     state[0] = 1
     checkpoint.note()
     checkpoint.look(limits, door)
+    clock.add(0.9 * EVERY)
     checkpoint.note()
     checkpoint.look(limits, door)
     assert saved == [1], "the second one comes too early"
-    time.sleep(0.06)
+    clock.add(0.2 * EVERY)
     checkpoint.look(limits, door)
     assert saved == [1, 1]
-    time.sleep(0.06)
+    clock.add(2 * EVERY)
     checkpoint.look(limits, door)
     assert saved == [1, 1], "there was nothing new"
 
 
-def test_slow_writing_widens_the_interval() -> None:
+def test_slow_writing_widens_the_interval(clock: Clock) -> None:
     began: list[float] = []
 
     def slowly(_: object) -> None:
-        began.append(time.monotonic())
-        time.sleep(0.1)
+        began.append(clock.seconds)
+        clock.add(EVERY)
 
     checkpoint, limits, door = Checkpoint(lambda: None, slowly), Limits(), Door()
-    until = time.monotonic() + 1.9
-    while time.monotonic() < until:
+    for _ in range(30):
         checkpoint.note()
         checkpoint.look(limits, door)
-        time.sleep(0.005)
-    assert len(began) == 2 and began[1] - began[0] > 1.0, "0.1 seconds are a tenth of one"
+        clock.add(EVERY / 2)
+    assert len(began) == 2 and EVERY / SHARE < began[1] - began[0] < 2 * EVERY / SHARE, "a tenth of all time"
 
 
-def test_what_ends_anyway_is_not_saved_twice() -> None:
+def test_what_ends_anyway_is_not_saved_twice(clock: Clock) -> None:
     saved: list[None] = []
     limits, door = Limits(), Door()
     checkpoint = Checkpoint(lambda: None, saved.append)
-    time.sleep(0.06)
+    clock.add(2 * EVERY)
     checkpoint.note()
     limits.interrupt()
     checkpoint.look(limits, door)
@@ -75,12 +72,19 @@ def test_what_ends_anyway_is_not_saved_twice() -> None:
     assert saved == []
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is new is saved at the next look."""
+    monkeypatch.setattr(checkpoints, "EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
 def test_checkpoints_come_while_a_task_takes_its_time() -> None:
     free, answers, saved = threading.Event(), [], []
 
     def work(_: str, task: int) -> int:
         if task == 3:
-            free.wait(10)
+            free.wait()
         return task
 
     def save(known: list[int]) -> None:
@@ -98,14 +102,20 @@ def same(one: tp.Verification, two: tp.Verification) -> bool:
     return all(np.array_equal(getattr(one.rows, name), getattr(two.rows, name), equal_nan=True) for name in names)
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_verify_goes_on_from_a_checkpoint_and_ends_the_same(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clf, X, y = small_forest(9, 4)
     question = (clf, X, y, ATTACKERS[1])
     whole = tp.verify(*question, epsilons=[0.01, 0.02])
-    decide = Local.decide
-    monkeypatch.setattr(Local, "decide", lambda *a: (time.sleep(0.005), decide(*a))[1])
-    saved: list[str] = []
+    decide, calls, saved = Local.decide, itertools.count(), list[str]()
+
+    def wait_for_a_checkpoint(*asked: Any) -> Any:
+        if next(calls) == 5:
+            until(lambda: saved, "a checkpoint")
+        return decide(*asked)
+
+    monkeypatch.setattr(Local, "decide", wait_for_a_checkpoint)
     found = tp.verify(
         *question, epsilons=[0.01, 0.02], n_jobs=n_jobs, checkpoint=lambda now: saved.append(now.to_json())
     )
@@ -117,6 +127,7 @@ def test_verify_goes_on_from_a_checkpoint_and_ends_the_same(n_jobs: int, monkeyp
     assert same(tp.verify(*question, epsilons=[0.01, 0.02], resume=part), whole)
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_map_goes_on_from_a_checkpoint_and_ends_the_same(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clf, X, _ = small_forest(9, 4)
@@ -124,9 +135,14 @@ def test_a_map_goes_on_from_a_checkpoint_and_ends_the_same(n_jobs: int, monkeypa
     monkeypatch.setattr(partition, "FIRST_TASK_BOXES", 400)
     monkeypatch.setattr(partition, "SMALL_TASK_BOXES", 400)
     monkeypatch.setattr(partition, "TASK_BOXES", 400)
-    real = partition.cut_up
-    monkeypatch.setattr(partition, "cut_up", lambda *a: (time.sleep(0.005), real(*a))[1])
-    saved: list[tp.StabilityMap] = []
+    real, calls, saved = partition.cut_up, itertools.count(), list[tp.StabilityMap]()
+
+    def wait_for_a_checkpoint(*asked: Any) -> Any:
+        if next(calls) == 3:
+            until(lambda: saved, "a checkpoint")
+        return real(*asked)
+
+    monkeypatch.setattr(partition, "cut_up", wait_for_a_checkpoint)
     found = tp.StabilityMap.build(clf, ATTACKERS[0], n_jobs=n_jobs, checkpoint=saved.append)
     assert found.complete and not found.interrupted and (found.nodes == whole.nodes).all() and saved
     assert saved[0].interrupted and not saved[0].complete and 1 < saved[0].n_boxes < whole.n_boxes
@@ -146,14 +162,14 @@ def test_a_task_of_a_map_ends_after_its_time_and_cuts_the_same(monkeypatch: pyte
     assert len(pieces) > 3
 
 
-def test_rows_that_take_long_come_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_take_long_come_one_by_one(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     clf, X, y = small_forest(9, 4)
     monkeypatch.setattr(verify_module, "TASK_SECONDS", 0.02)
     sizes: list[int] = []
     decide = Local.decide
 
     def slow_after_100(self: Local, rows: np.ndarray, *asked: np.ndarray) -> object:
-        time.sleep(0.01 * len(rows) if sum(sizes) > 100 else 0.0)
+        clock.add(0.01 * len(rows) if sum(sizes) > 100 else 0.0)
         sizes.append(len(rows))
         return decide(self, rows, *asked)
 

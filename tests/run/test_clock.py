@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-import treeproof
 from tests.support.clock import Clock
 from treeproof._kernels import compiling
 from treeproof.run.limits import Limits
-
-SOURCE = Path(treeproof.__file__).parent
 
 
 def compile_for(clock: Clock, seconds: float) -> None:
@@ -49,14 +43,3 @@ def test_kernels_within_kernels_and_in_several_threads_count_once(clock: Clock) 
         watcher(-1)
     rest = time.rest()
     assert rest is not None and rest.timeout == 2.0
-
-
-def test_nothing_else_looks_at_a_clock_of_its_own() -> None:
-    # What the command line and the paper's pages say of their own time decides nothing; another machine's clock is told
-    # in seconds of the day.
-    known = {"run/clock.py", "run/limits.py", "cli/commands/demo.py", "cli/commands/reproduce.py"}
-    own = re.compile(r"\btime\.(monotonic|perf_counter|time|process_time|sleep)")
-    found = {
-        path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if own.search(path.read_text("utf-8"))
-    }
-    assert {path for path in found if not path.startswith("paper/")} == known

@@ -619,6 +619,6 @@ def test_no_trained_model_is_above_the_ceiling(name: str) -> None:
             tp.RobustBoostingClassifier(attacker, n_estimators=5, epsilon=0.02),
         ]
         for model in models:
-            result = tp.verify(model.fit(X, y), X, y, attacker, epsilon=0.02, timeout=0.5)
+            result = tp.verify(model.fit(X, y), X, y, attacker, epsilon=0.02)
             assert result.robustness.lower <= robust.accuracy
             assert result.resilience.lower <= resilient.accuracy

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import signal
-import time
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 import treeproof as tp
 from tests.support import toys
 from tests.support.adapters import as_attacker
+from tests.support.clock import press_ctrl_c, until
 from tests.support.proof_reader import (
     CLAIM,
     CLOSED,
@@ -243,9 +242,8 @@ def test_a_run_that_was_ended_goes_on_with_its_proofs(tmp_path: Path, monkeypatc
 
     def stuck(self: Local, X: np.ndarray, epsilon: np.ndarray, labels: np.ndarray) -> Decisions:
         if next(calls) == 6:
-            signal.raise_signal(signal.SIGINT)
-            while not self.limits.is_over():
-                time.sleep(0.01)
+            press_ctrl_c()
+            until(self.limits.is_over)
         return decide(self, X, epsilon, labels)
 
     with monkeypatch.context() as patched:

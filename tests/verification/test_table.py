@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,9 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import treeproof as tp
+from tests.support.clock import press_ctrl_c, until
 from treeproof import files
+from treeproof.run.limits import Limits
 from treeproof.run.parts import Parts
 from treeproof.tables import parquet_files
 from treeproof.verification import table
@@ -255,15 +254,15 @@ def in_this_thread(work: Any, content: Any, tasks: Any, limits: Any, n_jobs: Any
 
 
 def test_ctrl_c_keeps_whole_chunks_and_resuming_finishes(
-    folder: Path, ctrl_c: None, monkeypatch: pytest.MonkeyPatch
+    folder: Path, ctrl_c: None, interrupts: list[Limits], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add = Parts.add
 
     def add_and_stop(self: Parts, *part: Any) -> None:
         add(self, *part)
         if self.counts["rows"] >= 75:
-            threading.Timer(0, os.kill, (os.getpid(), signal.SIGINT)).start()
-            time.sleep(0.3)
+            press_ctrl_c()
+            until(lambda: interrupts)
 
     with monkeypatch.context() as patched:
         patched.setattr(Parts, "add", add_and_stop)

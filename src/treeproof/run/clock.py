@@ -23,6 +23,11 @@ def at_work() -> float:
     return now() - _pauses.seconds()
 
 
+def time_of_day() -> float:
+    """Seconds since 1970, which other processes of the machine count alike."""
+    return time.time()
+
+
 class _Pauses:
     """How long kernels were compiled or loaded, in any thread."""
 

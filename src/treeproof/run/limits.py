@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,12 +36,12 @@ class Limits:
 
     def __getstate__(self) -> dict[str, Any]:
         left = None if self.deadline is None else self.deadline - clock.now()
-        return {"timeout": self.timeout, "left": left, "now": time.time()}
+        return {"timeout": self.timeout, "left": left, "now": clock.time_of_day()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.timeout = state["timeout"]
         # If this machine's clock is behind, the wait counts as 0: it never adds time.
-        waited = max(0.0, time.time() - state["now"])
+        waited = max(0.0, clock.time_of_day() - state["now"])
         self.deadline = None if state["left"] is None else clock.now() + state["left"] - waited
         self.stop = np.zeros(1, dtype=np.int64)
 

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import resource
 import tempfile
-import time
 import traceback
 import warnings
 from multiprocessing.connection import Connection
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from tests.support import clock
 
 ROWS = 96
 """The number of rows on and around the thresholds of a changed file; as many come from the file before the change."""
@@ -124,7 +125,7 @@ def treeproof_side() -> Any:
         if exported is not None:
             # What CatBoost makes of a .cbm file comes from the process that holds CatBoost, not from one per file.
             catboost._json_of_cbm = lambda data: exported
-        began = time.monotonic()
+        began = clock.now()
         try:
             ensemble = tp.load_model(file)
             rows = probe_rows(ensemble, ROWS)
@@ -133,10 +134,10 @@ def treeproof_side() -> Any:
             labels, scores = ensemble.predict(rows), ensemble.scores(rows)
         except (tp.InvalidInput, tp.UnsupportedModel) as error:
             status = "failed" if "\n" in str(error) else "refused"
-            return Loaded(status, str(error), seconds=time.monotonic() - began, memory=_memory())
+            return Loaded(status, str(error), seconds=clock.now() - began, memory=_memory())
         except BaseException:
-            return Loaded("failed", traceback.format_exc(), seconds=time.monotonic() - began, memory=_memory())
-        return Loaded("loaded", "", rows, labels, scores, time.monotonic() - began, _memory())
+            return Loaded("failed", traceback.format_exc(), seconds=clock.now() - began, memory=_memory())
+        return Loaded("loaded", "", rows, labels, scores, clock.now() - began, _memory())
 
     return answer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from treeproof.cli.outputs import Outputs
 from treeproof.files import write_whole
 from treeproof.results.markup import change
 from treeproof.results.verdicts import short
+from treeproof.run import clock
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,7 @@ def demo(out: str) -> None:
 
     import treeproof as tp
 
-    began = time.perf_counter()
+    began = clock.now()
     outputs = Outputs({"--out": out}, {}, {"--out": (".html", ".htm")})
     setting = Setting.load()
     forest = RandomForestClassifier(100, max_depth=8, random_state=7).fit(setting.X, setting.y)
@@ -84,7 +84,7 @@ def demo(out: str) -> None:
     screen.say(f"The whole story, with pictures: {Path(out).resolve()}")
     outputs.save(out, lambda file: write_whole(file, page))
     outputs.finish()
-    screen.say(f"({time.perf_counter() - began:.0f} s)")
+    screen.say(f"({clock.now() - began:.0f} s)")
 
 
 def _verified(model: Any, setting: Setting) -> Verification:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import click
 
 from treeproof.cli import screen
 from treeproof.paper import EXPERIMENTS, Workbench, run
+from treeproof.run import clock
 from treeproof.visible import visible
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -32,7 +32,7 @@ NAMES = "\n".join(f"  {name:18} {text}" for name, text in EXPERIMENTS.items())
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Threads to use.")
 def reproduce(name: str, quick: bool, data: Path | None, models: Path | None, out: Path, jobs: int) -> None:
     """Rerun the paper's evaluation and print our numbers next to the published ones."""
-    began = time.perf_counter()
+    began = clock.now()
     if models is None and os.environ.get("TREEPROOF_GOLDEN"):
         beside = Path(os.environ["TREEPROOF_GOLDEN"], "models")
         models = beside if beside.is_dir() else None
@@ -45,4 +45,4 @@ def reproduce(name: str, quick: bool, data: Path | None, models: Path | None, ou
     except KeyboardInterrupt:
         click.echo(f"finished cells are in {visible(out)}; the same command goes on from there", err=True)
         raise
-    click.echo(f"{', '.join(chosen)}: {time.perf_counter() - began:.0f} s, in {visible(out)}", err=True)
+    click.echo(f"{', '.join(chosen)}: {clock.now() - began:.0f} s, in {visible(out)}", err=True)
