@@ -23,7 +23,6 @@ from tests.support.relation_questions import Question
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.verdicts import Outcome
 
-SECONDS = None
 MOST_TRIED = 400
 """Rows whose neighbours are enumerated."""
 
@@ -146,9 +145,7 @@ def judge_block(asked: Block, random: Random, n_rows: int, epsilon: bool) -> Cou
     rows = asked.rows[:n_rows]
     eps = asked.neighbourhoods[0] if epsilon else None
     words: dict[str, Any] = {} if eps is None else {"epsilon": list(eps)}
-    found = tp.counterfactual(
-        ensemble, rows, to=to, attacker=attacker, within=within, k=random.randint(1, 3), timeout=SECONDS, **words
-    )
+    found = tp.counterfactual(ensemble, rows, to=to, attacker=attacker, within=within, k=random.randint(1, 3), **words)
     for x, one in zip(rows, found, strict=True):
         world, holds = plain_rows(ensemble, mine, x, labels), {}
         if eps is not None:
@@ -210,7 +207,7 @@ def judge_question(asked: Question, random: Random, epsilon: bool = False) -> Co
     words |= {"epsilon": asked.epsilon} if epsilon else {}
     found = tp.counterfactual(
         asked.model, np.array([pairs.x for pairs in valid]), to=to, attacker=asked.attacker, within=within,
-        k=1 if epsilon else random.randint(1, 3), timeout=SECONDS, **words,
+        k=1 if epsilon else random.randint(1, 3), **words,
     )  # fmt: skip
     for pairs, one in zip(valid, found, strict=True):
         names = [_name(asked, unit) for unit in pairs.units]

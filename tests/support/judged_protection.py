@@ -18,7 +18,6 @@ from tests.support.made_rows import AllPairs, Labels, plain_flips
 from tests.support.random_blocks import Block
 from tests.support.relation_questions import Question
 
-SECONDS = None
 
 Row = tuple[bool, set[Units]]
 """Whether a row is right, and what changes where it flips."""
@@ -50,7 +49,7 @@ def _ask(random: Random, columns: Columns, rows: Sequence[Row], where: str, coun
     wanted = random.randint(1, n)
     goal = (wanted - 0.5) / n
     costs = {name: random.randint(1, 4) for name in columns.names if random.random() < 0.5}
-    words |= {"to": goal, "costs": costs or None, "timeout": SECONDS}
+    words |= {"to": goal, "costs": costs or None}
     try:
         found = tp.protect(**words)
     except tp.InvalidInput as error:

@@ -22,7 +22,6 @@ from tests.support.stated_relations import OneHot
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.verdicts import Outcome
 
-SECONDS = None
 KINDS = ("reason", "smallest", "contrastive")
 
 
@@ -119,7 +118,7 @@ def judge_anybody(
     domain = {columns.ensemble.feature_names[f] if columns.ensemble.feature_names else f: ends
               for f, ends in worlds[0].domain.items()}  # fmt: skip
     missing = [columns.ensemble.feature_names[f] if columns.ensemble.feature_names else f for f in worlds[0].missing]
-    words |= {"relations": [one.given() for one in relations] or None, "timeout": SECONDS}
+    words |= {"relations": [one.given() for one in relations] or None}
     words |= {"domain": domain or None, "missing": missing or None}
     X = np.array([world.x for world in worlds])
     for kind in kinds:
@@ -206,7 +205,7 @@ def judge_block(asked: Block, random: Random, n_rows: int, kinds: Sequence[str])
         if kind == "inflate":
             continue
         wanted = columns.some_order(random) if kind == "reason" else None
-        found = tp.explain(ensemble, np.array(rows), kind=kind, order=wanted, attacker=attacker, timeout=SECONDS)
+        found = tp.explain(ensemble, np.array(rows), kind=kind, order=wanted, attacker=attacker)
         for x, one in zip(rows, found, strict=True):
             try:
                 world = plain_rows(ensemble, asked.attacker, x, labels)
@@ -232,7 +231,7 @@ def judge_question(asked: Question, random: Random, kinds: Sequence[str]) -> Cou
             wanted = columns.some_order(random) if kind == "reason" else None
             found = tp.explain(
                 asked.model, X, kind=kind, order=wanted, attacker=asked.attacker, relations=asked.given or None,
-                timeout=SECONDS, **words,
+                **words,
             )  # fmt: skip
             for pairs, one in zip(valid, found, strict=True):
                 judge = Judge(columns, pairs.labels, pairs.x, pairs.explained(), pairs.complete)
