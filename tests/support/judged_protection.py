@@ -18,7 +18,6 @@ from tests.support.made_rows import AllPairs, Labels, plain_flips
 from tests.support.random_blocks import Block
 from tests.support.relation_questions import Question
 
-
 Row = tuple[bool, set[Units]]
 """Whether a row is right, and what changes where it flips."""
 
