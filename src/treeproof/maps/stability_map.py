@@ -28,6 +28,7 @@ from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.model.agreement import SpotCheck, check_agreement
 from treeproof.model.columns import Category, in_own_values
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.one_row import one_row
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
@@ -98,7 +99,7 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StabilityMap:
+class StabilityMap(FieldsOnly):
     """A partition of the space into boxes that are stable, unstable or open; made by `build` or `load`.
 
     >>> import treeproof as tp

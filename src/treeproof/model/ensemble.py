@@ -7,7 +7,7 @@ import difflib
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.columns import Category, Column, as_doubles, as_frame, coded_column, in_own_values, some_of
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.grid import Grid
 from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
@@ -43,7 +44,7 @@ class _WalkArrays(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble:
+class Ensemble(FieldsOnly):
     """An additive tree ensemble that predicts bit for bit what its source model predicts.
 
     At node i a row goes left iff `x[feature[i]] <= threshold[i]` (a NaN iff `nan_left[i]`). Some tests have more cuts,
@@ -89,10 +90,6 @@ class Ensemble:
     """Where a cut was chosen: the index of a class, and in words where it is the label."""
     responses: Any = None
     """The library's own functions of the score, such as probabilities, if they are known; files do not keep them."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Whatever was computed from the fields is computed again.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickle forgets that arrays are frozen, and kernels would be compiled again for those that are not.
