@@ -34,5 +34,7 @@ def test_threads_that_share_chains_find_what_one_alone_finds(monkeypatch: pytest
     alone = [prices(income(), i) for i in range(len(values))]
     assert len({str(each) for each in alone}) > 3
     shared = income()
-    for k, found in enumerate(at_once(N_THREADS, lambda k: [prices(shared, i + 5 * k) for i in range(len(values))], grid_chains)):
-        assert found == [alone[(i + 5 * k) % len(values)] for i in range(len(values))]
+    every = range(len(values))
+    together = at_once(N_THREADS, lambda k: [prices(shared, i + 5 * k) for i in every], grid_chains)
+    for k, found in enumerate(together):
+        assert found == [alone[(i + 5 * k) % len(values)] for i in every]

@@ -25,5 +25,6 @@ def test_threads_that_share_a_grid_find_what_one_alone_finds() -> None:
         return [first.tolist(), last.tolist()]
 
     alone = [points(StepGrid(Fraction(1, 8)), i) for i in range(len(rows))]
-    for found in at_once(N_THREADS, lambda k: [points(shared, (i + 7 * k) % len(rows)) for i in range(2 * len(rows))], step_grid):
+    every = range(2 * len(rows))
+    for found in at_once(N_THREADS, lambda k: [points(shared, (i + 7 * k) % len(rows)) for i in every], step_grid):
         assert sorted(map(str, found)) == sorted(map(str, alone * 2))
