@@ -5,10 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError
 
 import numpy as np
 import pytest
 
+from treeproof.errors import SoundnessError
 from treeproof.run.limits import INTERRUPTED, LATE, Limits
 from treeproof.run.watch import Door, kept_after_ctrl_c, run_watched, watched
 
@@ -22,6 +25,18 @@ def until_told(limits: Limits) -> str:
 
 def press_ctrl_c(after: float = 0.1) -> None:
     threading.Timer(after, signal.raise_signal, (signal.SIGINT,)).start()
+
+
+class CtrlCWhileWaiting(Limits):
+    """Limits that press Ctrl-C when whoever waits for the work looks at the clock."""
+
+    looks = 0
+
+    def is_over(self) -> bool:
+        self.looks += 1
+        if self.looks == 2:  # the first look is before the work begins
+            signal.raise_signal(signal.SIGINT)
+        return super().is_over()
 
 
 def test_time_reaches_the_token_that_work_looks_at() -> None:
@@ -103,3 +118,59 @@ def test_somebody_may_look_along() -> None:
 
     assert watched(lambda: until_told(limits), limits, look) == "stopped early"
     assert len(looks) >= 3 and (np.diff(looks) > 0).all()
+
+
+def test_a_failure_of_who_looks_along_ends_the_work_and_nothing_is_taken_after_it() -> None:
+    limits, ended, taken = Limits(), threading.Event(), []
+
+    def work(door: Door) -> None:
+        until_told(limits)
+        door.let_in(lambda: taken.append("late"))
+        ended.set()
+
+    def look(door: Door) -> None:
+        assert door.let_in(lambda: taken.append("in time"))
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="^the disk is full$"):
+        run_watched(work, limits, look)
+    assert ended.is_set() and taken == ["in time"]
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("failure", [SoundnessError("no such attack"), ValueError("no")], ids=["soundness", "bug"])
+@pytest.mark.parametrize("run", [watched, kept_after_ctrl_c])
+def test_what_fails_after_ctrl_c_is_told(failure: Exception, run: Callable[..., object]) -> None:
+    limits = CtrlCWhileWaiting()
+
+    def work() -> None:
+        until_told(limits)
+        raise failure
+
+    with pytest.raises(type(failure), match=str(failure)):
+        run(work, limits)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize(
+    "gone", [KeyboardInterrupt(), BrokenExecutor(), CancelledError()], ids=lambda e: type(e).__name__
+)
+def test_workers_that_ctrl_c_has_ended_are_no_failure(gone: BaseException) -> None:
+    limits = CtrlCWhileWaiting()
+
+    def work(_: Door) -> None:
+        until_told(limits)
+        raise gone
+
+    assert run_watched(work, limits)
+
+
+def test_a_failure_tells_all_others_to_stop() -> None:
+    limits = Limits()
+
+    def fail() -> None:
+        raise SoundnessError("no such attack")
+
+    with pytest.raises(SoundnessError):
+        watched(fail, limits)
+    assert limits.is_over()
