@@ -241,14 +241,20 @@ class Ensemble(FieldsOnly):
 
     def with_classes(self, classes: Sequence[Any]) -> Ensemble:
         """The same model with other names for its classes, and without the library's own object."""
-        given = [classes] if isinstance(classes, str) else list(classes)
-        if len(given) != self.n_classes or len(set(given)) != len(given):
-            raise InvalidInput(
-                f"classes {given!r} must name the model's {self.n_classes} classes "
-                f"({', '.join(map(str, self.classes.tolist()))}), each once, in that order",
-                argument="classes",
-            )
-        return dataclasses.replace(self, classes=np.array(given), source=None)
+        from treeproof.model.builder import as_classes
+
+        try:
+            given = as_classes([classes] if isinstance(classes, str) else classes)
+            if len(given) == self.n_classes:
+                return dataclasses.replace(self, classes=given, source=None)
+            why = ""
+        except (InvalidInput, TypeError) as error:
+            why = f": {error}"
+        raise InvalidInput(
+            f"classes {classes!r} must name the model's {self.n_classes} classes "
+            f"({', '.join(map(str, self.classes.tolist()))}), each once, in that order{why}",
+            argument="classes",
+        )
 
     def named_after(self, X: Any) -> Ensemble:
         """The same model with a data frame's column names, if it has none of its own; columns match by position."""
