@@ -178,7 +178,7 @@ def _labels(to: Any, ensemble: Ensemble) -> tuple[Any, ...]:
     if not wanted or set(wanted) == set(known):
         what = "every label of the model" if wanted else "no label"
         raise InvalidInput(f"to names {what}; it has {names}, so name some of them", argument="to")
-    return tuple(wanted)
+    return tuple(label for label in known if label in wanted)
 
 
 def _unsearched(ensemble: Ensemble, threat: Threat, X: FloatArray, sizes: FloatArray | None) -> list[list[Change]]:

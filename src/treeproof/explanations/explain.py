@@ -98,6 +98,7 @@ def explain(
     ensemble = as_ensemble(model, voting=voting).named_after(X)
     whose = _attacker(ensemble, X, attacker, domain, missing)
     asked = Request.unlabelled(ensemble, X, whose, None, relations)
+    whose = asked.attacker
     _refuse_broken(asked)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)

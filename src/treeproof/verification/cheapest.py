@@ -187,7 +187,7 @@ def cheapest_attack(
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), ROWS)
     threat = asked.threat if within else asked.threat.without_limits()
-    attacker = attacker if within else attacker.without_limits
+    attacker = asked.attacker if within else asked.attacker.without_limits
     tasks = [_Task(threat, rows, asked.X[rows], within, limits, attacker, most) for rows in groups]
     n = len(asked.X)
     found = Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), asked.X.copy(), np.full(n, math.inf))

@@ -18,6 +18,7 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.attacker_words import attacker_on_model
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.binding import with_own_goal
 from treeproof.threat.one_hot import ValidAround, bind_neighbours
 from treeproof.threat.reached import InVain, moved_in_vain
 from treeproof.threat.threat import Threat
@@ -71,7 +72,7 @@ class Request:
     @classmethod
     def _bound(cls, model: Any, X: Any, attacker: Any, voting: Any, relations: Any, are_all: bool) -> Request:
         ensemble = as_ensemble(model, voting=voting).named_after(X)
-        check_attacker(attacker)
+        attacker = with_own_goal(check_attacker(attacker), ensemble)
         rows = ensemble.check_rows(X).copy()
         threat = bind_possible(attacker, ensemble, relations, rows if are_all else None)
         threat.check_domain(rows, ensemble)

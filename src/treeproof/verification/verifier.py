@@ -18,6 +18,7 @@ from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.binding import with_own_goal
 from treeproof.threat.one_hot import bind_neighbours
 from treeproof.threat.relations import Relation
 from treeproof.verification.possible import bind_possible
@@ -60,11 +61,11 @@ class Verifier:
         timeout: float | None = None,
         voting: Any = None,
     ) -> None:
-        self.attacker = check_attacker(attacker)
         self.ensemble = as_ensemble(model, voting=voting)
+        self.attacker = with_own_goal(check_attacker(attacker), self.ensemble)
         self._timeout = Limits.of(timeout=timeout).timeout
         self._given = () if epsilon is None else (epsilon,)
-        threat = bind_possible(attacker, self.ensemble, relations)
+        threat = bind_possible(self.attacker, self.ensemble, relations)
         self._threat, self._epsilons = bind_neighbours(self._given, self.ensemble, threat)
         check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))
         self._spot_check = SpotCheck()
