@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+MOST_NAMED = 5
+"""So many rows are named in a message."""
 
 
 class InvalidInput(ValueError):
@@ -34,8 +41,59 @@ class UnsupportedModel(TypeError):
 class SoundnessError(RuntimeError):
     """Evidence of an engine does not hold, or the model's own library predicts something else; no verdict is given.
 
-    A bug in treeproof, unless the message says otherwise; please report it.
+    A bug in treeproof, unless the message says otherwise; please report it. `rows` are those that it is about, as the
+    caller counts them, from 0; `index` are their names in a data frame that has its own.
+
+    >>> print(SoundnessError("no attack is possible, and one was found", rows=(7, 9)))
+    row 7: no attack is possible, and one was found (also rows 9)
     """
+
+    def __init__(self, what: str, *, rows: Iterable[int] = (), report: str = "") -> None:
+        super().__init__(what)
+        self.rows, self.report = tuple(map(int, rows)), report
+        self.among = False
+        """Whether it is about one of the rows, and not known about which."""
+        self.index: tuple[Any, ...] = ()
+        self.where = ""
+
+    def __str__(self) -> str:
+        names = [f"{row} (index {name!r})" for row, name in zip(self.rows, self.index, strict=False)]
+        names = names or list(map(str, self.rows))
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        listed = ", ".join(names[:MOST_NAMED])
+        place = f"{self.where}, " if self.where else ""
+        if self.among and len(names) > 1:
+            return f"{place}one of rows {listed}{more}: {self.args[0]}{self.report}"
+        others = f" (also rows {', '.join(names[1:MOST_NAMED])}{more})" if len(names) > 1 else ""
+        place += f"row {names[0]}: " if names else ": "[: 2 * bool(place)]
+        return f"{place}{self.args[0]}{others}{self.report}"
+
+
+def disbelieved(what: str, rows: Iterable[int] = ()) -> SoundnessError:
+    """The error about something that treeproof found and does not believe, with what to send to its makers."""
+    libraries = ("treeproof", "numpy", "numba", "sklearn", "xgboost", "lightgbm", "catboost", "onnxruntime")
+    versions = [f"{name} {getattr(sys.modules[name], '__version__', '?')}" for name in libraries if name in sys.modules]
+    versions.append(f"Python {sys.version.split()[0]}")
+    send = "please report this, with the model file, these rows and the attacker"
+    return SoundnessError(what, rows=rows, report=f"; nothing is said about any row; {send} ({', '.join(versions)})")
+
+
+@contextmanager
+def counted(numbers: Sequence[int] | None = None, *, index: Any = None, where: str = "") -> Iterator[None]:
+    """Inside `with`, the rows of a SoundnessError are places among `numbers`, and become these; all, if it has none.
+
+    `index` are the names of all rows in a data frame, and `where` is the file that they stand in.
+    """
+    try:
+        yield
+    except SoundnessError as error:
+        if numbers is not None:
+            error.among |= not error.rows
+            error.rows = tuple(int(numbers[row]) for row in error.rows or range(len(numbers)))
+        if index is not None and list(index) != list(range(len(index))):
+            error.index = tuple(index[row] for row in error.rows)
+        error.where = error.where or where
+        raise
 
 
 def warn_renamed(old: str, new: str) -> None:

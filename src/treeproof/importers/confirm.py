@@ -83,7 +83,7 @@ def confirm_file(
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {library.title} does not confirm it: {error}") from None
     title = f"{library.title} {version}"
-    compare_labels(ensemble, rows, labels, title)
+    compare_labels(ensemble, rows, labels, title, are_asked=False)
     return Confirmation(title, len(rows))
 
 

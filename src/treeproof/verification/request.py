@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, counted
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
@@ -76,10 +77,16 @@ class Request:
         rows = ensemble.check_rows(X).copy()
         threat = bind_possible(attacker, ensemble, relations, rows if are_all else None)
         threat.check_domain(rows, ensemble)
-        check_agreement(ensemble, rows, X)
-        _warn_of_truth_values(X, ensemble, threat)
         given = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
-        return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)
+        asked = cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)
+        with asked.told():
+            check_agreement(ensemble, rows, X)
+        _warn_of_truth_values(X, ensemble, threat)
+        return asked
+
+    def told(self) -> AbstractContextManager[None]:
+        """Inside `with`, a SoundnessError calls rows as the user's data frame does, too."""
+        return counted(index=None if self.given is None else self.given.index)
 
     @property
     def attacker_words(self) -> str:

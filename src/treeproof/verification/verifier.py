@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, counted
 from treeproof.importers import as_ensemble
-from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
+from treeproof.model.agreement import SpotCheck, check_on_probes
 from treeproof.model.columns import in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.one_row import one_row
@@ -67,7 +67,7 @@ class Verifier:
         self._given = () if epsilon is None else (epsilon,)
         threat = bind_possible(self.attacker, self.ensemble, relations)
         self._threat, self._epsilons = bind_neighbours(self._given, self.ensemble, threat)
-        check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))
+        check_on_probes(self.ensemble)
         self._spot_check = SpotCheck()
 
     def __repr__(self) -> str:
@@ -93,7 +93,8 @@ class Verifier:
         asked = Rows(
             self.attacker, self._threat, np.arange(len(rows)), rows, predicted, right, self._epsilons, limits
         )  # fmt: skip
-        table = decide_rows(ensemble, asked)
+        with counted(asked.numbers):
+            table = decide_rows(ensemble, asked)
         replay_witnesses(ensemble, table)
         witnesses = self._witnesses(table)
         known = zip((predicted == right).tolist(), self._threat.has_missing(rows).tolist(), strict=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, counted
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of
 from treeproof.results.row_table import RowTable
@@ -139,7 +139,7 @@ def verify(
     left = np.flatnonzero(table.is_open)
     pace = _Pace(_chunk(len(left)))
     tasks = (_some(asked, predicted, rows, bound, limits, most) for rows in pace.groups(left))
-    with progress_bar(progress, len(left)) as advance, file:
+    with progress_bar(progress, len(left)) as advance, file, asked.told():
 
         def take(_: int, answer: _Answer) -> None:
             table.take(answer.rows, answer.table)
@@ -171,7 +171,9 @@ def verify_here(
     proofs.add(0, alone.tolist(), [LEFT_ALONE] * len(alone))
     for some in in_groups(len(left), MOST_ROWS):
         rows = left[some]
-        table.take(rows, decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs))
+        with counted(rows):
+            part = decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs)
+        table.take(rows, part)
     in_vain = asked.moved_in_vain(bound)
     result = _result(asked, predicted, epsilons, table, in_vain, time.monotonic() - began, limits.interrupted)
     return result, proofs.rows
@@ -226,7 +228,8 @@ def _result(
     interrupted: bool,
 ) -> Verification:
     """The result, once every counterexample has been replayed."""
-    replay_witnesses(asked.ensemble, table)
+    with asked.told():
+        replay_witnesses(asked.ensemble, table)
     ensemble, classes = asked.ensemble, asked.ensemble.classes
     return Verification(
         rows=table,
