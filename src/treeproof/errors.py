@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-MOST_NAMED = 5
-"""So many rows are named in a message."""
+MOST_NAMED = 4
+"""So many more rows are named in a message."""
 
 
 class InvalidInput(ValueError):
@@ -50,36 +50,31 @@ class SoundnessError(RuntimeError):
 
     def __init__(self, what: str, *, rows: Iterable[int] = (), report: str = "") -> None:
         super().__init__(what)
-        self.rows, self.report = tuple(map(int, rows)), report
+        self.rows, self.report, self.where = tuple(map(int, rows)), report, ""
+        self.index: tuple[Any, ...] = ()
         self.among = False
         """Whether it is about one of the rows, and not known about which."""
-        self.index: tuple[Any, ...] = ()
-        self.where = ""
 
     def __str__(self) -> str:
         names = [f"{row} (index {name!r})" for row, name in zip(self.rows, self.index, strict=False)]
-        names = names or list(map(str, self.rows))
-        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-        listed = ", ".join(names[:MOST_NAMED])
-        place = f"{self.where}, " if self.where else ""
-        if self.among and len(names) > 1:
-            return f"{place}one of rows {listed}{more}: {self.args[0]}{self.report}"
-        others = f" (also rows {', '.join(names[1:MOST_NAMED])}{more})" if len(names) > 1 else ""
-        place += f"row {names[0]}: " if names else ": "[: 2 * bool(place)]
-        return f"{place}{self.args[0]}{others}{self.report}"
+        first, *others = names or map(str, self.rows) if self.rows else [""]
+        some = ", ".join(others[:MOST_NAMED]) + f" and {len(others) - MOST_NAMED:,} more" * (len(others) > MOST_NAMED)
+        also = f" ({'or one of' if self.among else 'also'} rows {some})" * bool(others)
+        place = ", ".join(([self.where] if self.where else []) + [f"row {first}"] * bool(first))
+        return f"{place}{': ' * bool(place)}{self.args[0]}{also}{self.report}"
 
 
-def disbelieved(what: str, rows: Iterable[int] = ()) -> SoundnessError:
+def disbelieved(what: str, rows: Iterable[Any] = ()) -> SoundnessError:
     """The error about something that treeproof found and does not believe, with what to send to its makers."""
     libraries = ("treeproof", "numpy", "numba", "sklearn", "xgboost", "lightgbm", "catboost", "onnxruntime")
-    versions = [f"{name} {getattr(sys.modules[name], '__version__', '?')}" for name in libraries if name in sys.modules]
-    versions.append(f"Python {sys.version.split()[0]}")
+    versions = ", ".join(f"{name} {sys.modules[name].__version__}" for name in libraries if name in sys.modules)
     send = "please report this, with the model file, these rows and the attacker"
-    return SoundnessError(what, rows=rows, report=f"; nothing is said about any row; {send} ({', '.join(versions)})")
+    report = f"; nothing is said about any row; {send} ({versions}, Python {sys.version.split()[0]})"
+    return SoundnessError(what, rows=rows, report=report)
 
 
 @contextmanager
-def counted(numbers: Sequence[int] | None = None, *, index: Any = None, where: str = "") -> Iterator[None]:
+def counted(numbers: Any = None, *, index: Any = None, where: str = "") -> Iterator[None]:
     """Inside `with`, the rows of a SoundnessError are places among `numbers`, and become these; all, if it has none.
 
     `index` are the names of all rows in a data frame, and `where` is the file that they stand in.

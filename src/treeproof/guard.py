@@ -349,7 +349,6 @@ class _Task:
 
     threat: Threat
     numbers: npt.NDArray[np.int64]
-    """Those that the caller counts the rows by."""
     X: FloatArray
     index: npt.NDArray[np.int64]
     limits: Limits

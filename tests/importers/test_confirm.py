@@ -77,7 +77,8 @@ def test_a_difference_is_no_model_but_an_error_with_row_and_labels(
     right = confirm.library_labels
     monkeypatch.setattr(confirm, "library_labels", lambda *given: 2 - right(*given))
     with pytest.raises(
-        tp.SoundnessError, match=r"^beside its thresholds, XGBoost 1.0 predicts [02] and treeproof [02] for \["
+        tp.SoundnessError,
+        match=r"^of treeproof's own rows beside thresholds, row \d+: XGBoost 1.0 predicts [02] and treeproof",
     ):
         tp.load_model(file, confirm=True)
     tp.load_model(file)

@@ -21,7 +21,9 @@ y = np.array([0, 0, 1, 1])
 ATTACKER = tp.Attacker.linf(0.1)
 
 
-WHOSE = r"^(row \d+: |beside its thresholds, )the library's own model predicts [01] and treeproof [01]"
+WHOSE = (
+    r"^(of treeproof's own rows beside thresholds, )?row \d+: the library's own model predicts [01] and treeproof [01]"
+)
 
 
 class Counted:

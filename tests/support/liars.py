@@ -17,13 +17,6 @@ class Liar:
     def predict(self, X: Any) -> np.ndarray:
         rows = np.asarray(X, dtype=np.float64)
         labels = np.asarray(self.model.predict(rows))
-        return np.array([one if row.tobytes() in self.known else self.says for one, row in zip(labels, rows)])
-
-
-def lying(model: Any, known: Any, says: Any) -> Any:
-    """The same model of scikit-learn, fitted, with a `predict` that lies about rows that are not known."""
-    from copy import copy
-
-    liar = copy(model)
-    liar.predict = Liar(model, known, says).predict
-    return liar
+        return np.array(
+            [one if row.tobytes() in self.known else self.says for one, row in zip(labels, rows, strict=True)]
+        )

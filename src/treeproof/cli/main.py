@@ -17,9 +17,6 @@ from treeproof.cli.stopping import LikeCtrlC
 from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
 from treeproof.visible import shortened, visible
 
-NOT_BELIEVED = 3
-"""The exit code where treeproof does not believe what it found itself; evidence of others that fails is bad input."""
-
 COMMANDS = {
     "demo": "demo",
     "verify": "verify",
@@ -88,7 +85,8 @@ def _run(arguments: list[str] | None) -> int:
     except InvalidInput as error:
         return _refused(_in_options(error))
     except SoundnessError as error:
-        return _refused(str(error), NOT_BELIEVED if error.report else 2)
+        # Evidence of others that does not hold is bad input; not to believe what was found here is a bug.
+        return _refused(str(error), 3 if error.report else 2)
     except UnsupportedModel as error:
         return _refused(str(error))
     except (KeyboardInterrupt, click.Abort):

@@ -42,7 +42,6 @@ class _Task:
 
     threat: Threat
     numbers: npt.NDArray[np.int64]
-    """Those that the caller counts the rows by."""
     X: FloatArray
     within: bool
     k: int

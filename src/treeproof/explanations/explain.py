@@ -43,7 +43,6 @@ class _Task:
     kind: Kind
     threat: Threat
     numbers: npt.NDArray[np.int64]
-    """Those that the caller counts the rows by."""
     X: FloatArray
     limits: Limits
     order: npt.NDArray[np.int64]
@@ -125,7 +124,6 @@ def explain(
             take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    with asked.told():
         return _result(asked, about, found, seconds=time.monotonic() - began, interrupted=limits.interrupted)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, disbelieved
+from treeproof.errors import InvalidInput, counted, disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
@@ -16,6 +16,9 @@ SAMPLE = 256
 
 MOST_WORDS = 300
 """Of a library's error, so many characters are shown."""
+
+PROBES = "of treeproof's own rows beside thresholds"
+"""Where rows are that nobody asked about."""
 
 FIRST = 32
 """A spot check compares the first so many rows that come along…"""
@@ -28,7 +31,8 @@ def check_on_probes(ensemble: Ensemble) -> None:
     """Raises SoundnessError if the library's own model gives other labels to rows where a difference would show."""
     if ensemble.source is not None:
         rows = probe_rows(ensemble, SAMPLE)
-        compare_labels(ensemble, rows, ensemble.source_labels(rows), "the library's own model", are_asked=False)
+        with counted(where=PROBES):
+            compare_labels(ensemble, rows, ensemble.source_labels(rows), "the library's own model")
 
 
 def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> None:
@@ -49,13 +53,8 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
     compare_labels(ensemble, rows, labels, "the library's own model")
 
 
-def compare_labels(
-    ensemble: Ensemble, rows: FloatArray, labels: npt.NDArray[Any], whose: str, are_asked: bool = True
-) -> None:
-    """Raises SoundnessError, with both labels, unless the ensemble gives these rows these labels.
-
-    The rows have numbers if they `are_asked` about by the user.
-    """
+def compare_labels(ensemble: Ensemble, rows: FloatArray, labels: npt.NDArray[Any], whose: str) -> None:
+    """Raises SoundnessError, with both labels, unless the ensemble gives these rows these labels."""
     ours = ensemble.predict(rows)
     if labels.shape != ours.shape:
         raise disbelieved(
@@ -65,10 +64,10 @@ def compare_labels(
     if len(differ):
         row = int(differ[0])
         raise disbelieved(
-            f"{'' if are_asked else 'beside its thresholds, '}{whose} predicts {labels.tolist()[row]!r} and treeproof {ours.tolist()[row]!r} for "
+            f"{whose} predicts {labels.tolist()[row]!r} and treeproof {ours.tolist()[row]!r} for "
             f"{rows[row].tolist()!r} ({len(differ)} of {len(rows)} rows differ), so nothing is proved about it; if the "
             "model was changed after it was imported, import it again",
-            differ if are_asked else (),
+            differ,
         )
 
 

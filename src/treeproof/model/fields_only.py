@@ -7,16 +7,7 @@ from typing import Any
 
 
 class FieldsOnly:
-    """A dataclass that is pickled and copied without what it keeps for later calls; that is computed again there.
-
-    >>> import pickle
-    >>> from fractions import Fraction
-    >>> from treeproof.threat.step_grid import StepGrid
-    >>> grid = StepGrid(Fraction(1, 10))
-    >>> fresh = pickle.dumps(grid)
-    >>> grid.decimal, pickle.dumps(grid) == fresh
-    ((1, 1), True)
-    """
+    """A dataclass that is pickled and copied without what it keeps for later calls; that is computed again there."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def run_watched(
     except BaseException:
         limits.interrupt()
         door.close()
-        _wait(done, limits, None, grace, is_ending=True)
+        done.wait(grace)
         _raise_first(failure, was_ended=True)
         raise
     door.close()
@@ -103,15 +103,9 @@ def kept_after_ctrl_c(work: Callable[[], T], limits: Limits) -> T:
     return result[0]
 
 
-def _wait(
-    done: threading.Event,
-    limits: Limits,
-    look: Callable[[], None] | None,
-    grace: float | None,
-    is_ending: bool = False,
-) -> bool:
-    """Waits for the work to end, or for its grace if it `is_ending`; returns whether Ctrl-C came before that."""
-    until = None if not is_ending else _end_of(grace)
+def _wait(done: threading.Event, limits: Limits, look: Callable[[], None] | None, grace: float | None) -> bool:
+    """Waits for the work to end; returns whether Ctrl-C came before that."""
+    until: float | None = None
     while True:
         try:
             while not done.wait(POLL):
@@ -125,9 +119,4 @@ def _wait(
             limits.interrupt()
             if until is not None:
                 return True
-            until = _end_of(grace)
-
-
-def _end_of(grace: float | None) -> float:
-    """Until when to wait for work that was told to end."""
-    return float("inf") if grace is None else time.monotonic() + grace
+            until = float("inf") if grace is None else time.monotonic() + grace

@@ -204,10 +204,10 @@ def cheapest_attack(
             take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        result = _result(asked, threat, found, attacker)
         # What was not found in time is not said, and needs no proof.
         file.finish()
-    with asked.told():
-        return _result(asked, threat, found, attacker)
+    return result
 
 
 def _proof_file(proofs: Any, asked: Request, attacker: Attacker) -> NoProofFile:

@@ -148,12 +148,13 @@ def verify(
             advance(len(answer.rows))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take, saving)
+        try:
+            result = known(table, interrupted)
+        except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
+            result = known(table, True)
         if not interrupted:
             file.finish()
-    try:
-        return known(table, interrupted)
-    except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
-        return known(table, True)
+    return result
 
 
 def verify_here(
@@ -228,8 +229,7 @@ def _result(
     interrupted: bool,
 ) -> Verification:
     """The result, once every counterexample has been replayed."""
-    with asked.told():
-        replay_witnesses(asked.ensemble, table)
+    replay_witnesses(asked.ensemble, table)
     ensemble, classes = asked.ensemble, asked.ensemble.classes
     return Verification(
         rows=table,

@@ -250,7 +250,6 @@ class _Task:
 
     threat: Threat
     numbers: npt.NDArray[np.int64]
-    """Those that the caller counts the rows by."""
     X: FloatArray
     y: npt.NDArray[np.int64]
     limits: Limits
