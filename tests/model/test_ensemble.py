@@ -173,7 +173,6 @@ def test_classes_get_other_names() -> None:
         [np.nan, None], [None, "None"], [np.nan, "nan"], ["no", None], [np.nan, 1.0], [2**53, 2.0**53],
         [2**63 + 1, -1], [["no"], ["yes"]], {"no", "yes"}, {"no": 0, "yes": 1}, 2, None,
     ],
-    ids=repr,
 )  # fmt: skip
 def test_classes_that_look_alike_are_refused_wherever_they_are_named(alike: Any, tmp_path: Path) -> None:
     """By hand, in a file that is loaded with names, and by whoever builds a model; sets have no order to go by."""
