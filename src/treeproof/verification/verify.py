@@ -148,13 +148,17 @@ def verify(
             advance(len(answer.rows))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take, saving)
-        try:
-            result = known(table, interrupted)
-        except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
-            result = known(table, True)
+        result = _in_the_end(known, table, interrupted)
         if not interrupted:
             file.finish()
     return result
+
+
+def _in_the_end(known: Callable[[RowTable, bool], Verification], table: RowTable, interrupted: bool) -> Verification:
+    try:
+        return known(table, interrupted)
+    except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
+        return known(table, True)
 
 
 def verify_here(
