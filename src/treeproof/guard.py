@@ -25,14 +25,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.stability_map import StabilityMap
-from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
+from treeproof.model.agreement import SpotCheck, check_on_probes
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.measures import missing_in_words
 from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits, check_jobs
-from treeproof.run.workers import in_groups, n_workers, run_tasks
+from treeproof.run.workers import do_task, in_groups, n_workers, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.backwards import backwards
 from treeproof.threat.threat import Threat
@@ -145,7 +145,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         trained = not _is_fitted_already(self.estimator)
         model = self._train(X, y, fit_params) if trained else _plain(self.estimator)
         ensemble = as_ensemble(model, voting=self.voting).named_after(X)  # type: ignore[arg-type]
-        check_agreement(ensemble, probe_rows(ensemble, SAMPLE))
+        check_on_probes(ensemble)
         if not trained:
             self._take_columns(ensemble)
         classes = _classes_of(model, ensemble)
@@ -366,7 +366,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
 
         if workers == 1:
             for number, task in enumerate(tasks):
-                take(number, _answer(self.ensemble_, task))
+                take(number, do_task(_answer, self.ensemble_, task))
         elif run_tasks(_answer, self.ensemble_, tasks, limits, self.n_jobs, take):
             raise KeyboardInterrupt
         return proved
@@ -377,7 +377,7 @@ class _Task:
     """A few rows to decide; it travels to other processes, so it carries no model."""
 
     threat: Threat
-    rows: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
     X: FloatArray
     index: npt.NDArray[np.int64]
     limits: Limits
@@ -387,7 +387,7 @@ def _answer(ensemble: Ensemble, task: _Task) -> tuple[npt.NDArray[np.int64], Boo
     """The numbers of a task's rows, and whether each is proved stable; runs in whichever worker joblib chose."""
     search = search_for(ensemble, task.threat, task.limits)
     decided = search.decide(task.X, np.zeros(ensemble.n_features), task.index)
-    return task.rows, decided.outcome == Outcome.PROVED
+    return task.numbers, decided.outcome == Outcome.PROVED
 
 
 def _plain(estimator: Any) -> Any:

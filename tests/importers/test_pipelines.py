@@ -660,6 +660,21 @@ def test_decisions_behind_and_around_steps(model: Any) -> None:
         ensemble.predict(X.astype({"amount": np.float32}))
 
 
+@pytest.mark.parametrize("largest", [3e38, 1e300, 2.0**63, 2.0**53 + 2], ids=str)
+@pytest.mark.parametrize("as_frame", [True, False], ids=["frame", "array"])
+@pytest.mark.parametrize("step", [OneHotEncoder(sparse_output=False), OrdinalEncoder()], ids=["one-hot", "ordinal"])
+def test_an_encoder_takes_the_numbers_that_it_knows_however_large(step: Any, as_frame: bool, largest: float) -> None:
+    """Beyond whole numbers of 64 bits and beyond float32, which encoders do not care about."""
+    rows: Any = np.array([[1.0], [2.0], [largest]] * 4)
+    rows = pd.DataFrame(rows, columns=["code"]) if as_frame else rows
+    labels = np.array([0, 1, 0] * 4)
+    pipeline = make_pipeline(clone(step), DecisionTreeClassifier(random_state=0)).fit(rows, labels)
+    ensemble = tp.from_model(pipeline)
+    assert (ensemble.predict(rows) == pipeline.predict(rows)).all()
+    result = tp.verify(pipeline, rows, labels, tp.Attacker({0: tp.values(1.0, largest)}))
+    assert float(result.robustness) == 2 / 3, "1 and the largest have one label, and 2 can become either"
+
+
 def test_a_threshold_for_a_pipeline() -> None:
     pipeline = fitted(STEP, "forest")
     ensemble = tp.from_model(pipeline, threshold=0.3)

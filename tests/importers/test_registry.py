@@ -128,7 +128,7 @@ def test_saving_replaces_whole_files_only(tmp_path: Path) -> None:
     before = file.read_bytes()
     mixed = DecisionTreeClassifier().fit(X, y)
     mixed.classes_ = np.array([0, "a", None], dtype=object)
-    with pytest.raises(tp.InvalidInput, match="mixed types cannot be saved"):
+    with pytest.raises(tp.InvalidInput, match="must be all numbers, all text"):
         tp.save_model(mixed, file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import pickle
 import weakref
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -162,6 +164,34 @@ def test_classes_get_other_names() -> None:
         with pytest.raises(tp.InvalidInput, match=r"must name the model's 2 classes \(0, 1\), each once") as caught:
             tp.from_model(clf).with_classes(wrong)
         assert caught.value.argument == "classes"
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        [1, "1"], [True, "True"], [True, 1], [False, 0.0], [1, 1.0], [0, False], [np.True_, 2], ["1", np.int64(2)],
+        [np.nan, None], [None, "None"], [np.nan, "nan"], ["no", None], [np.nan, 1.0], [2**53, 2.0**53],
+        [2**63 + 1, -1], [["no"], ["yes"]], {"no", "yes"}, {"no": 0, "yes": 1}, 2, None,
+    ],
+)  # fmt: skip
+def test_classes_that_look_alike_are_refused_wherever_they_are_named(alike: Any, tmp_path: Path) -> None:
+    """By hand, in a file that is loaded with names, and by whoever builds a model; sets have no order to go by."""
+    model = tp.from_model(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+    with pytest.raises(tp.InvalidInput) as caught:
+        model.with_classes(alike)
+    assert caught.value.argument == "classes"
+    with pytest.raises(tp.InvalidInput):
+        EnsembleBuilder(n_features=1, classes=alike)
+    tp.save_model(model, tmp_path / "model.json")
+    if alike is not None:
+        with pytest.raises(tp.InvalidInput):
+            tp.load_model(tmp_path / "model.json", classes=alike)
+
+
+@pytest.mark.parametrize("names", [["1.1", "1.10"], [0.5, 1], (True, False), np.array([3, 4]), ["01", "1"]], ids=repr)
+def test_classes_that_differ_are_kept_as_they_are_named(names: Any) -> None:
+    model = tp.from_model(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])).with_classes(names)
+    assert model.predict([[0.2], [0.7]]).tolist() == list(names)
 
 
 def test_copies_keep_what_was_computed_from_the_trees() -> None:

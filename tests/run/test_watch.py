@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError
 
 import pytest
 
 from tests.support.clock import Clock, press_ctrl_c, until
+from treeproof.errors import SoundnessError
 from treeproof.run.limits import INTERRUPTED, LATE, Limits
 from treeproof.run.watch import Door, kept_after_ctrl_c, run_watched, watched
 
@@ -101,3 +104,59 @@ def test_somebody_may_look_along() -> None:
 
     assert watched(lambda: until_told(limits), limits, look) == "stopped early"
     assert len(looks) >= 3
+
+
+def test_a_failure_of_who_looks_along_ends_the_work_and_nothing_is_taken_after_it() -> None:
+    limits, ended, taken = Limits(), threading.Event(), []
+
+    def work(door: Door) -> None:
+        until_told(limits)
+        door.let_in(lambda: taken.append("late"))
+        ended.set()
+
+    def look(door: Door) -> None:
+        assert door.let_in(lambda: taken.append("in time"))
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="^the disk is full$"):
+        run_watched(work, limits, look)
+    assert ended.is_set() and taken == ["in time"]
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("failure", [SoundnessError("no such attack"), ValueError("no")], ids=["soundness", "bug"])
+@pytest.mark.parametrize("run", [watched, kept_after_ctrl_c])
+def test_what_fails_after_ctrl_c_is_told(failure: Exception, run: Callable[..., object]) -> None:
+    limits = Limits()
+
+    def work() -> None:
+        after_ctrl_c(limits)
+        raise failure
+
+    with pytest.raises(type(failure), match=str(failure)):
+        run(work, limits)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize(
+    "gone", [KeyboardInterrupt(), BrokenExecutor(), CancelledError()], ids=lambda e: type(e).__name__
+)
+def test_workers_that_ctrl_c_has_ended_are_no_failure(gone: BaseException) -> None:
+    limits = Limits()
+
+    def work(_: Door) -> None:
+        after_ctrl_c(limits)
+        raise gone
+
+    assert run_watched(work, limits)
+
+
+def test_a_failure_tells_all_others_to_stop() -> None:
+    limits = Limits()
+
+    def fail() -> None:
+        raise SoundnessError("no such attack")
+
+    with pytest.raises(SoundnessError):
+        watched(fail, limits)
+    assert limits.is_over()

@@ -47,6 +47,7 @@ GOOD = {"format": "treeproof-threat", "version": 1, "attacker": json.loads(ATTAC
         (json.dumps(GOOD | {"relations": [1]}), "relations must be a list of texts"),
         (json.dumps(GOOD | {"relations": ["a <"]}), "threat.json: relation 'a <'"),
         (json.dumps(GOOD | {"attacker": {}}), "threat.json.*is not an attacker"),
+        (json.dumps(GOOD | {"attacker": GOOD["attacker"] | {"fill": {"all": 1}}}), "threat.json: fill takes columns"),
         (json.dumps(GOOD)[:-1] + ', "relations": []}', "occurs twice"),
     ],
 )

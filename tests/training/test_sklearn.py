@@ -169,6 +169,23 @@ def test_early_stopping_keeps_the_trees_that_hold_best() -> None:
     assert everything.n_estimators_ == 60 and everything.validation_scores_ == []
 
 
+def test_early_stopping_keeps_the_model_that_it_measured_though_a_class_skipped_a_round() -> None:
+    """Training that ends with the best round keeps all of its trees, and must be the same model."""
+    rng = np.random.default_rng(9)
+    X = rng.integers(0, 3, (60, 2)) / 2
+    y = np.digitize(X.sum(axis=1) + rng.normal(size=60) * 0.4, [0.6, 1.5])
+    settings = {"learning_rate": 0.9, "max_depth": 1, "subsample": 0.1, "loss": "exponential", "smoothing": 0.0}
+    until = {"early_stopping": True, "n_iter_no_change": 30, "random_state": 9, **settings}
+    longer = RobustBoostingClassifier(tp.Attacker.linf(1.1), n_estimators=40, **until).fit(X, y)
+    numbers, scores = zip(*longer.validation_scores_, strict=True)
+    best = numbers[int(np.argmax(scores))]
+    shorter = RobustBoostingClassifier(tp.Attacker.linf(1.1), n_estimators=best, **until).fit(X, y)
+    assert best < numbers[-1] and shorter.ensemble_.n_trees < 3 * best, "a class skipped a round"
+    assert longer.ensemble_.fingerprint == shorter.ensemble_.fingerprint
+    np.testing.assert_array_equal(longer.decision_function(X), shorter.decision_function(X))
+    assert longer.loss_under_attack_ == shorter.loss_under_attack_
+
+
 def test_missing_values_and_categories_may_be_held_out() -> None:
     """Which rows are held out is not for users to know, so what they hold must not matter."""
     import pandas as pd

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support import toys
@@ -229,6 +232,26 @@ def test_what_a_result_knows_but_its_file_does_not_is_proved_again(tmp_path: Pat
     assert read_proofs(path) == whole
     with pytest.raises(InvalidInput, match=r"proofs of something else \(epsilons\)"):
         tp.verify(model, X, y, attacker, proofs=path, resume=tp.verify(model, X, y, attacker))
+
+
+GOALS = [(True, [0, 1]), (1, [False, True]), (np.float32(1), [0, 1]), (Decimal(3), [2, 3]), (3, [2.0, 3.0])]
+
+
+@pytest.mark.parametrize(("goal", "labels"), GOALS, ids=str)
+def test_a_goal_is_kept_as_the_model_names_the_class(goal: Any, labels: list[Any], tmp_path: Path) -> None:
+    """Python calls 1, True and 1.0 equal, and so does whoever names them; files and checkers do not."""
+    X = np.linspace(0, 1, 20).reshape(-1, 1)
+    y = np.array(labels)[(X[:, 0] > 0.5).astype(int)]
+    tree = DecisionTreeClassifier().fit(X, y)
+    attacker, file = tp.Attacker((-0.3, 0.3), costs=2, budget=2, goal=goal), tmp_path / "proofs.tpp"
+    result = tp.verify(tree, X, y, attacker, epsilon=0.05, proofs=file)
+    for one in (result, tp.Verification.from_json(result.to_json())):
+        assert one.attacker is not None and repr(one.attacker.goal) == repr((labels[1],))
+        assert tp.check.check_verification(tree, one)["counterexamples"] > 0
+        assert not tp.check_proofs(tree, one, file).rejected
+    found = tp.cheapest_attack(tree, X, attacker, proofs=file)
+    assert not tp.check_proofs(tree, found, file).rejected and repr(found.about.attacker.goal) == repr((labels[1],))
+    assert tp.Verifier(tree, attacker).attacker == attacker
 
 
 @pytest.mark.usefixtures("ctrl_c")

@@ -56,7 +56,10 @@ def program() -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input) or 130 (Ctrl-C; 143 after SIGTERM)."""
+    """Runs a command; exits with 0, 1 (a --fail-under was missed), 2 (bad input), 3 (a SoundnessError) or 130 (Ctrl-C).
+
+    After SIGTERM it is 143.
+    """
     screen.begin()
     code = _run(arguments)
     missing = screen.lost()
@@ -81,7 +84,10 @@ def _run(arguments: list[str] | None) -> int:
         return _refused(error.format_message())
     except InvalidInput as error:
         return _refused(_in_options(error))
-    except (UnsupportedModel, SoundnessError) as error:
+    except SoundnessError as error:
+        # Evidence of others that does not hold is bad input; not to believe what was found here is a bug.
+        return _refused(str(error), 3 if error.report else 2)
+    except UnsupportedModel as error:
         return _refused(str(error))
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted")
@@ -148,9 +154,9 @@ def _in_options(error: InvalidInput) -> str:
     return error.of(OPTIONS.get(error.argument, error.argument), WAYS_OUT.get(error.argument, ""))
 
 
-def _refused(message: str) -> int:
+def _refused(message: str, code: int = 2) -> int:
     _complain(f"treeproof: {shortened(visible(' '.join(message.split())), screen.MAX_CHARACTERS)}")
-    return 2
+    return code
 
 
 def _complain(line: str) -> None:

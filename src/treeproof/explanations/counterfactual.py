@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput, disbelieved
 from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
 from treeproof.explanations.resilient import refuse_sums, resilient_finder
 from treeproof.importers import as_ensemble
@@ -24,7 +24,7 @@ from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.workers import do_task, in_groups, run_tasks
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.reached import moved_in_vain
 from treeproof.threat.threat import Threat
@@ -41,6 +41,7 @@ class _Task:
     """A few rows; it travels to other processes, so it carries no model."""
 
     threat: Threat
+    numbers: npt.NDArray[np.int64]
     X: FloatArray
     within: bool
     k: int
@@ -99,9 +100,9 @@ def counterfactual(
         sizes = around.sizes
     threat = asked.threat if within else asked.threat.without_limits()
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(threat, asked.X[rows], within, number, sizes, limits) for rows in groups]
+    tasks = [_Task(threat, rows, asked.X[rows], within, number, sizes, limits) for rows in groups]
     found: dict[int, list[Change]] = {}
-    with progress_bar(progress, len(asked.X)) as advance:
+    with progress_bar(progress, len(asked.X)) as advance, asked.told():
 
         def take(number: int, changes: list[list[Change]]) -> None:
             found.update(zip(groups[number].tolist(), changes, strict=True))
@@ -109,7 +110,7 @@ def counterfactual(
 
         # After Ctrl-C, what was found is kept. One task needs no workers.
         if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
+            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
     left = [row for row in range(len(asked.X)) if row not in found]
@@ -126,9 +127,9 @@ def counterfactual(
         number,
         replace(asked, attacker=attacker if within else attacker.without_limits).attacker_words,
     )
-    return _Result(asked, threat, [found[row] for row in range(len(asked.X))], holds=sizes is not None).all(
-        about, clock.now() - began, limits.interrupted
-    )
+    with asked.told():
+        result = _Result(asked, threat, [found[row] for row in range(len(asked.X))], holds=sizes is not None)
+    return result.all(about, clock.now() - began, limits.interrupted)
 
 
 def _number(k: Any) -> int:
@@ -178,7 +179,7 @@ def _labels(to: Any, ensemble: Ensemble) -> tuple[Any, ...]:
     if not wanted or set(wanted) == set(known):
         what = "every label of the model" if wanted else "no label"
         raise InvalidInput(f"to names {what}; it has {names}, so name some of them", argument="to")
-    return tuple(wanted)
+    return tuple(label for label in known if label in wanted)
 
 
 def _unsearched(ensemble: Ensemble, threat: Threat, X: FloatArray, sizes: FloatArray | None) -> list[list[Change]]:
@@ -222,7 +223,7 @@ class _Result:
             change = self._found[row][rank]
             if math.isfinite(change.price):
                 if label not in wanted:
-                    raise SoundnessError(f"row {row}: the change that was found gives it {label!r}; please report this")
+                    raise disbelieved(f"the change that was found gives it {label!r}", [row])
                 self._check_price(row, change)
         return dict(zip(every, labels.tolist(), strict=True))
 
@@ -231,7 +232,7 @@ class _Result:
         prices = prices_of_change(self._columns, self._asked.X[row], change.row)
         price = total_price(self._threat, prices.values())
         if price != change.price or (self._threat.relations and self._threat.relations.broken(change.row[None])[0]):
-            raise SoundnessError(f"row {row}: the change that was found costs {price!r}; please report this")
+            raise disbelieved(f"the change that was found costs {price!r}", [row])
 
     def _in_own_values(self, rank: int) -> Any:
         """All rows after their changes of this rank, like X."""

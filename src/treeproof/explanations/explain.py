@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput, disbelieved
 from treeproof.explanations.inflate import Wide
 from treeproof.explanations.inflate import inflate as widened
 from treeproof.explanations.questions import Found, Questions
@@ -25,7 +25,7 @@ from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.workers import do_task, in_groups, run_tasks
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.moves import ANY
 from treeproof.threat.settings import as_prices
@@ -42,6 +42,7 @@ class _Task:
 
     kind: Kind
     threat: Threat
+    numbers: npt.NDArray[np.int64]
     X: FloatArray
     limits: Limits
     order: npt.NDArray[np.int64]
@@ -98,6 +99,7 @@ def explain(
     ensemble = as_ensemble(model, voting=voting).named_after(X)
     whose = _attacker(ensemble, X, attacker, domain, missing)
     asked = Request.unlabelled(ensemble, X, whose, None, relations)
+    whose = asked.attacker
     _refuse_broken(asked)
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
@@ -108,9 +110,9 @@ def explain(
     )  # fmt: skip
     numbers = dropping_order(asked.ensemble, about.units, order)
     groups = in_groups(len(asked.X), ROWS)
-    tasks = [_Task(kind, asked.threat, asked.X[rows], limits, numbers, inflate) for rows in groups]
+    tasks = [_Task(kind, asked.threat, rows, asked.X[rows], limits, numbers, inflate) for rows in groups]
     found = [_Made(_unfinished(kind, len(about.units)))] * len(asked.X)
-    with progress_bar(progress, len(asked.X), "explaining") as advance:
+    with progress_bar(progress, len(asked.X), "explaining") as advance, asked.told():
 
         def take(number: int, answer: list[_Made]) -> None:
             some = groups[number]
@@ -119,10 +121,10 @@ def explain(
 
         # After Ctrl-C, what was found is kept. One task needs no workers.
         if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
+            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-    return _result(asked, about, found, seconds=clock.now() - began, interrupted=limits.interrupted)
+        return _result(asked, about, found, seconds=clock.now() - began, interrupted=limits.interrupted)
 
 
 def _check_words(X: Any, kind: Any, inflate: Any, order: Any, against: bool) -> None:
@@ -237,7 +239,7 @@ def _replayed(asked: Request, made: Sequence[_Made]) -> dict[int, Any]:
     wanted = asked.ensemble.classes[list(asked.threat.goal)].tolist()
     for row, label in labels.items():
         if label == asked.ensemble.classes[asked.y[row]] or (wanted and label not in wanted):
-            raise SoundnessError(f"row {row}: the change that was found gives it {label!r}; please report this")
+            raise disbelieved(f"the change that was found gives it {label!r}", [row])
     return labels
 
 

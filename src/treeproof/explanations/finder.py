@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, root_at_most
 from treeproof.results.asked import Unit, units_of
@@ -124,7 +124,7 @@ def prices_of_change(columns: Columns, x: FloatArray, w: FloatArray) -> dict[int
     before, after = columns.rows(np.stack((x, w)))
     prices = columns.threat.attack_prices(before, before, after)
     if prices is None:
-        raise SoundnessError(f"a change was found that the attacker cannot make: {x!r} to {w!r}; please report this")
+        raise disbelieved(f"a change was found that the attacker cannot make: {x!r} to {w!r}")
     return prices
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput, counted, disbelieved
 from treeproof.explanations.hitting import HittingSets
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import parse_decimal
@@ -27,7 +27,7 @@ from treeproof.run import clock
 from treeproof.run.limits import Limits
 from treeproof.run.progress import progress_line
 from treeproof.run.watch import run_watched
-from treeproof.run.workers import GRACE, Crew, in_groups
+from treeproof.run.workers import GRACE, Crew, do_task, in_groups
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.one_hot import ValidAround
@@ -91,7 +91,7 @@ def protect(
     whole = math.lcm(*(price.denominator for price in prices))
     search = _Search(asked, around, units, _as_whole(prices, whole), predicted, needed, limits)
     crew = Crew(asked.ensemble, n_jobs)
-    with progress_line(progress, "protecting") as say:
+    with progress_line(progress, "protecting") as say, asked.told():
 
         def work(_: Any) -> None:
             with crew:
@@ -332,18 +332,19 @@ class _Search:
             if not is_lost()
         )
         if self._crew is None or self._crew.size == 1 or len(groups) == 1:
-            yield from enumerate(decide_rows(ensemble, task) for task in tasks)
+            yield from enumerate(do_task(decide_rows, ensemble, task) for task in tasks)
         else:
             yield from self._crew.answers(decide_rows, tasks, self.limits)
 
     def _note(self, protected: Columns, rows: npt.NDArray[np.int64], table: RowTable) -> None:
         """Notes what the counterexamples change, once they have been replayed on the source model."""
-        replay_witnesses(self.asked.ensemble, table)
+        with counted(rows):
+            replay_witnesses(self.asked.ensemble, table)
         found = np.flatnonzero(table.has_witness)
         moved = differ(table.neighbour[found], table.attacked[found])
         changed = np.stack([moved[:, list(unit.features)].any(axis=1) for unit in self.units], axis=1)
         if (changed & (protected | ~self.everything)).any() or not changed.any(axis=1).all():
-            raise SoundnessError("an attack was found that changes what nobody can; please report this")
+            raise disbelieved("an attack was found that changes what nobody can", rows)
         for columns, row in zip(changed, rows[found].tolist(), strict=True):
             self.sets.add(columns, row)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput, disbelieved
 from treeproof.explanations.finder import Change, Finder, Nearer
 from treeproof.explanations.neighbours import Neighbours, WrongBox
 from treeproof.explanations.secured import Secured
@@ -235,7 +235,7 @@ class _OneRow:
         box = self._around.box(self._row, w, z, price)
         clause = self._around.condition(self._row, w, box)
         if clause is None:
-            raise SoundnessError(f"a wrong neighbour of {w!r} rules nothing out; please report this")
+            raise disbelieved(f"a wrong neighbour of {w!r} rules nothing out")
         self._clauses.append(clause)
         if len(self._finder.known) < MOST_BOXES:
             self._finder.known.append(box)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.explanations.hitting import HittingSets
 from treeproof.explanations.questions import Found, Questions
 from treeproof.explanations.reasons import reason
@@ -77,9 +77,7 @@ def _cheapest(questions: Questions) -> list[Found]:
             found.append(Found(units, Outcome.PROVED if is_proved else Outcome.UNKNOWN, is_proved))
             continue
         if units.sum() != price:
-            raise SoundnessError(
-                f"row {row}: a change of {units.sum()} columns was found at a price of {price:g}; please report this"
-            )
+            raise disbelieved(f"a change of {units.sum()} columns was found at a price of {price:g}", [row])
         found.append(Found(units, Outcome.PROVED, is_proved, attacks.attacked[row], int(price) if is_proved else 1))
     return found
 

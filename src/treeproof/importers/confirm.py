@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.errors import InvalidInput, UnsupportedModel, counted
 from treeproof.importers._child import run_child
 from treeproof.importers._responses import ThresholdLabels
 from treeproof.importers.registry import Voting, from_model, is_ubjson
-from treeproof.model.agreement import compare_labels, probe_rows
+from treeproof.model.agreement import PROBES, compare_labels, probe_rows
 from treeproof.model.ensemble import Ensemble
 
 MOST_ROWS, LEAST_ROWS, MOST_VALUES = 20_000, 200, 4_000_000
@@ -83,7 +83,8 @@ def confirm_file(
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {library.title} does not confirm it: {error}") from None
     title = f"{library.title} {version}"
-    compare_labels(ensemble, rows, labels, title)
+    with counted(where=PROBES):
+        compare_labels(ensemble, rows, labels, title)
     return Confirmation(title, len(rows))
 
 

@@ -67,7 +67,9 @@ def as_text(ensemble: Ensemble) -> str:
     """The text of such a file for an ensemble."""
     kind = ensemble.classes.dtype.kind
     if kind not in _CLASS_DTYPES:
-        raise InvalidInput(f"class labels of mixed types cannot be saved: {ensemble.classes.tolist()}")
+        raise InvalidInput(
+            f"class labels {ensemble.classes.tolist()} cannot be saved; with_classes gives them other names"
+        )
     if kind == "u" and ensemble.classes.max() >= 2**63:
         raise InvalidInput(f"class label {ensemble.classes.max()} is too large to be saved")
     return json.dumps(content_of(ensemble), allow_nan=False)

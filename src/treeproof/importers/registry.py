@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -181,7 +182,7 @@ def load_and_confirm(
         raise InvalidInput(f"{file} is empty")
     kind, module = _kind_of(file, data)
     if kind == "pickle":
-        ensemble = _load_pickle(file, voting=voting, categories=categories, allow_pickle=allow_pickle)
+        ensemble = _load_pickle(file, data, voting=voting, categories=categories, allow_pickle=allow_pickle)
     else:
         with _reading(file, kind):
             more = _categories_for(module, categories)
@@ -271,7 +272,7 @@ def _one_line(message: str) -> str:
     return " ".join(message.split())[:1000]
 
 
-def _load_pickle(file: Path, *, voting: Voting | None, categories: Any, allow_pickle: bool) -> Ensemble:
+def _load_pickle(file: Path, data: bytes, *, voting: Voting | None, categories: Any, allow_pickle: bool) -> Ensemble:
     if not allow_pickle:
         raise InvalidInput(
             f"{file} is a pickle, and loading one runs whatever code its author put into it; "
@@ -285,7 +286,7 @@ def _load_pickle(file: Path, *, voting: Voting | None, categories: Any, allow_pi
 
     with _reading(file, "pickle"):
         try:
-            model = joblib.load(file)
+            model = joblib.load(io.BytesIO(data))
         except (pickle.UnpicklingError, ImportError) as error:
             raise InvalidInput(str(error)) from None
     return from_model(model, voting=voting, categories=categories)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from treeproof._kernels.maps.tables import ATTACK, CELL, FEATURE, RANGE, Space
 from treeproof.maps.fine_grid import FineGrid
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.threat import Threat
 
@@ -29,7 +30,7 @@ NOWHERE = (2**30, -1)
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(FieldsOnly):
     """A model, an attacker and the space to cut; travels to workers."""
 
     ensemble: Ensemble

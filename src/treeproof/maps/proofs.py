@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.maps.partition import list_leaves
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
 from treeproof.results.proof_file import ProofFile, header_of_map
@@ -136,7 +136,7 @@ class _Prover:
         X = np.array([part.high for part, _ in one])
         found = self._attacked.decide(X, np.zeros(X.shape[1]))
         if (found.outcome != Outcome.REFUTED).any():
-            raise SoundnessError("the map calls a box unstable that holds a stable row; please report this")
+            raise disbelieved("the map calls a box unstable that holds a stable row")
         _, attacked = shorten(self._ensemble, self._attacked.shows, X, X, found.attacked)
         whole: list[tuple[_Part, Any, dict[int, tuple[float, float]]]] = []
         for (part, proof), row in zip(one, attacked, strict=True):
@@ -176,7 +176,7 @@ class _Prover:
             first, last = np.searchsorted(cuts, sorted((x[f], other[f])))
             if first < last:
                 return part.cut(f, float(cuts[(first + last) // 2]))
-        raise SoundnessError("two rows of a cell have other labels; please report this")
+        raise disbelieved("two rows of a cell have other labels")
 
     def _moves(self, part: _Part, attacked: FloatArray) -> dict[int, tuple[float, float]]:
         """Where moved columns go: to the cell of the attacked row, as far as that may be, or to its own value."""

@@ -24,9 +24,10 @@ from treeproof.maps.fine_grid import FineGrid
 from treeproof.maps.map_file import MapContent, read_map, write_map
 from treeproof.maps.partition import Partition, cut_table, list_leaves
 from treeproof.maps.problem import Int32Array, Problem, Records
-from treeproof.model.agreement import SpotCheck, check_agreement
+from treeproof.model.agreement import SpotCheck, check_agreement, check_on_probes
 from treeproof.model.columns import Category, in_own_values
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.one_row import one_row
 from treeproof.model.per_feature import PerFeature, as_pair
 from treeproof.numbers.doubles import FloatArray
@@ -98,7 +99,7 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StabilityMap:
+class StabilityMap(FieldsOnly):
     """A partition of the space into boxes that are stable, unstable or open; made by `build` or `load`.
 
     >>> import treeproof as tp
@@ -162,6 +163,7 @@ class StabilityMap:
         check_jobs(n_jobs)
         threat = attacker.bind(ensemble)
         threat.require_plain("a map")
+        check_on_probes(ensemble)
         low, high = _space(ensemble, threat, domain)
         if resume is not None:
             low, high = _resumed_space(resume, ensemble, attacker, domain, low, high)

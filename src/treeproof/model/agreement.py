@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput, counted, disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
@@ -17,11 +17,22 @@ SAMPLE = 256
 MOST_WORDS = 300
 """Of a library's error, so many characters are shown."""
 
+PROBES = "of treeproof's own rows beside thresholds"
+"""Where rows are that nobody asked about."""
+
 FIRST = 32
 """A spot check compares the first so many rows that come along…"""
 
 EVERY, SOME = 10_000, 16
 """… and after each so many rows the first few of a call."""
+
+
+def check_on_probes(ensemble: Ensemble) -> None:
+    """Raises SoundnessError if the library's own model gives other labels to rows where a difference would show."""
+    if ensemble.source is not None:
+        rows = probe_rows(ensemble, SAMPLE)
+        with counted(where=PROBES):
+            compare_labels(ensemble, rows, ensemble.source_labels(rows), "the library's own model")
 
 
 def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> None:
@@ -34,11 +45,8 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
         return
     is_table = hasattr(given, "columns") or getattr(getattr(given, "dtype", None), "kind", "") == "O"
     has_values = ensemble.takes_frames or any(category.coded for _, category in ensemble.categories)
-    if not (has_values and is_table):
-        compare_labels(ensemble, rows, ensemble.source_labels(rows), "the library's own model")
-        return
     try:
-        labels = ensemble.source_labels(rows, given)
+        labels = ensemble.source_labels(rows, given if has_values and is_table else None)
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(f"the model's own predict refuses these rows: {words[:MOST_WORDS]}") from None
@@ -46,20 +54,20 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
 
 
 def compare_labels(ensemble: Ensemble, rows: FloatArray, labels: npt.NDArray[Any], whose: str) -> None:
-    """Raises SoundnessError, with the row and both labels, unless the ensemble gives these rows these labels."""
+    """Raises SoundnessError, with both labels, unless the ensemble gives these rows these labels."""
     ours = ensemble.predict(rows)
     if labels.shape != ours.shape:
-        raise SoundnessError(
-            f"{whose} answers {len(rows)} rows with labels of shape {labels.shape}, so it cannot be compared; "
-            "nothing is proved about it: please report this"
+        raise disbelieved(
+            f"{whose} answers {len(rows)} rows with labels of shape {labels.shape}, so it cannot be compared"
         )
     differ = np.flatnonzero(np.asarray(ours != labels))
     if len(differ):
         row = int(differ[0])
-        raise SoundnessError(
-            f"row {row}: {whose} predicts {labels.tolist()[row]!r} and treeproof {ours.tolist()[row]!r} for "
+        raise disbelieved(
+            f"{whose} predicts {labels.tolist()[row]!r} and treeproof {ours.tolist()[row]!r} for "
             f"{rows[row].tolist()!r} ({len(differ)} of {len(rows)} rows differ), so nothing is proved about it; if the "
-            "model was changed after it was imported, import it again, and otherwise please report this"
+            "model was changed after it was imported, import it again",
+            differ,
         )
 
 

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category, check_names_differ
+from treeproof.model.columns import Category, check_names_differ, is_missing
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import LARGEST
 
 LEAF = -1
+_KINDS = ((str, "text"), ((bool, np.bool_), "truth"), ((int, float, np.integer, np.floating), "number"))
 MAX_FEATURES = 2**24
 
 
@@ -50,7 +51,7 @@ class EnsembleBuilder:
     ) -> None:
         """One parameter per property of a model."""
         self._rule = rule or ScoreRule()
-        self._classes = _check_classes(classes)
+        self._classes = as_classes(classes)
         self.n_scores = 1 if self._rule.decision == Decision.CUT else len(self._classes)
         if self._rule.decision == Decision.CUT and len(self._classes) != 2:
             raise InvalidInput(f"one score decides between 2 classes, but the model names {len(self._classes)}")
@@ -266,9 +267,14 @@ def check_text(text: Any, what: str) -> None:
         raise InvalidInput(f"{what} has a character that is not text: {text!r}")
 
 
-def _check_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
-    for label in classes if isinstance(classes, (list, tuple)) else np.asarray(classes).reshape(-1).tolist():
+def as_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The labels of a model as an array: all text, all numbers or all truth values, so that no two can look alike."""
+    labels = list(classes) if isinstance(classes, (list, tuple)) else np.asarray(classes).reshape(-1).tolist()
+    for label in labels:
         check_text(label, "a class label")
+    kinds = {next((name for kind, name in _KINDS if isinstance(label, kind)), "") for label in labels}
+    if len(kinds) > 1:
+        raise InvalidInput(f"class labels must be all numbers, all text, or all true or false, got {labels!r}")
     values = np.asarray(classes)
     if values.ndim != 1 or len(values) < 1:
         raise InvalidInput(f"classes must be a list of labels, got shape {values.shape}")
@@ -278,6 +284,10 @@ def _check_classes(classes: npt.ArrayLike) -> npt.NDArray[Any]:
         raise InvalidInput(f"class labels must be numbers or strings, got dtype {values.dtype}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InvalidInput(f"class labels must be finite, got {values.tolist()}")
+    if any(is_missing(label) for label in labels):
+        raise InvalidInput(f"class labels must not be missing, got {labels!r}")
+    if values.tolist() != labels:
+        raise InvalidInput(f"no type holds all class labels exactly: {labels!r}")
     if len(set(values.tolist())) != len(values):
         raise InvalidInput(f"class labels must be distinct, got {values.tolist()}")
     return values

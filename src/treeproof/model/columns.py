@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
 
 UNSEEN = "(never seen)"
@@ -37,7 +38,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Category:
+class Category(FieldsOnly):
     """The values of a category column that a model knows, and how rows spell them."""
 
     values: tuple[Any, ...]

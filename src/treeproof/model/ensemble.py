@@ -7,7 +7,7 @@ import difflib
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.columns import Category, Column, as_doubles, as_frame, coded_column, in_own_values, some_of
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.grid import Grid
 from treeproof.model.score_rule import ScoreRule
 from treeproof.numbers.doubles import FloatArray
@@ -43,7 +44,7 @@ class _WalkArrays(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble:
+class Ensemble(FieldsOnly):
     """An additive tree ensemble that predicts bit for bit what its source model predicts.
 
     At node i a row goes left iff `x[feature[i]] <= threshold[i]` (a NaN iff `nan_left[i]`). Some tests have more cuts,
@@ -89,10 +90,6 @@ class Ensemble:
     """Where a cut was chosen: the index of a class, and in words where it is the label."""
     responses: Any = None
     """The library's own functions of the score, such as probabilities, if they are known; files do not keep them."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Whatever was computed from the fields is computed again.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickle forgets that arrays are frozen, and kernels would be compiled again for those that are not.
@@ -244,14 +241,20 @@ class Ensemble:
 
     def with_classes(self, classes: Sequence[Any]) -> Ensemble:
         """The same model with other names for its classes, and without the library's own object."""
-        given = [classes] if isinstance(classes, str) else list(classes)
-        if len(given) != self.n_classes or len(set(given)) != len(given):
-            raise InvalidInput(
-                f"classes {given!r} must name the model's {self.n_classes} classes "
-                f"({', '.join(map(str, self.classes.tolist()))}), each once, in that order",
-                argument="classes",
-            )
-        return dataclasses.replace(self, classes=np.array(given), source=None)
+        from treeproof.model.builder import as_classes
+
+        try:
+            given = as_classes([classes] if isinstance(classes, str) else classes)
+            if len(given) == self.n_classes:
+                return dataclasses.replace(self, classes=given, source=None)
+            why = ""
+        except (InvalidInput, TypeError) as error:
+            why = f": {error}"
+        raise InvalidInput(
+            f"classes {classes!r} must name the model's {self.n_classes} classes "
+            f"({', '.join(map(str, self.classes.tolist()))}), each once, in that order{why}",
+            argument="classes",
+        )
 
     def named_after(self, X: Any) -> Ensemble:
         """The same model with a data frame's column names, if it has none of its own; columns match by position."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.kept import Kept
 from treeproof.model.other_tests import Bools, Tests, with_tests
 from treeproof.numbers.doubles import FloatArray
@@ -29,7 +30,7 @@ NONE = "(none)"
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(FieldsOnly):
     """Columns of which one is 1 and the others are 0; if not `exactly` one, all of them may be 0."""
 
     features: tuple[int, ...]

@@ -12,6 +12,7 @@ import numpy as np
 
 from treeproof.model.columns import Category, is_missing
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.groups import NONE, category_of
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.attacker_words import attacker_on_model
@@ -67,7 +68,7 @@ class Unit:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(FieldsOnly):
     """What was asked: about which rows of which model, and what else these rows could be."""
 
     kind: Kind

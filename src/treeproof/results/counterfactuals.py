@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.files import as_path, write_whole
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.csv_text import as_csv
 from treeproof.results.explanation_file import counterfactuals_content
@@ -103,7 +104,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Counterfactuals(Sequence[Counterfactual]):
+class Counterfactuals(FieldsOnly, Sequence[Counterfactual]):
     """One counterfactual per row, in the order of X."""
 
     each: tuple[Counterfactual, ...]

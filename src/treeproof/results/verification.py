@@ -16,6 +16,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
 from treeproof.model.columns import Categories, as_frame, changed_frame, in_own_values
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.attacker_words import (
     actors_in_words,
@@ -57,7 +58,7 @@ _WORDS = np.array([str(outcome) for outcome in Outcome], dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
-class Verification:
+class Verification(FieldsOnly):
     """The verdicts on a test set, and the measures they add up to.
 
     Arrays have one entry per row.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError
 from functools import partial
 from typing import TypeVar
 
@@ -45,8 +46,9 @@ def run_watched(
     """Runs the work and ends it when the limits say so; returns whether Ctrl-C ended it.
 
     Compiled code cannot be interrupted, and joblib throws away unfinished tasks when it is; in a thread of our own,
-    neither matters. `look` is called at every look at the clock. After Ctrl-C, the wait for the work lasts at most
-    `grace` seconds; a second Ctrl-C ends it. Whatever is still running then finds the door closed.
+    neither matters. `look` is called at every look at the clock; if it fails, the work ends as after Ctrl-C, and the
+    failure is raised. After Ctrl-C, the wait for the work lasts at most `grace` seconds; a second Ctrl-C ends it.
+    Whatever is still running then finds the door closed. What the work itself raises is raised, after Ctrl-C, too.
     """
     failure: list[BaseException] = []
     # An event, because an interrupted `Thread.join` takes a running thread for a finished one (seen on Python 3.11).
@@ -57,17 +59,31 @@ def run_watched(
             work(door)
         except BaseException as error:
             failure.append(error)
+            limits.interrupt()  # nobody wants what other threads are about to find
         finally:
             done.set()
 
     limits.is_over()
-    threading.Thread(target=run, daemon=True).start()
-    interrupted = _wait(done, limits, None if look is None else partial(look, door), grace)
+    try:
+        threading.Thread(target=run, daemon=True).start()
+        interrupted = _wait(done, limits, None if look is None else partial(look, door), grace)
+    except BaseException:
+        limits.interrupt()
+        door.close()
+        done.wait(grace)
+        _raise_first(failure, was_ended=True)
+        raise
     door.close()
-    # Worker processes receive Ctrl-C themselves, and die of it or pass it on.
-    if failure and not interrupted and not isinstance(failure[0], KeyboardInterrupt):
-        raise failure[0]
+    _raise_first(failure, was_ended=interrupted)
     return interrupted or bool(failure)
+
+
+def _raise_first(failure: list[BaseException], was_ended: bool) -> None:
+    """Raises what the work failed with; but not that its workers are gone, if it was ended before."""
+    # Worker processes receive Ctrl-C themselves, and die of it or pass it on.
+    gone = (KeyboardInterrupt, BrokenExecutor, CancelledError) if was_ended else KeyboardInterrupt
+    if failure and not isinstance(failure[0], gone):
+        raise failure[0]
 
 
 def watched(work: Callable[[], T], limits: Limits, look: Callable[[], None] | None = None) -> T:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.errors import counted
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.transport import Carried
@@ -139,7 +140,13 @@ class _Given(Generic[Task]):
 
 
 def _work(work: Callable[[Any, Any], Any], carried: Carried[Any], number: int, task: Any) -> tuple[int, Any]:
-    return number, work(carried.content, task)
+    return number, do_task(work, carried.content, task)
+
+
+def do_task(work: Callable[[Content, Task], Answer], content: Content, task: Task) -> Answer:
+    """The answer to a task; if it is about rows, its `numbers` are those that the caller counts them by."""
+    with counted(getattr(task, "numbers", None)):
+        return work(content, task)
 
 
 def run_tasks(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from treeproof._kernels.symbolic.records import POST, PRE
 from treeproof.errors import InvalidInput, warn_renamed
 from treeproof.importers import as_ensemble
+from treeproof.model.agreement import check_on_probes
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.run import clock
@@ -274,6 +275,7 @@ def analyze_tree(
 def _prepared(model: Any, attacker: Attacker, voting: Any, missing: bool) -> tuple[Ensemble, CompiledAnalysis]:
     ensemble = as_ensemble(model, voting=voting)
     check_attacker(attacker)
+    check_on_probes(ensemble)
     if attacker.power is not None:
         raise InvalidInput(
             f"symbolic attacks are boxes, and {attacker!r} reaches a ball",

@@ -402,7 +402,7 @@ class Attacker:
                 raise InvalidInput(f"{where} states its own {name}; leave {name} out")
         given = attacker_file.fields_of(content, where)
         attacker = cls._of(**given)
-        if given["power"] is not None or given["radius"] != 0 or given["scale"] is not None:
+        if given["power"] is not None or any(given[name] for name in ("radius", "scale", "up", "down")):
             words = {name: given[name] for name in ("domain", "scale", "up", "down", "step", "goal")}
             attacker = cls.lp(given["power"], given["radius"], features=given["intervals"].keys, **words)
             if attacker != cls._of(**given):

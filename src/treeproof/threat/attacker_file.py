@@ -124,7 +124,8 @@ def fields_of(content: Any, where: str) -> dict[str, Any]:
         "rules": lambda given: as_rules([_rule_from_json(rule, where) for rule in _listed(given, "rules", where)]),
         "goal": lambda given: _listed(given, "goal", where),
     }
-    given = {name: None if content.get(name) is None else parse(content[name]) for name, parse in parsers.items()}
+    said = {name for name, value in content.items() if value is not None} | {"intervals", "costs", "radius"}
+    given = {name: parse(content[name]) if name in said else None for name, parse in parsers.items()}
     given["rewrites"] = given.pop("rules")
     empty = {"groups": (), "rewrites": (), "unseen": False}
     return given | {name: nothing for name, nothing in empty.items() if given[name] is None}

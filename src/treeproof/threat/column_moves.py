@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
@@ -21,7 +22,7 @@ from treeproof.threat.ways import ByMatrix, ByRules, ToEnds, Way
 
 
 @dataclass(frozen=True)
-class ColumnMoves:
+class ColumnMoves(FieldsOnly):
     """Every way to change one column, and its price.
 
     In a column with a `step`, values, the ends of `interval` and `unit` stand for the decimals that they print as.

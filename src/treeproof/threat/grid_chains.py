@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.decimals import nearest_double
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.rule_chains import MOST_CELLS, Arrow, RuleChains, spread
@@ -33,7 +34,7 @@ class Points(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GridChains:
+class GridChains(FieldsOnly):
     """Chains of rules whose values are points of a grid: a `base` below the step, plus whole numbers of steps.
 
     What a rule adds is a whole number of steps then, so that chains are about numbers of points.
@@ -44,6 +45,7 @@ class GridChains:
 
     @cached_property
     def _arrows(self) -> dict[Fraction, list[Arrow]]:
+        """Threads share this and what follows, and may clear it: nobody looks up again what he has put in."""
         return {}
 
     @cached_property
@@ -78,7 +80,8 @@ class GridChains:
     def starts_of_cells(self, base: Fraction, first: FloatArray, last: FloatArray) -> tuple[Any, list[int]]:
         """The same for many cells, ranges of doubles: prices, first and last numbers, and where those of each begin."""
         key = base, first.tobytes(), last.tobytes()
-        if key not in self._latest:
+        known = self._latest.get(key)
+        if known is None:
             found: list[tuple[float, int, int]] = []
             begin = []
             for cell in zip(first.tolist(), last.tolist(), strict=True):
@@ -87,10 +90,11 @@ class GridChains:
             price, *numbers = zip(*found, strict=True)
             kind = np.int64 if all(abs(number) < SMALL for ends in numbers for number in ends) else object
             reached = (np.array(price, dtype=np.float64), *(np.array(ends, dtype=kind) for ends in numbers))
+            known = reached, begin
             if len(self._latest) >= MOST_GRIDS:
                 self._latest.clear()
-            self._latest[key] = reached, begin
-        return self._latest[key]
+            self._latest[key] = known
+        return known
 
     def _spread(self, first: int, last: int, arrows: list[Arrow]) -> list[Points]:
         pieces = spread((Fraction(first), True, Fraction(last), True), arrows, self.chains.budget)
@@ -98,13 +102,17 @@ class GridChains:
 
     def _on_grid(self, base: Fraction) -> list[Arrow]:
         """The arrows from number to number, for the points of one grid."""
-        if base not in self._arrows:
+        known = self._arrows.get(base)
+        if known is None:
             drawn_in = [
                 Arrow(self._inside(before, base), self._whole(shift), self._inside(after, base), cost)
                 for before, shift, after, cost in self.chains.arrows
             ]
-            self._arrows[base] = [arrow for arrow in drawn_in if all(low <= high for low, high in arrow[:3])]
-        return self._arrows[base]
+            known = [arrow for arrow in drawn_in if all(low <= high for low, high in arrow[:3])]
+            if len(self._arrows) >= MOST_CELLS:
+                self._arrows.clear()
+            self._arrows[base] = known
+        return known
 
     def _inside(self, ends: tuple[Fraction, Fraction], base: Fraction) -> tuple[Fraction, Fraction]:
         """The first and the last number of a point in a range, whose ends are doubles."""

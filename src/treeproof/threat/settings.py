@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +64,14 @@ def as_unit(value: Any, where: str) -> float:
 
 def as_prices(given: Any, what: str) -> PerFeature[int] | None:
     """Columns with a cost each: {column: cost}, or some columns at a cost of 1."""
-    if given is None or isinstance(given, PerFeature):
+    if given is None or (isinstance(given, PerFeature) and given.keys is not None):
         return given
     if isinstance(given, str):
         given = [given]
     if isinstance(given, (list, tuple, set, frozenset)):
         listed = given if isinstance(given, (list, tuple)) else sorted(given, key=str)
         given = dict.fromkeys([as_key(column, what) for column in listed], 1)
-    if not isinstance(given, Mapping) and not hasattr(given, "to_dict"):
+    if isinstance(given, PerFeature) or not (isinstance(given, Mapping) or hasattr(given, "to_dict")):
         raise InvalidInput(f"{what} takes columns, as in {what}=['income'] or {what}={{'income': 2}}, got {given!r}")
     return PerFeature.of_numbers(given, what, as_cost)
 
@@ -122,8 +122,10 @@ def as_goal(given: Any) -> tuple[Any, ...]:
     if hasattr(given, "tolist"):
         given = given.tolist()
     labels = list(given) if isinstance(given, (list, tuple, set, frozenset)) else [given]
-    labels = list(dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in labels))
-    if not labels or any(is_missing(label) for label in labels):
+    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    is_one = all(isinstance(label, Hashable) and not is_missing(label) for label in labels)
+    labels = list(dict.fromkeys(labels)) if is_one else []
+    if not labels:
         raise InvalidInput(f"goal names labels that the attacker wants, got {given!r}; None means any other label")
     return tuple(labels)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.decimals import MOST_DIGITS, decimal_of, decimals_of, nearest_double, rounding_to
 from treeproof.numbers.doubles import LARGEST, FloatArray, next_down
 
@@ -19,14 +20,14 @@ IntArray = npt.NDArray[np.int64]
 
 FAR = 2.0**49
 """Numbers of steps beyond it are infinite, where doubles count them."""
-FEW, MOST_KNOWN = 256, 4
+FEW, MOST_KNOWN = 256, 16
 """The lines of so many rows are kept, and of so many sets of rows."""
 WHOLE = 2.0**53
 """Whole numbers below it are doubles."""
 
 
 @dataclass(frozen=True)
-class StepGrid:
+class StepGrid(FieldsOnly):
     """The points of a row: the doubles nearest to x + k·step, k whole, where x is the decimal that its value prints as.
 
     A row whose value is missing has the points k·step.
@@ -89,15 +90,18 @@ class StepGrid:
         if len(X) > FEW:
             return self._lines(X)
         # The same few rows are asked about again and again.
-        key = X.tobytes()
-        found = self._known.get(key) or self._lines(X)
-        self._known[key] = found
-        while len(self._known) > MOST_KNOWN:
-            self._known.pop(next(iter(self._known)), None)
+        key, known = X.tobytes(), self._known
+        found = known.get(key)
+        if found is None:
+            found = self._lines(X)
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[key] = found
         return found
 
     @cached_property
     def _known(self) -> dict[bytes, Lines]:
+        """Threads share it, and may clear it at any time: nobody goes through it, or looks up what he has put in."""
         return {}
 
     def _lines(self, X: FloatArray) -> Lines:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.groups import Group
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, add_down, add_up
@@ -29,7 +30,7 @@ NO_RELATIONS = Relations()
 
 
 @dataclass(frozen=True, eq=False)
-class Threat:
+class Threat(FieldsOnly):
     """An attacker bound to a model: arrays over its features. Values stay inside [domain_low, domain_high].
 
     Moves of a category end at values that the model knows, the rising `ends`.
@@ -230,9 +231,9 @@ class Threat:
 
     def moves_of(self, f: int) -> ColumnMoves:
         """All that can be done to feature f."""
-        if f not in self._moves:
-            self._moves[f] = self._plain_moves(f)
-        return self._moves[f]
+        known = self._moves
+        found = known.get(f)
+        return known.setdefault(f, self._plain_moves(f)) if found is None else found
 
     @cached_property
     def _moves(self) -> dict[int, ColumnMoves]:

@@ -176,7 +176,7 @@ class RobustBoostingClassifier(RobustClassifier):
         self._rate = (0.1 if n_seen < MANY_ROWS else 0.3) if self.learning_rate is None else float(self.learning_rate)
         limits = self._limits(data, min(0.02, 20 / n_seen) if self.smoothing is None else float(self.smoothing))
         self.validation_scores_ = []
-        best = (-1.0, n_rounds)
+        best: tuple[float, int, list[int] | None] = (-1.0, 0, None)
         with (
             ThreadPoolExecutor(n_workers(self.n_jobs)) as pool,
             progress_bar(self.progress, n_rounds, "growing trees") as advance,
@@ -184,7 +184,6 @@ class RobustBoostingClassifier(RobustClassifier):
             for number in range(1, n_rounds + 1):
                 gained = [self._round(head, weight, limits, random, pool) for head in heads]
                 if not any(gained):
-                    best = (best[0], min(best[1], number - 1) if self.early_stopping else number - 1)
                     break
                 advance(1)
                 if self.early_stopping and (number % CHECKED_EVERY == 0 or number == n_rounds):
@@ -192,10 +191,10 @@ class RobustBoostingClassifier(RobustClassifier):
                     score = ExactScorer(self.attacker, self.epsilon, None, None)(self, *held_out)
                     self.validation_scores_.append((number, score))
                     if score > best[0]:
-                        best = (score, number)
+                        best = (score, number, [len(head.trees) for head in heads])
                     elif number - best[1] >= self.n_iter_no_change:
                         break
-        self._finish(heads, weight, max(best[1], 1))
+        self._finish(heads, weight, best[2])
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -289,10 +288,11 @@ class RobustBoostingClassifier(RobustClassifier):
         head.add(tree, leaves)
         return True
 
-    def _finish(self, heads: list[_Head], weight: FloatArray, n_rounds: int) -> None:
-        """Keeps the best trees, and says what is known about training rows."""
-        self.n_estimators_ = min(n_rounds, max(len(head.trees) for head in heads))
-        heads = [head.first(n_rounds) if len(head.trees) > n_rounds else head for head in heads]
+    def _finish(self, heads: list[_Head], weight: FloatArray, kept: list[int] | None) -> None:
+        """Keeps the best trees, so many of each head, which may have skipped rounds; and says what is known of rows."""
+        n_trees = kept or [len(head.trees) for head in heads]
+        self.n_estimators_ = max(n_trees)
+        heads = [head.first(n) if n < len(head.trees) else head for head, n in zip(heads, n_trees, strict=True)]
         self.ensemble_ = self._summed(heads)
         margins = np.column_stack([head.least for head in heads])
         lost = loss_of(self.loss).of(margins)

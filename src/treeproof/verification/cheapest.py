@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.check.attacks import ATTACKS, CLOSE
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput, disbelieved
 from treeproof.files import as_path, write_whole
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
@@ -25,7 +25,7 @@ from treeproof.results.verification_file import plain_label, rows_to_json
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
 from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import in_groups, run_tasks
+from treeproof.run.workers import do_task, in_groups, run_tasks
 from treeproof.threat.attacker import COST_OF_1, Attacker, check_attacker
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain
@@ -187,11 +187,11 @@ def cheapest_attack(
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     groups = in_groups(len(asked.X), ROWS)
     threat = asked.threat if within else asked.threat.without_limits()
-    attacker = attacker if within else attacker.without_limits
+    attacker = asked.attacker if within else asked.attacker.without_limits
     tasks = [_Task(threat, rows, asked.X[rows], within, limits, attacker, most) for rows in groups]
     n = len(asked.X)
     found = Attacks(np.full(n, Outcome.UNKNOWN, dtype=np.int8), asked.X.copy(), np.full(n, math.inf))
-    with progress_bar(progress, len(asked.X)) as advance, _proof_file(proofs, asked, attacker) as file:
+    with progress_bar(progress, len(asked.X)) as advance, _proof_file(proofs, asked, attacker) as file, asked.told():
 
         def take(number: int, answer: _Answer) -> None:
             some, own = groups[number], answer.attacks
@@ -201,12 +201,13 @@ def cheapest_attack(
 
         # After Ctrl-C, what was found is kept. One task needs no workers.
         if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: _answer(asked.ensemble, tasks[0]), limits))
+            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        result = _result(asked, threat, found, attacker)
         # What was not found in time is not said, and needs no proof.
         file.finish()
-    return _result(asked, threat, found, attacker)
+    return result
 
 
 def _proof_file(proofs: Any, asked: Request, attacker: Attacker) -> NoProofFile:
@@ -252,9 +253,7 @@ def _proofs(ensemble: Ensemble, task: _Task, attacks: Attacks) -> Proofs:
         )
         refuted = rows[decided.outcome == Outcome.REFUTED]
         if len(refuted):
-            raise SoundnessError(
-                f"row {task.numbers[refuted[0]]}: something is cheaper than {price}; please report this"
-            )
+            raise disbelieved(f"the attack that was found costs {price}, and there is a cheaper one", refuted)
         own = [
             proof if outcome == Outcome.PROVED else NO_TIME
             for proof, outcome in zip(decided.proofs, decided.outcome.tolist(), strict=True)
@@ -279,7 +278,7 @@ def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker
     if len(attacked):
         same = attacked[keeps_label(asked.ensemble, asked.X[attacked], rows[attacked])]
         if len(same):
-            raise SoundnessError(f"row {same[0]}: the attack that was found keeps the label; please report this")
+            raise disbelieved("the attack that was found keeps the label of the model's own predict", same)
     like_x = in_own_values(rows, asked.ensemble.categories)
     if asked.given is not None:
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)

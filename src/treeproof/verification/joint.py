@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.numbers.simplex import Simplex
 from treeproof.verification.joint_question import (
     END_HIGH,
@@ -140,7 +140,7 @@ def _checked(question: Question, each: tuple[tuple[Clause, ...], ...], point: li
     for clauses, (_, exact, printed) in zip(each, rows, strict=False):
         if not _all_hold(clauses, printed):
             if exact == printed:
-                raise SoundnessError(f"the search found {exact!r}, which does not keep {clauses!r}")
+                raise disbelieved(f"the search found {exact!r}, which does not keep {clauses!r}")
             reason = "doubles do not print as the numbers of a grid: its step is too fine, or the row is off it"
             return Answer(Feasibility.UNKNOWN, reason=reason)
     w, w_exact, _ = rows[0]
@@ -154,7 +154,7 @@ def _checked(question: Question, each: tuple[tuple[Clause, ...], ...], point: li
     for f, one in enumerate(question.variables):
         kept = one.end[0] <= w[f] <= one.end[1] and _is_linked(one, z_exact[f], w_exact[f])
         if not kept or (question.z_fixed is None and not one.near[0] <= z[f] <= one.near[1]):
-            raise SoundnessError(f"the search found {z[f]!r} and {w[f]!r} for {one!r}")
+            raise disbelieved(f"the search found {z[f]!r} and {w[f]!r} for {one!r}")
     return Answer(Feasibility.FEASIBLE, z=z, w=w)
 
 

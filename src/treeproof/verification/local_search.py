@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, root_at_most
 from treeproof.numbers.moves import some_move
@@ -629,9 +629,7 @@ def price_of_attack(threat: Threat, x: FloatArray, attacked: FloatArray, within:
     """The Lp norm or the sum of costs of an attack on a row; SoundnessError if the attacker cannot do it at all."""
     prices = threat.attack_prices(x, x, attacked)
     if prices is None or (within and not threat.can_pay(prices)):
-        raise SoundnessError(
-            f"an attack was found that the attacker cannot do: {x!r} to {attacked!r}; please report this"
-        )
+        raise disbelieved(f"an attack was found that the attacker cannot do: {x!r} to {attacked!r}")
     total = sum(prices.values(), Fraction(0))
     return float(total) if threat.power is None else root_at_most(total, threat.power)
 

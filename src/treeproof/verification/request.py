@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,13 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, counted
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.attacker_words import attacker_on_model
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.binding import with_own_goal
 from treeproof.threat.one_hot import ValidAround, bind_neighbours
 from treeproof.threat.reached import InVain, moved_in_vain
 from treeproof.threat.threat import Threat
@@ -71,14 +73,20 @@ class Request:
     @classmethod
     def _bound(cls, model: Any, X: Any, attacker: Any, voting: Any, relations: Any, are_all: bool) -> Request:
         ensemble = as_ensemble(model, voting=voting).named_after(X)
-        check_attacker(attacker)
+        attacker = with_own_goal(check_attacker(attacker), ensemble)
         rows = ensemble.check_rows(X).copy()
         threat = bind_possible(attacker, ensemble, relations, rows if are_all else None)
         threat.check_domain(rows, ensemble)
-        check_agreement(ensemble, rows, X)
-        _warn_of_truth_values(X, ensemble, threat)
         given = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
-        return cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)
+        asked = cls(ensemble, attacker, threat, rows, ensemble.predict_index(rows), given)
+        with asked.told():
+            check_agreement(ensemble, rows, X)
+        _warn_of_truth_values(X, ensemble, threat)
+        return asked
+
+    def told(self) -> AbstractContextManager[None]:
+        """Inside `with`, a SoundnessError calls rows as the user's data frame does, too."""
+        return counted(index=None if self.given is None else self.given.index)
 
     @property
     def attacker_words(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.check.objects import Reach
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.row_table import Refuted, RowTable
@@ -111,10 +111,9 @@ def _attack_rows_themselves(table: RowTable, asked: Rows) -> None:
     """Where no neighbour was needed, the row itself can be attacked, which its own search had no time to find."""
     unmoved = ((table.neighbour == asked.X) | np.isnan(asked.X)).all(axis=1)
     itself = np.flatnonzero((table.refuted == Refuted.RESILIENCE) & unmoved)
-    for i in itself[table.stability[itself] == Outcome.PROVED]:
-        raise SoundnessError(
-            f"row {asked.numbers[i]}: the search proved it stable and then found an attack on it; please report this"
-        )
+    both = itself[table.stability[itself] == Outcome.PROVED]
+    if len(both):
+        raise disbelieved("the search proved it stable and then found an attack on it", both)
     table.refute_stability(itself, table.attacked[itself])
 
 
@@ -127,10 +126,8 @@ def _check_reach(ensemble: Ensemble, asked: Rows, table: RowTable) -> None:
         epsilon = asked.epsilons[table.epsilon_index[i]].given if table.refuted[i] == Refuted.RESILIENCE else None
         witness = Witness(asked.X[i], table.neighbour[i], table.attacked[i], None, None)
         if not reach.holds(epsilon, witness):
-            raise SoundnessError(
-                f"row {asked.numbers[i]}: the search found a counterexample that the attacker cannot reach: "
-                f"{table.neighbour[i]!r} to {table.attacked[i]!r}; please report this"
-            )
+            found = f"{table.neighbour[i]!r} to {table.attacked[i]!r}"
+            raise disbelieved(f"the search found a counterexample that the attacker cannot reach: {found}", [i])
 
 
 def keeps_label(ensemble: Ensemble, before: FloatArray, after: FloatArray) -> npt.NDArray[np.bool_]:
@@ -147,8 +144,5 @@ def replay_witnesses(ensemble: Ensemble, table: RowTable) -> None:
         return
     failed = rows[keeps_label(ensemble, table.neighbour[rows], table.attacked[rows])]
     if len(failed):
-        row = int(failed[0])
-        raise SoundnessError(
-            f"row {row}: the search found a counterexample that does not change the label: "
-            f"{table.neighbour[row]!r} to {table.attacked[row]!r}; please report this"
-        )
+        found = f"{table.neighbour[failed[0]]!r} to {table.attacked[failed[0]]!r}"
+        raise disbelieved(f"the search found a counterexample that does not change the label: {found}", failed)

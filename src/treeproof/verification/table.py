@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, counted
 from treeproof.files import MAX_BYTES
 from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
@@ -73,6 +73,9 @@ class _Part(NamedTuple):
     """The verdicts on a chunk as the content of a file."""
 
     place: Place
+    name: str
+    """Of the file that the rows are from."""
+    first_row: int
     content: bytes
     counts: dict[str, int]
     evidence: RowTable | None
@@ -285,8 +288,9 @@ class _Work:
             self.all_whole = False
         else:
             if part.evidence is not None:
-                check_agreement(self.ensemble, part.evidence.X)
-                replay_witnesses(self.ensemble, part.evidence)
+                with counted(range(part.first_row, part.first_row + len(part.evidence)), where=part.name):
+                    check_agreement(self.ensemble, part.evidence.X)
+                    replay_witnesses(self.ensemble, part.evidence)
             self.parts.add(part.place, f".{self.question.format}", part.content, part.counts, part.proofs)
         self.answered += 1
 
@@ -299,7 +303,9 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     X, labels = table.model_rows(question.ensemble, question.columns), table.labels(question.label, question.ensemble)
     with table.counted_here():
         asked = Request.of_chunk(question.ensemble, X, labels, question.attacker, question.relations, question.actors)
-    result, proofs = verify_here(asked, question.epsilons, task.limits, question.proof_limit)
+    first, name = task.chunk.first_row, task.chunk.name
+    with counted(range(first, first + len(asked.X)), where=name):
+        result, proofs = verify_here(asked, question.epsilons, task.limits, question.proof_limit)
     if task.limits.is_over() and result.rows.is_open.any():
         return None
     content = _content(question, task.chunk, result)
@@ -308,7 +314,7 @@ def _verify_chunk(question: _Question, task: _Task) -> _Part | None:
     if question.proof_limit:
         header = header_of(asked.ensemble, asked.attacker, question.relations, question.epsilons, asked.X)
         written = {".json": result.to_json().encode(), ".tpp": whole_file(header, proofs)}
-    return _Part(task.chunk.place, content, counts, result.rows if question.has_source else None, written)
+    return _Part(task.chunk.place, name, first, content, counts, result.rows if question.has_source else None, written)
 
 
 def _content(question: _Question, chunk: Chunk, result: Verification) -> bytes:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, counted
 from treeproof.importers import as_ensemble
-from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
+from treeproof.model.agreement import SpotCheck, check_on_probes
 from treeproof.model.columns import in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.one_row import one_row
@@ -18,6 +18,7 @@ from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Verdict, Witness
 from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker, check_attacker
+from treeproof.threat.binding import with_own_goal
 from treeproof.threat.one_hot import bind_neighbours
 from treeproof.threat.relations import Relation
 from treeproof.verification.possible import bind_possible
@@ -60,13 +61,13 @@ class Verifier:
         timeout: float | None = None,
         voting: Any = None,
     ) -> None:
-        self.attacker = check_attacker(attacker)
         self.ensemble = as_ensemble(model, voting=voting)
+        self.attacker = with_own_goal(check_attacker(attacker), self.ensemble)
         self._timeout = Limits.of(timeout=timeout).timeout
         self._given = () if epsilon is None else (epsilon,)
-        threat = bind_possible(attacker, self.ensemble, relations)
+        threat = bind_possible(self.attacker, self.ensemble, relations)
         self._threat, self._epsilons = bind_neighbours(self._given, self.ensemble, threat)
-        check_agreement(self.ensemble, probe_rows(self.ensemble, SAMPLE))
+        check_on_probes(self.ensemble)
         self._spot_check = SpotCheck()
 
     def __repr__(self) -> str:
@@ -92,7 +93,8 @@ class Verifier:
         asked = Rows(
             self.attacker, self._threat, np.arange(len(rows)), rows, predicted, right, self._epsilons, limits
         )  # fmt: skip
-        table = decide_rows(ensemble, asked)
+        with counted(asked.numbers):
+            table = decide_rows(ensemble, asked)
         replay_witnesses(ensemble, table)
         witnesses = self._witnesses(table)
         known = zip((predicted == right).tolist(), self._threat.has_missing(rows).tolist(), strict=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput
+from treeproof.errors import InvalidInput, counted
 from treeproof.model.ensemble import Ensemble
 from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of
 from treeproof.results.row_table import RowTable
@@ -139,7 +139,7 @@ def verify(
     left = np.flatnonzero(table.is_open)
     pace = _Pace(_chunk(len(left)))
     tasks = (_some(asked, predicted, rows, bound, limits, most) for rows in pace.groups(left))
-    with progress_bar(progress, len(left)) as advance, file:
+    with progress_bar(progress, len(left)) as advance, file, asked.told():
 
         def take(_: int, answer: _Answer) -> None:
             table.take(answer.rows, answer.table)
@@ -148,8 +148,13 @@ def verify(
             advance(len(answer.rows))
 
         interrupted = run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take, saving)
+        result = _in_the_end(known, table, interrupted)
         if not interrupted:
             file.finish()
+    return result
+
+
+def _in_the_end(known: Callable[[RowTable, bool], Verification], table: RowTable, interrupted: bool) -> Verification:
     try:
         return known(table, interrupted)
     except KeyboardInterrupt:  # too late to save any work, and early enough to lose all of it
@@ -171,7 +176,9 @@ def verify_here(
     proofs.add(0, alone.tolist(), [LEFT_ALONE] * len(alone))
     for some in in_groups(len(left), MOST_ROWS):
         rows = left[some]
-        table.take(rows, decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs))
+        with counted(rows):
+            part = decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs)
+        table.take(rows, part)
     in_vain = asked.moved_in_vain(bound)
     result = _result(asked, predicted, epsilons, table, in_vain, clock.now() - began, limits.interrupted)
     return result, proofs.rows

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import SoundnessError, UnsupportedModel
+from treeproof.errors import UnsupportedModel, disbelieved
 from treeproof.importers._refusals import check_methods
 from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
@@ -229,9 +229,9 @@ def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake)
         made, wanted = intake.compared(column, run.values[slot]), intake.compared(column, theirs)
         differ = np.flatnonzero((made != wanted) & ~(np.isnan(made) & np.isnan(wanted)))
         if len(differ):
-            raise SoundnessError(
+            raise disbelieved(
                 f"the pipeline's steps make {wanted[differ[0]]!r} of their column {column} where treeproof expected "
-                f"{made[differ[0]]!r}, so nothing is proved about it; please report this"
+                f"{made[differ[0]]!r}, so nothing is proved about it"
             )
 
 

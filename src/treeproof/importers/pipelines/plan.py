@@ -92,8 +92,11 @@ class Leaf:
             refused |= values <= 0
         if getattr(self.step, "standardize", False):
             refused |= self._overflows(column, np.where(refused, self.bases[column], values))
-        if "unseen" not in takes and self.kind.encodes:
-            refused |= ~np.isnan(values) & ~np.isin(values, categories_of(self.step, column))
+        if self.kind.encodes:
+            # What it was fitted with it takes, however large.
+            known = np.isin(values, categories_of(self.step, column))
+            refused &= ~known
+            refused |= ~np.isnan(values) & ~known & ("unseen" not in takes)
         return refused
 
     def _overflows(self, column: int, values: Values) -> npt.NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.pieces import Pieces
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.relations.expressions import Relation
@@ -104,7 +105,7 @@ _ON_OR_OFF = Pieces((_BELOW_0, 0.0, _BELOW_1, 1.0), (False, True, False, True, F
 
 
 @dataclass(frozen=True)
-class OneHot:
+class OneHot(FieldsOnly):
     """Columns of 0 and 1, never missing, of which exactly one, or at most one, is 1."""
 
     features: tuple[int, ...]
@@ -133,7 +134,7 @@ class OneHot:
 
 
 @dataclass(frozen=True)
-class Relations:
+class Relations(FieldsOnly):
     """Relations bound to a model: a row is valid iff every clause is true and every group is kept.
 
     Rows are doubles, with codes for categories, as `Ensemble.check_rows` gives them.

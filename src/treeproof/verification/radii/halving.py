@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import FloatArray, double_at_most, double_below, from_ordinal, ordinal
@@ -68,7 +68,7 @@ class _Bracket:
             return math.nan
         if isinstance(answer, Broken):
             if self.found is not None and answer.level >= self.found.level:
-                raise SoundnessError(f"a search below {self.found.level} found {answer}; please report this")
+                raise disbelieved(f"a search below {self.found.level} found {answer}")
             # Whatever else was found may be far away, so this one is tried before the gap is halved again.
             self.is_halved = self.found is not None and asked.strictly
             self.found = answer
@@ -185,7 +185,7 @@ class Neighbourhoods(Halving):
         x = self.X[row]
         moved = [f for f in self._sizes if neighbour[f] != x[f] and not math.isnan(x[f])]
         if not moved:
-            raise SoundnessError("a row that is proved stable was attacked; please report this")
+            raise disbelieved("it is proved stable and was attacked", [row])
         return max(self.away(row, f, float(neighbour[f])) / self._sizes[f] for f in moved)
 
 

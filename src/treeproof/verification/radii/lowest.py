@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from treeproof.errors import SoundnessError
+from treeproof.errors import disbelieved
 from treeproof.numbers.doubles import FloatArray, double_at_most
 from treeproof.results.verdicts import Outcome
 from treeproof.verification.radii.question import Answers, Broken, Level, Question
@@ -158,5 +158,5 @@ def _decide(question: Question, hunts: dict[int, _Hunt], rows: Iterable[int]) ->
     answers = question.below(list(levels), list(levels.values())) if levels else []
     for row, answer in zip(levels, answers, strict=True):
         if isinstance(answer, Broken) and answer.level >= levels[row]:
-            raise SoundnessError(f"a search below {levels[row]} found {answer}; please report this")
+            raise disbelieved(f"a search below {levels[row]} found {answer}", [row])
         yield row, answer

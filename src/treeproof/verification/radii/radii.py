@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.errors import InvalidInput, counted, disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, double_at_least, double_at_most, root_at_most
 from treeproof.results.verdicts import Outcome
@@ -249,6 +249,7 @@ class _Task:
     """A few rows to find the radii of; it travels to other processes, so it carries no model."""
 
     threat: Threat
+    numbers: npt.NDArray[np.int64]
     X: FloatArray
     y: npt.NDArray[np.int64]
     limits: Limits
@@ -264,12 +265,13 @@ def _robustness(ensemble: Ensemble, task: _Task) -> Found:
     content = np.isin(task.y[correct], task.threat.goal)
     rows = correct[~content]
     X = task.X[rows]
-    if task.threat.relations or task.threat.columns:
-        found = Reach(ensemble, task.threat, X, task.limits).lowest_levels()
-    elif task.threat.power is None:
-        found = lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits))
-    else:
-        found = LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels()
+    with counted(rows):
+        if task.threat.relations or task.threat.columns:
+            found = Reach(ensemble, task.threat, X, task.limits).lowest_levels()
+        elif task.threat.power is None:
+            found = lowest_levels(IntervalRobustness(ensemble, task.threat, X, task.limits))
+        else:
+            found = LpRobustness(ensemble, task.threat, X, task.limits).lowest_levels()
     found = _spread(task, rows, found)
     for row in correct[content].tolist():
         found[0][row] = math.inf
@@ -284,10 +286,11 @@ def _resilience(ensemble: Ensemble, task: _Task, unit: FloatArray) -> Found:
     stability = search_for(ensemble, threat, limits).decide(task.X[rows], fixed).outcome
     stable = rows[stability == Outcome.PROVED]
     X = task.X[stable]
-    if threat.relations or threat.columns:
-        levels = Neighbourhoods(ensemble, threat, X, limits, unit).lowest_levels()
-    else:
-        levels = lowest_levels(Resilience(ensemble, threat, X, limits, unit))
+    with counted(stable):
+        if threat.relations or threat.columns:
+            levels = Neighbourhoods(ensemble, threat, X, limits, unit).lowest_levels()
+        else:
+            levels = lowest_levels(Resilience(ensemble, threat, X, limits, unit))
     found = _spread(task, stable, levels)
     for row in rows[stability == Outcome.UNKNOWN]:
         found[0][row] = math.nan
@@ -317,10 +320,11 @@ def exact_radii(
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     attacked = np.flatnonzero(asked.is_attacked)
-    groups = in_groups(len(attacked), _chunk(len(attacked), int(asked.ensemble.grid.n_cells.sum())))
-    tasks = [_Task(asked.threat, asked.X[attacked[rows]], asked.y[attacked[rows]], limits) for rows in groups]
+    chunk = _chunk(len(attacked), int(asked.ensemble.grid.n_cells.sum()))
+    groups = [attacked[rows] for rows in in_groups(len(attacked), chunk)]
+    tasks = [_Task(asked.threat, rows, asked.X[rows], asked.y[rows], limits) for rows in groups]
     answers: dict[int, Found] = {}
-    with progress_bar(progress, len(attacked)) as advance:
+    with progress_bar(progress, len(attacked)) as advance, asked.told():
 
         def take(number: int, answer: Found) -> None:
             answers[number] = answer
@@ -330,7 +334,8 @@ def exact_radii(
             raise KeyboardInterrupt
     found = [answers[number] for number in range(len(tasks))]
     levels = [level for one in found for level in one[0]]
-    _replay(asked.ensemble, levels, found)
+    with asked.told(), counted(attacked):
+        _replay(asked.ensemble, levels, found)
     return levels if len(attacked) == len(asked.X) else _with_others(asked, attacked, levels)
 
 
@@ -356,8 +361,7 @@ def _replay(ensemble: Ensemble, levels: list[Level], found: list[Found]) -> None
     neighbour, attacked = (np.concatenate([one[k] for one in found])[finite] for k in (1, 2))
     same = ensemble.source_labels(neighbour) == ensemble.source_labels(attacked)
     if same.any():
-        row = int(np.flatnonzero(finite)[np.argmax(same)])
-        raise SoundnessError(f"row {row}: the counterexample at its radius keeps the label; please report this")
+        raise disbelieved("the counterexample at its radius keeps the label", np.flatnonzero(finite)[same])
 
 
 def _as_doubles(levels: list[Level], rounded: Callable[[Fraction], float]) -> FloatArray:
