@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,9 @@ from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_do
 
 ZERO = float(np.float32(1e-35))
 """LightGBM treats numbers of at most this magnitude as 0."""
-_BELOW_ZERO = float(next_down(-ZERO))
+BELOW_ZERO = float(next_down(-ZERO))
+ROWS_ARE_CSR: ContextVar[bool] = ContextVar("ROWS_ARE_CSR", default=False)
+"""Of a CSR matrix, LightGBM compares tiny numbers as they are; of other matrices, it makes zeros of them."""
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the two above them are the missing type
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
@@ -295,7 +298,9 @@ def _splits(tree: _Tree, n_values: Mapping[int, int]) -> tuple[FloatArray, npt.N
     # A split of all numbers from NaN is written as inf; no number that treeproof lets in is above LARGEST.
     raw = np.where(np.isposinf(tree.threshold), LARGEST, tree.threshold)
     # Numbers around 0 are 0 before they are compared, so a threshold there acts at the edge of that zone.
-    threshold = np.where((raw >= -ZERO) & (raw < 0), _BELOW_ZERO, np.where((raw >= 0) & (raw < ZERO), ZERO, raw))
+    threshold = np.where((raw >= -ZERO) & (raw < 0), BELOW_ZERO, np.where((raw >= 0) & (raw < ZERO), ZERO, raw))
+    if ROWS_ARE_CSR.get():
+        threshold = raw
     # With no missing values in training, a NaN is read as 0. Among categories it goes right.
     nan_left = ~by_set & np.where(missing == _MISSING_NONE, threshold >= 0, default_left)
     coded = np.isin(tree.split, list(n_values))
@@ -325,8 +330,8 @@ def _members(lefts: npt.NDArray[np.bool_], n_codes: int) -> npt.NDArray[np.bool_
 def _zero_pieces(threshold: float, default_left: bool) -> Pieces:
     """Left iff `x <= threshold`, except that zeros go in the default direction (zero_as_missing)."""
     if threshold < -ZERO:
-        return Pieces.of([(threshold, True), (_BELOW_ZERO, False), (ZERO, default_left)], last=False)
-    return Pieces.of([(_BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
+        return Pieces.of([(threshold, True), (BELOW_ZERO, False), (ZERO, default_left)], last=False)
+    return Pieces.of([(BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
 
 
 def _category_sets(tree: Section, kind: npt.NDArray[np.int64], where: str) -> list[npt.NDArray[np.bool_]]:
