@@ -311,7 +311,7 @@ class Plan:
                 if self.slots[slot].sparse:
                     stored[:, column] |= np.signbit(matrix[:, column])
             rows, places = np.nonzero(stored)
-            return csr_matrix((matrix[stored] + 0.0, (rows, places)), shape=matrix.shape)
+            return csr_matrix((matrix[stored] + 0.0, (rows, places)), shape=matrix.shape).asformat(given.sparse)
         return matrix
 
     def run(self, inputs: Mapping[int, Values], n_leaves: int | None = None) -> Run:
