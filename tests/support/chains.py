@@ -89,9 +89,13 @@ def random_chain(rng: np.random.Generator, library: str, sparse: bool, dtype: An
 def differences(ensemble: tp.Ensemble, chain: Any, rows: Any) -> list[tuple[Any, Any, Any]]:
     """(Row, treeproof's label, the pipeline's) where they differ; None is a refusal.
 
-    treeproof may refuse what the pipeline takes, but answers nothing that the pipeline refuses.
+    treeproof may refuse what the pipeline takes, but answers nothing that the pipeline refuses. The exception: in an
+    array of numbers, it takes any number where an encoder knows but a few.
     """
-    ours = _answers(ensemble.predict, rows)
+    closed = {f: each.values for f, each in ensemble.categories if not (each.coded or each.unseen)}
+    known = np.all([np.isin(np.asarray(rows)[:, f], values) for f, values in closed.items()] or [[True] * len(rows)], 0)
+    rows = rows[known] if known.any() else rows[:0]
+    ours = _answers(ensemble.predict, rows) if len(rows) else []
     answered = [place for place, label in enumerate(ours) if label is not None]
     taken = rows.iloc[answered] if hasattr(rows, "iloc") else rows[answered]
     theirs = _answers(chain.predict, taken) if answered else []

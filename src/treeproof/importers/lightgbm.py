@@ -9,8 +9,8 @@ classes are 0, 1, 2…, since a file does not hold the labels of an LGBMClassifi
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._cuts import checked_cut
 from treeproof.importers._lightgbm_categories import categories_of, found_in
 from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
@@ -28,7 +29,7 @@ from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
-from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, ordinal
+from treeproof.numbers.doubles import LARGEST, FloatArray, next_down
 
 ZERO = float(np.float32(1e-35))
 """LightGBM treats numbers of at most this magnitude as 0."""
@@ -192,17 +193,15 @@ def _rule(header: Section, n_scores: int, divisor: float) -> ScoreRule:
     return ScoreRule(decision=Decision.CUT, divisor=divisor, cut=sigmoid_cut(steepness), steepness=steepness)
 
 
+@functools.cache
 def sigmoid_cut(steepness: float) -> float:
     """The largest score whose probability 1 / (1 + exp(-steepness * score)), as doubles round it, is not above 0.5.
 
     LGBMClassifier picks the larger of 1 - p and p, class 0 where they are equal: class 1 iff p > 0.5.
     """
-    low, high = 0, int(ordinal(LARGEST))
-    while high - low > 1:
-        middle = (low + high) // 2
-        p = 1.0 / (1.0 + math.exp(-steepness * float(from_ordinal(middle))))
-        low, high = (low, middle) if p > 0.5 else (middle, high)
-    return float(from_ordinal(low))
+    probabilities = logistic(steepness).probabilities
+    assert probabilities is not None
+    return checked_cut(lambda s: probabilities(s)[:, 1] > 0.5, np.dtype(float), LARGEST, "LightGBM's sigmoid").value
 
 
 @dataclass(frozen=True)

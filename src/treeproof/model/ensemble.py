@@ -333,20 +333,7 @@ class Ensemble:
                     f"row {row}, column {self.feature_name(f)}: {rows[row, f]} is no code of a category; "
                     "codes are whole numbers"
                 )
-        for f, values in self._closed.items():
-            unknown = ~(np.isin(rows[:, f], values) | np.isnan(rows[:, f]))
-            if unknown.any():
-                row = int(np.argmax(unknown))
-                raise InvalidInput(
-                    f"row {row}, column {self.feature_name(f)}: the model does not know the value {rows[row, f]}; it "
-                    f"knows {some_of(values)}"
-                )
         return rows
-
-    @cached_property
-    def _closed(self) -> dict[int, tuple[float, ...]]:
-        """The columns of numbers that may be no others than these."""
-        return {f: each.values for f, each in self.categories if not (each.coded or each.unseen) and each.values}
 
     @cached_property
     def _coded_features(self) -> list[int]:
