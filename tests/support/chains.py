@@ -63,11 +63,12 @@ _EDGES = (
 def random_chain(rng: np.random.Generator, library: str, sparse: bool, dtype: Any) -> tuple[Any, Any, Any]:
     """(A fitted pipeline, the rows it was fitted on, special rows of the same kind).
 
-    `sparse`: the model behind the steps is given a sparse matrix. Rows are a data frame or an array of this dtype.
+    `sparse`: the model behind the steps is given a sparse matrix. Rows are a data frame or an array of this dtype,
+    of doubles, floats or whole numbers.
     """
     while True:
         columns = [_column(rng, f) for f in range(int(rng.integers(1, 4)))]
-        X: Any = np.column_stack(columns).astype(dtype)
+        X: Any = _as(np.column_stack(columns), np.dtype(dtype))
         y = _labels(rng, X)
         as_frame = rng.random() < 0.5
         if as_frame:
@@ -138,9 +139,17 @@ def _answers(predict: Any, rows: Any) -> list[Any]:
 def _with_values(rng: np.random.Generator, X: Any, places: np.ndarray, values: np.ndarray) -> Any:
     """Rows of X, in its container and type, with one value replaced in each."""
     base = np.asarray(X)[rng.integers(len(X), size=len(places))].copy()
-    with np.errstate(all="ignore"):
-        base[np.arange(len(places)), places] = values
+    base[np.arange(len(places)), places] = _as(values, base.dtype)
     return pd.DataFrame(base, columns=X.columns) if hasattr(X, "columns") else base
+
+
+def _as(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Numbers of this type; whole ones are as large as doubles can tell apart."""
+    with np.errstate(all="ignore"):
+        if dtype.kind in "iu":
+            most = min(2**53, np.iinfo(dtype).max)
+            values = np.clip(np.nan_to_num(values), max(-(2**53), np.iinfo(dtype).min), most)
+        return values.astype(dtype)
 
 
 def _special(rng: np.random.Generator, chain: Any, X: Any) -> Any:
@@ -151,7 +160,7 @@ def _special(rng: np.random.Generator, chain: Any, X: Any) -> Any:
     values = np.concatenate([values, -values, [np.nan]])
     n = np.asarray(X).shape[1]
     rows = _with_values(rng, X, np.repeat(np.arange(n), len(values)), np.tile(values, n))
-    every = rng.choice(values, size=(60, n)).astype(np.asarray(X).dtype)
+    every = _as(rng.choice(values, size=(60, n)), np.asarray(X).dtype)
     if hasattr(X, "columns"):
         return pd.concat([rows, pd.DataFrame(every, columns=X.columns)], ignore_index=True)
     return np.concatenate([rows, every])
