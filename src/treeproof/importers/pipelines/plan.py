@@ -243,8 +243,9 @@ class Plan:
         takes: list[set[str]] = [{"known"} for _ in leaf.bases]
         text = [self.slots[slot].coded for slot in leaf.given.slots]
         every = range(len(leaf.bases))
-        # Powers of large numbers are looked at one by one; a step that takes float32 refuses what is too large for it.
-        powers = hasattr(leaf.step, "standardize")
+        # Powers of large numbers are looked at one by one, and large numbers are like others to an encoder; a step that
+        # takes float32 refuses what is too large for it.
+        powers = hasattr(leaf.step, "standardize") or leaf.kind.encodes
         unseen = [UNSEEN if text[column] else _UNKNOWN for column in every]
         for sort, probes in (
             ("nan", [np.nan for _ in every]),
