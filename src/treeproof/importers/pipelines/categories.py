@@ -18,6 +18,9 @@ from treeproof.model.columns import UNSEEN, Category
 from treeproof.model.other_tests import Sides, Tests
 from treeproof.numbers.doubles import FloatArray
 
+WHOLE = 2.0**53
+"""Whole numbers from there on stay the doubles that they are, as a column of a data frame has them."""
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -94,7 +97,7 @@ def _listed_numbers(values: tuple[Any, ...], made: dict[int, FloatArray], missin
     """Numbers of which an encoder refuses all others: in a table they are values like any, in an array themselves."""
     if not frame:
         return Listed(Category(values, coded=False, dtype="float64"), np.array(values), made, missing)
-    whole = all(value.is_integer() and abs(value) < 2**53 for value in values)
+    whole = all(value.is_integer() and abs(value) < WHOLE for value in values)
     category = Category(
         tuple(int(value) for value in values) if whole else values,
         dtype="int64" if whole and not missing else "float64",

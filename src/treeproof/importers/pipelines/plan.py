@@ -93,8 +93,11 @@ class Leaf:
             refused |= values <= 0
         if getattr(self.step, "standardize", False):
             refused |= self._overflows(column, np.where(refused, self.bases[column], values))
-        if "unseen" not in takes and self.kind.encodes:
-            refused |= ~np.isnan(values) & ~np.isin(values, categories_of(self.step, column))
+        if self.kind.encodes:
+            # What it was fitted with it takes, however large.
+            known = np.isin(values, categories_of(self.step, column))
+            refused &= ~known
+            refused |= ~np.isnan(values) & ~known & ("unseen" not in takes)
         return refused
 
     def _overflows(self, column: int, values: Values) -> npt.NDArray[np.bool_]:
@@ -243,9 +246,8 @@ class Plan:
         takes: list[set[str]] = [{"known"} for _ in leaf.bases]
         text = [self.slots[slot].coded for slot in leaf.given.slots]
         every = range(len(leaf.bases))
-        # Powers of large numbers are looked at one by one, and large numbers are like others to an encoder; a step that
-        # takes float32 refuses what is too large for it.
-        powers = hasattr(leaf.step, "standardize") or leaf.kind.encodes
+        # Powers of large numbers are looked at one by one; a step that takes float32 refuses what is too large for it.
+        powers = hasattr(leaf.step, "standardize")
         unseen = [UNSEEN if text[column] else _UNKNOWN for column in every]
         for sort, probes in (
             ("nan", [np.nan for _ in every]),
