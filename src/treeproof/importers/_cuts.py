@@ -96,12 +96,14 @@ def _reach(ensemble: Ensemble) -> float:
 
 
 def _around(line: _Line, cut: int, reach: float) -> Places:
-    """The nearest numbers on either side of the cut, and others at every distance, down to the smallest number."""
+    """The nearest numbers on either side of the cut, and others at every distance from it and from 0."""
     near = np.array(range(cut - NEAREST, cut + NEAREST + 2), dtype=np.int64)
-    distances = reach * 2.0 ** -np.arange(0.0, np.log2(reach) + 1075.0, 1 / _PER_OCTAVE)
+    most = np.log2(reach)
     centre = float(line.scores([cut])[0])
     with np.errstate(over="ignore"):
-        return np.unique(np.concatenate((near, line.places(centre - distances), line.places(centre + distances))))
+        distances = np.exp2(most - np.arange(0.0, most + 1075.0, 1 / _PER_OCTAVE))
+        far = [line.places(way * distances + start) for start in (0.0, centre) for way in (-1.0, 1.0)]
+    return np.unique(np.concatenate((near, *far)))
 
 
 def _ends(line: _Line, bend: Bends, bottom: int, top: int) -> Places:
