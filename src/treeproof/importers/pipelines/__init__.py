@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import SoundnessError, UnsupportedModel
-from treeproof.importers import lightgbm
 from treeproof.importers._refusals import check_methods
+from treeproof.importers.lightgbm import BELOW_ZERO, ROWS_ARE_CSR, ZERO
 from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
 from treeproof.importers.pipelines.intake import Intake
@@ -74,14 +74,14 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
 
 def _as_rows_come(ensemble: Ensemble, model: Any, plan: Plan, voting: Voting | None) -> Ensemble:
     """The model as it treats the rows that it is given: of LightGBM's there are two, if it has tests close to zero."""
-    zone = np.isin(ensemble.threshold[ensemble.feature >= 0], (lightgbm.BELOW_ZERO, lightgbm.ZERO)).any()
+    zone = np.isin(ensemble.threshold[ensemble.feature >= 0], (BELOW_ZERO, ZERO)).any()
     if not (plan.made.sparse == "csr" and zone and _is_from("lightgbm", model)):
         return ensemble
-    token = lightgbm.ROWS_ARE_CSR.set(True)
+    token = ROWS_ARE_CSR.set(True)
     try:
         return from_model(model, voting=voting)
     finally:
-        lightgbm.ROWS_ARE_CSR.reset(token)
+        ROWS_ARE_CSR.reset(token)
 
 
 def _flattened(pipeline: Any) -> list[Any]:
