@@ -251,7 +251,7 @@ def kind_of(step: Any) -> Kind:
             "do it before the pipeline, and import the rest"
         )
     kind.check(step)
-    if name == "SimpleImputer" and _stand_in_cuts(step, 0):
+    if name == "SimpleImputer" and _stand_in_cuts(step, 0) and step.strategy in ("most_frequent", "constant"):
         # What it fills in is cut off to the type of the column.
         whole = all(isinstance(value, str) or float(value).is_integer() for value in step.statistics_)
         return replace(kind, dtypes=_FEW_BITS if whole else _FEW_BITS + _WHOLE)
