@@ -269,7 +269,8 @@ NUMBER_STEPS: dict[str, Any] = {
     "exp": columns((FunctionTransformer(np.exp), ["rate"]), (FunctionTransformer(np.expm1), ["months"])),
     "square and its kin": columns(
         (FunctionTransformer(np.square), ["rate"]),
-        (FunctionTransformer(np.abs), ["months"]),
+        (FunctionTransformer(np.abs), ["rate"]),
+        (FunctionTransformer(np.sign), ["months"]),
         (FunctionTransformer(np.negative), ["amount"]),
         (FunctionTransformer(np.reciprocal), ["amount"]),
         (FunctionTransformer(np.rint), ["rate"]),

@@ -6,13 +6,21 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Scores = npt.NDArray[Any]
 Function = Callable[[Scores], Scores]
+
+
+class Bends(NamedTuple):
+    """Between two of its points a function of the score is a line."""
+
+    of: Function
+    """What it makes of scores before that, which rises with them."""
+    points: Scores
 
 
 @dataclass(frozen=True)
@@ -30,11 +38,19 @@ class Responses:
     """What people call a probability of this model."""
     votes: int = 0
     """If not 0, the scores are the classes' numbers of so many votes, and probabilities their shares."""
+    bends: tuple[Bends, ...] = ()
+    """Of the probabilities, if calibrators were fitted to points."""
 
     @property
     def additive(self) -> bool:
         """Whether the scores are probabilities: then those of several models add up."""
         return self.probabilities is None and not self.votes
+
+    def after_negation(self) -> Responses:
+        """The same of scores with the other sign."""
+        assert self.probabilities is not None
+        bends = tuple(Bends(partial(_negated_twice, bend.of), -bend.points) for bend in self.bends)
+        return Responses(partial(_after_negation, self.probabilities), name=self.name, bends=bends)
 
 
 ADDITIVE = Responses()
@@ -60,9 +76,12 @@ def column_of(function: Function, column: int, scores: Scores) -> Scores:
     return function(scores)[:, column]
 
 
-def after_negation(function: Function, scores: Scores) -> Scores:
-    """The function at the scores with the other sign."""
+def _after_negation(function: Function, scores: Scores) -> Scores:
     return function(-scores)
+
+
+def _negated_twice(function: Function, scores: Scores) -> Scores:
+    return -function(-scores)
 
 
 def logistic(steepness: float, decision: Function | None = None) -> Responses:

@@ -2,7 +2,7 @@
 
 For two classes, whatever a library does to the score of a row before it compares (a sigmoid, a calibrator that
 was fitted, a threshold) is monotone. So the label is the second class iff the score is above one number, which is found
-with the library's own functions.
+and checked with the library's own functions (`_cuts`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.importers._cuts import exact_cut
 from treeproof.importers._refusals import check_methods
 from treeproof.importers._responses import (
+    Bends,
     Function,
     Responses,
     Scores,
     ThresholdLabels,
-    after_negation,
     column_of,
     negated,
     same,
@@ -112,8 +112,7 @@ def cut_by(ensemble: Ensemble, is_second: Callable[[Scores], npt.NDArray[np.bool
         ensemble = _with_scores(ensemble, -ensemble.leaf_scores, -ensemble.base)
         responses: Responses | None = ensemble.responses
         if responses is not None and responses.probabilities is not None:
-            turned = Responses(partial(after_negation, responses.probabilities), name=responses.name)
-            ensemble = dataclasses.replace(ensemble, responses=turned)
+            ensemble = dataclasses.replace(ensemble, responses=responses.after_negation())
     return dataclasses.replace(ensemble, rule=dataclasses.replace(ensemble.rule, cut=cut.value))
 
 
@@ -182,7 +181,10 @@ def import_calibrated(model: Any, *, voting: Voting | None) -> Ensemble:
         return np.asarray(np.argmax(probabilities(scores), axis=1) == 1)
 
     name = "calibrated probability"
-    reduced = dataclasses.replace(reduced, responses=Responses(probabilities, name=name))
+    own = (Bends(respond, calibrator.X_thresholds_),) if part.method == "isotonic" else ()
+    before: Responses | None = reduced.responses
+    bends = own if before is None else (*before.bends, *own)
+    reduced = dataclasses.replace(reduced, responses=Responses(probabilities, name=name, bends=bends))
     return dataclasses.replace(
         cut_by(reduced, is_second, "CalibratedClassifierCV"),
         decided=(1, f"where its {name} is above 0.5"),

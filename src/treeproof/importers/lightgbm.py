@@ -9,9 +9,10 @@ classes are 0, 1, 2…, since a file does not hold the labels of an LGBMClassifi
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+from treeproof.importers._cuts import checked_cut
 from treeproof.importers._lightgbm_categories import categories_of, found_in
 from treeproof.importers._lightgbm_text import Section, check_fields, floats, imprecise, read, whole, wholes
 from treeproof.importers._refusals import check_size, refuse_voting
@@ -27,11 +29,13 @@ from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
-from treeproof.numbers.doubles import LARGEST, FloatArray, from_ordinal, next_down, ordinal
+from treeproof.numbers.doubles import LARGEST, FloatArray, next_down
 
 ZERO = float(np.float32(1e-35))
 """LightGBM treats numbers of at most this magnitude as 0."""
-_BELOW_ZERO = float(next_down(-ZERO))
+BELOW_ZERO = float(next_down(-ZERO))
+ROWS_ARE_CSR: ContextVar[bool] = ContextVar("ROWS_ARE_CSR", default=False)
+"""Of a CSR matrix, LightGBM compares tiny numbers as they are; of other matrices, it makes zeros of them."""
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the two above them are the missing type
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
@@ -189,17 +193,15 @@ def _rule(header: Section, n_scores: int, divisor: float) -> ScoreRule:
     return ScoreRule(decision=Decision.CUT, divisor=divisor, cut=sigmoid_cut(steepness), steepness=steepness)
 
 
+@functools.cache
 def sigmoid_cut(steepness: float) -> float:
     """The largest score whose probability 1 / (1 + exp(-steepness * score)), as doubles round it, is not above 0.5.
 
     LGBMClassifier picks the larger of 1 - p and p, class 0 where they are equal: class 1 iff p > 0.5.
     """
-    low, high = 0, int(ordinal(LARGEST))
-    while high - low > 1:
-        middle = (low + high) // 2
-        p = 1.0 / (1.0 + math.exp(-steepness * float(from_ordinal(middle))))
-        low, high = (low, middle) if p > 0.5 else (middle, high)
-    return float(from_ordinal(low))
+    probabilities = logistic(steepness).probabilities
+    assert probabilities is not None
+    return checked_cut(lambda s: probabilities(s)[:, 1] > 0.5, np.dtype(float), LARGEST, "LightGBM's sigmoid").value
 
 
 @dataclass(frozen=True)
@@ -295,7 +297,9 @@ def _splits(tree: _Tree, n_values: Mapping[int, int]) -> tuple[FloatArray, npt.N
     # A split of all numbers from NaN is written as inf; no number that treeproof lets in is above LARGEST.
     raw = np.where(np.isposinf(tree.threshold), LARGEST, tree.threshold)
     # Numbers around 0 are 0 before they are compared, so a threshold there acts at the edge of that zone.
-    threshold = np.where((raw >= -ZERO) & (raw < 0), _BELOW_ZERO, np.where((raw >= 0) & (raw < ZERO), ZERO, raw))
+    threshold = np.where((raw >= -ZERO) & (raw < 0), BELOW_ZERO, np.where((raw >= 0) & (raw < ZERO), ZERO, raw))
+    if ROWS_ARE_CSR.get():
+        threshold = raw
     # With no missing values in training, a NaN is read as 0. Among categories it goes right.
     nan_left = ~by_set & np.where(missing == _MISSING_NONE, threshold >= 0, default_left)
     coded = np.isin(tree.split, list(n_values))
@@ -325,8 +329,8 @@ def _members(lefts: npt.NDArray[np.bool_], n_codes: int) -> npt.NDArray[np.bool_
 def _zero_pieces(threshold: float, default_left: bool) -> Pieces:
     """Left iff `x <= threshold`, except that zeros go in the default direction (zero_as_missing)."""
     if threshold < -ZERO:
-        return Pieces.of([(threshold, True), (_BELOW_ZERO, False), (ZERO, default_left)], last=False)
-    return Pieces.of([(_BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
+        return Pieces.of([(threshold, True), (BELOW_ZERO, False), (ZERO, default_left)], last=False)
+    return Pieces.of([(BELOW_ZERO, True), (ZERO, default_left), (threshold, True)], last=False)
 
 
 def _category_sets(tree: Section, kind: npt.NDArray[np.int64], where: str) -> list[npt.NDArray[np.bool_]]:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
 from treeproof.files import parse_json
+from treeproof.importers._cuts import checked_cut
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
@@ -440,16 +441,10 @@ def logistic_cut() -> float:
 
     It is a little above 0: exp(-m) has to fall far enough below 1 for the sum to round below 2.
     """
-    half, one = np.float32(0.5), np.float32(1)
-
-    def above_half(bits: int) -> bool:
-        return bool(_probability(np.int32(bits).view(np.float32)) > half)
-
-    low, high = 0, int(one.view(np.int32))
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if above_half(middle) else (middle, high)
-    return float(np.int32(low).view(np.float32))
+    half, reach = np.float32(0.5), LARGEST_FLOAT32
+    return checked_cut(
+        lambda margins: _probabilities(margins)[:, 1] > half, np.dtype(np.float32), reach, "XGBoost's sigmoid"
+    ).value
 
 
 def _probability(margin: np.float32) -> np.float32:

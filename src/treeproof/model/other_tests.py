@@ -77,6 +77,13 @@ class Tests:
         test, code = np.nonzero(left[:, 1:] != left[:, :-1])
         return Sides(own, left[:, 0], own[test], rows[code])
 
+    def several_cuts(self, column: int) -> FloatArray:
+        """All cuts of the tests on one column that have more than one, in rising order."""
+        own = self.on(column)
+        own = own[self._more[own] > 0]
+        further = [self._further[number] for number in np.unique(self._more[own]).tolist()]
+        return np.unique(np.concatenate((self._threshold[own], *further)))
+
     def threshold(self, tests: Indices) -> FloatArray:
         """The first cut of each test."""
         return np.asarray(self._threshold[tests])

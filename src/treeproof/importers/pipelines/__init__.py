@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from treeproof.errors import UnsupportedModel, disbelieved
 from treeproof.importers._refusals import check_methods
+from treeproof.importers.lightgbm import BELOW_ZERO, ROWS_ARE_CSR, ZERO
 from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
 from treeproof.importers.pipelines.intake import Intake
@@ -52,11 +53,14 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
         )
     columns = columns_given(ways, n, ensemble, frame=frame)
     plan = Plan(steps, n, frame=frame, bases=[base_of(column) for column in columns])
+    ensemble = _as_rows_come(ensemble, model, plan, voting)
+    bases = [plan.slots[slot].base for slot in plan.made.slots]
     intake = Intake(
         ensemble,
-        blank_zeros=plan.made.sparse and _is_xgboost(model),
+        blank_zeros=bool(plan.made.sparse) and _is_from("xgboost", model),
         stored=tuple(plan.slots[slot].sparse for slot in plan.made.slots),
-        takes_infinite=_takes_infinite(ensemble, model, [plan.slots[slot].base for slot in plan.made.slots]),
+        takes_infinite=_has_no_limit(ensemble) and _takes(-np.inf, model, bases, plan.made.sparse),
+        takes_missing=not plan.made.sparse or _takes(np.nan, model, bases, plan.made.sparse),
     )
     folded = _Folding(plan, intake, columns, frame=frame).ensemble(
         feature_names=None if names is None else tuple(str(name) for name in names),
@@ -66,6 +70,18 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     )
     _compare(folded, steps, plan, intake)
     return folded
+
+
+def _as_rows_come(ensemble: Ensemble, model: Any, plan: Plan, voting: Voting | None) -> Ensemble:
+    """The model as it treats the rows that it is given: of LightGBM's there are two, if it has tests close to zero."""
+    zone = np.isin(ensemble.threshold[ensemble.feature >= 0], (BELOW_ZERO, ZERO)).any()
+    if not (plan.made.sparse == "csr" and zone and _is_from("lightgbm", model)):
+        return ensemble
+    token = ROWS_ARE_CSR.set(True)
+    try:
+        return from_model(model, voting=voting)
+    finally:
+        ROWS_ARE_CSR.reset(token)
 
 
 def _flattened(pipeline: Any) -> list[Any]:
@@ -92,24 +108,31 @@ def _flattened(pipeline: Any) -> list[Any]:
     return [step for step in steps if step is not None]
 
 
-def _is_xgboost(model: Any) -> bool:
-    """Whether a model, or the one that it is wrapped around, is one of XGBoost's."""
+def _is_from(library: str, model: Any) -> bool:
+    """Whether a model, or the one that it is wrapped around, is one of this library's."""
     while model is not None:
-        if any(base.__module__.partition(".")[0] == "xgboost" for base in type(model).__mro__):
+        if any(base.__module__.partition(".")[0] == library for base in type(model).__mro__):
             return True
         inside = (getattr(model, name, None) for name in ("best_estimator_", "estimator_", "estimator"))
         model = next((one for one in inside if one is not None), None)
     return False
 
 
-def _takes_infinite(ensemble: Ensemble, model: Any, row: Sequence[Any]) -> bool:
-    """Whether a model that compares doubles takes infinite ones; tried on the row with one in its first column."""
-    if not ((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all():
-        return False
+def _has_no_limit(ensemble: Ensemble) -> bool:
+    return bool(((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all())
+
+
+def _takes(value: float, model: Any, row: Sequence[Any], sparse: str) -> bool:
+    """Whether a model takes an infinite or missing number; tried on the row with one in its first column."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model.predict(np.array([[-np.inf, *row[1:]]], dtype=np.float64))
+            given: Any = np.array([[value, *row[1:]]], dtype=np.float64)
+            if sparse:
+                from scipy.sparse import csr_matrix
+
+                given = csr_matrix(given).asformat(sparse)
+            model.predict(given)
         except (ValueError, TypeError):
             return False
     return True
@@ -167,7 +190,7 @@ class _Folding:
     def ensemble(self, **changes: Any) -> Ensemble:
         """The model on the user's columns."""
         model, n = self._intake.model, len(self._columns)
-        tests = Tests(model)
+        tests = self._intake.tests
         sides = [one for listed in self.listed.values() for one in listed.sides(tests)] + self._lines.sides(tests)
         takes_missing = [self._takes_missing(f) for f in range(n)]
         low, high = np.full(n, -LARGEST), np.full(n, LARGEST)
@@ -191,7 +214,7 @@ class _Folding:
             handles_missing=any(takes_missing),
             no_missing=tuple(f for f in range(n) if not takes_missing[f]) if any(takes_missing) else (),
             categories=categories,
-            takes_frames=self._frame and (bool(categories) or self._plan.by_name),
+            takes_frames=self._frame,
             refused_types=refused if any(refused) else (),
             **changes,
         )

@@ -12,7 +12,7 @@ import numpy as np
 from treeproof.errors import UnsupportedModel
 from treeproof.importers.pipelines.given import Given, as_objects
 from treeproof.importers.pipelines.intake import Intake
-from treeproof.importers.pipelines.lines import refused_in
+from treeproof.importers.pipelines.lines import refused_in, twofold_zeros
 from treeproof.importers.pipelines.plan import Plan, Values
 from treeproof.model.columns import UNSEEN, Category
 from treeproof.model.other_tests import Sides, Tests
@@ -46,9 +46,13 @@ def listed_columns(plan: Plan, intake: Intake, columns: Mapping[int, Given], *, 
     n = max(len(own) for own in probes.values())
     inputs = {f: _as_column(own + own[:1] * (n - len(own)), columns[f]) for f, own in probes.items()}
     run = plan.run(inputs)
+    numbers = [f for f, column in columns.items() if not column.coded]
+    twofold = twofold_zeros(plan, intake, numbers) if numbers else []
     found = {}
     for f, column in columns.items():
         taken = ~refused_in(plan, intake, run, f)[: len(probes[f])]
+        if f in twofold:
+            taken &= np.array(probes[f]) != 0
         made = {number: intake.compared(number, run.values[slot])[: len(taken)] for number, slot in plan.made_of[f]}
         found[f] = _listed(column, taken, made, frame=frame)
     return found

@@ -77,6 +77,11 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
         return Given(coded=True, values=tuple(values), is_category=True, dtypes=dtypes)
     encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
+    far = next((value for value in values if float(value) != value), None)
+    if far is not None:
+        raise UnsupportedModel(
+            f"the pipeline's {encoders[0][0].name} has the category {far}, which is no double; encode it as text"
+        )
     numbers = tuple(sorted(float(value) for value in values))
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
 

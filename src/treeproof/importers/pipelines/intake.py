@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
-from treeproof.model.other_tests import Bools
+from treeproof.model.other_tests import Bools, Tests
 from treeproof.numbers.doubles import LARGEST, FloatArray
 
 
@@ -26,6 +26,13 @@ class Intake:
     """For each column, whether a negative zero stands for one that the matrix stores."""
     takes_infinite: bool
     """Whether the model takes infinite numbers; it then sends them where it sends the largest ones."""
+    takes_missing: bool
+    """Whether it takes missing ones; scikit-learn's trees do in an array, but not in a sparse matrix."""
+
+    @cached_property
+    def tests(self) -> Tests:
+        """The tests of the model."""
+        return Tests(self.model)
 
     @cached_property
     def _coded(self) -> dict[int, Category]:
@@ -50,10 +57,16 @@ class Intake:
         # Text where the model takes numbers is refused, as what is beyond all numbers is.
         return values if is_text is None else np.where(is_text, np.inf, values)
 
+    def parts(self, column: int, compared: FloatArray, other: FloatArray) -> Bools:
+        """Where two numbers that the model would compare are not the same to it."""
+        own, refused = self.tests.on(column)[:, None], self.refuses(column, compared)
+        differ = (self.tests.sides(own, compared[None]) != self.tests.sides(own, other[None])).any(axis=0)
+        return np.asarray((differ & ~refused) | (refused != self.refuses(column, other)))
+
     def refuses(self, column: int, compared: FloatArray) -> Bools:
         """Which of the numbers that it would compare the model refuses."""
         model = self.model
         refused = ~((compared >= model.value_low[column]) & (compared <= model.value_high[column]))
-        if model.handles_missing and column not in model.no_missing:
+        if self.takes_missing and model.handles_missing and column not in model.no_missing:
             refused &= ~np.isnan(compared)
         return np.asarray(refused)

@@ -50,7 +50,8 @@ class Line:
     @property
     def starts(self) -> FloatArray:
         """The lowest double of each stretch between two cuts."""
-        return np.concatenate(([self.low], next_up(self.cuts)))
+        # Above the largest negative double NumPy has -0.0, at which a step may answer otherwise than at 0.0.
+        return np.concatenate(([self.low], next_up(self.cuts))) + 0.0
 
     @property
     def ends(self) -> FloatArray:
@@ -79,7 +80,12 @@ class Lines:
                 if plan.slots[slot].origin in self.lines
             }
             self._split(marks, number)
-        self._split({slot: NEAR_ZERO for slot in plan.made.slots if plan.slots[slot].origin in self.lines}, None)
+        marks = {slot: NEAR_ZERO for slot in plan.made.slots if plan.slots[slot].origin in self.lines}
+        for column, slot in enumerate(plan.made.slots):
+            if slot in marks:
+                # Between its cuts, a test with several is monotone.
+                marks[slot] = (*marks[slot], *intake.tests.several_cuts(column).tolist())
+        self._split(marks, None)
         self._keep_accepted()
 
     def _split(self, marks: Mapping[int, Sequence[float]], n_leaves: int | None) -> None:
@@ -118,12 +124,14 @@ class Lines:
             low, high = np.split(self._accepts(ends, f)[: 2 * len(line.starts)], 2)
             some = np.flatnonzero(low != high)
             search.add(_Part(f, line.starts[some], line.ends[some], low[some], f, np.zeros(len(some))))
+        twofold = set(twofold_zeros(self._plan, self._intake, list(self.lines)))
         for (f, line), cuts in zip(list(self.lines.items()), search.solve(), strict=True):
-            self.lines[f] = line.with_cuts(cuts)
+            self.lines[f] = line.with_cuts(np.append(cuts, around(0.0)) if f in twofold else cuts)
         starts = self._run({f: line.starts for f, line in self.lines.items()})
         for f, line in self.lines.items():
             n = len(line.starts)
-            self.lines[f] = _longest(line, self._accepts(starts, f)[:n], self._is_missing(starts, f)[:n])
+            accepted = self._accepts(starts, f)[:n] & ~((line.starts == 0) & (f in twofold))
+            self.lines[f] = _longest(line, accepted, self._is_missing(starts, f)[:n])
 
     def _accepts(self, run: Run, f: int) -> Bools:
         """Which values of a column the whole pipeline takes."""
@@ -218,6 +226,18 @@ def refused_in(plan: Plan, intake: Intake, run: Run, f: int) -> Bools:
     for column, slot in plan.made_of[f]:
         refused |= intake.refuses(column, intake.compared(column, run.values[slot]))
     return np.asarray(refused)
+
+
+def twofold_zeros(plan: Plan, intake: Intake, columns: Sequence[int]) -> list[int]:
+    """The columns in which -0.0, which is 0.0 here, is something else to the model, as it is behind a reciprocal."""
+    run = plan.run({f: np.array([0.0, -0.0]) for f in columns})
+    found = []
+    for f in columns:
+        made = [(column, intake.compared(column, run.values[slot])) for column, slot in plan.made_of[f]]
+        refused = refused_in(plan, intake, run, f)
+        if refused[0] != refused[1] or any(intake.parts(column, own[:1], own[1:])[0] for column, own in made):
+            found.append(f)
+    return found
 
 
 def _at(run: Run, slot: int) -> FloatArray:

@@ -29,7 +29,8 @@ class Matrix(NamedTuple):
 
     slots: tuple[int, ...]
     dtype: np.dtype[Any] | None
-    sparse: bool = False
+    sparse: str = ""
+    """The format of a sparse matrix, "csr" or "csc"."""
 
     def take(self, columns: Sequence[int]) -> Matrix:
         """Some of its columns."""
@@ -135,8 +136,6 @@ class Plan:
             if base is not None:
                 slot.base, slot.dtype, slot.coded = base, np.dtype(object), True
         self.leaves: list[Leaf] = []
-        self.by_name = False
-        """Whether columns are chosen, which needs their names if there are any."""
         self.made = Matrix(tuple(range(n)), None if frame else np.result_type(*(slot.dtype for slot in self.slots)))
         for step in steps:
             self.made = self._through(step, self.made)
@@ -163,7 +162,7 @@ class Plan:
             if step.transformer_weights:
                 raise UnsupportedModel("the pipeline has a FeatureUnion with transformer_weights; leave them out")
             parts = [self._through(part, given) for _, part in step.transformer_list]
-            return self._side_by_side(parts, sparse=any(part.sparse for part in parts))
+            return self._side_by_side(parts, sparse="csr" if any(part.sparse for part in parts) else "")
         return self._through_leaf(step, given)
 
     @cached_property
@@ -175,7 +174,6 @@ class Plan:
         return pairs
 
     def _throughcolumns_of(self, step: Any, given: Matrix) -> Matrix:
-        self.by_name = True
         places = []
         for name, part, _ in step.transformers_:
             columns = step._transformer_to_input_indices[name]
@@ -188,9 +186,9 @@ class Plan:
                     f"the pipeline's ColumnTransformer has {place.stop - place.start} columns where its parts make "
                     f"{len(part.slots)}; fit it again with this version of scikit-learn"
                 )
-        return self._side_by_side([part for _, part in places], sparse=bool(step.sparse_output_))
+        return self._side_by_side([part for _, part in places], sparse="csr" if step.sparse_output_ else "")
 
-    def _side_by_side(self, parts: Sequence[Matrix], *, sparse: bool) -> Matrix:
+    def _side_by_side(self, parts: Sequence[Matrix], *, sparse: str) -> Matrix:
         slots = tuple(slot for part in parts for slot in part.slots)
         if not sparse and parts and all(part.dtype is None for part in parts):
             return Matrix(slots, None)
@@ -241,7 +239,7 @@ class Plan:
         leaf.takes = self._find_taken(leaf)
         if hasattr(out, "iloc"):
             return Matrix(leaf.made, None)
-        return Matrix(leaf.made, np.dtype(out.dtype), hasattr(out, "tocsr"))
+        return Matrix(leaf.made, np.dtype(out.dtype), getattr(out, "format", ""))
 
     def _find_taken(self, leaf: Leaf) -> list[frozenset[str]]:
         """Tries values of each sort on every input at once, and where a step tells its columns apart, on each."""
@@ -316,7 +314,7 @@ class Plan:
                 if self.slots[slot].sparse:
                     stored[:, column] |= np.signbit(matrix[:, column])
             rows, places = np.nonzero(stored)
-            return csr_matrix((matrix[stored] + 0.0, (rows, places)), shape=matrix.shape)
+            return csr_matrix((matrix[stored] + 0.0, (rows, places)), shape=matrix.shape).asformat(given.sparse)
         return matrix
 
     def run(self, inputs: Mapping[int, Values], n_leaves: int | None = None) -> Run:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, UnsupportedModel
+
+# Types of columns, by the names that NumPy, pandas and Arrow have for them.
+_NARROW = ("float16", "float32", "halffloat[pyarrow]", "float[pyarrow]")
 
 Cuts = list[float]
 """Doubles between which a step is monotone: from one of them, excluded, to the next."""
@@ -42,7 +45,7 @@ class Kind:
     """Whether it takes categories, `categories_`."""
     by_column: bool = False
     """Whether missing and unseen values that it refuses differ between its columns."""
-    dtypes: tuple[str, ...] = ("float16", "float32")
+    dtypes: tuple[str, ...] = _NARROW
     """The types of columns for which it computes otherwise than for doubles."""
 
 
@@ -188,8 +191,14 @@ def _check_scaler(scaler: Any) -> None:
 
 _SCALER = Kind(_one_to_one, check=_check_scaler)
 _SELECTOR = Kind(_selected, keeps=True, dtypes=())
-# A whole number of few bits becomes a float of few bits in NumPy's functions.
-_FEW_BITS = ("float16", "float32", "int8", "int16", "uint8", "uint16", "bool", "boolean")
+# In NumPy's functions, a whole number of few bits becomes a float of few bits…
+_FEW = ("int8", "int16", "uint8", "uint16")
+_FEW_BITS = (*_NARROW, *_FEW, *(f"{name}[pyarrow]" for name in _FEW))
+_FUNCTION = (*_FEW_BITS, "bool", "bool[pyarrow]", "boolean", "float128", "object")
+# … and a whole number may stay one: a square is taken modulo 2**64, and the reciprocal of 2 is 0.
+_MANY = ("int32", "int64", "uint32", "uint64")
+_WHOLE = (*_MANY, *(f"{name}[pyarrow]" for name in _MANY))
+_STAY_WHOLE = (np.abs, np.negative, np.reciprocal, np.square)
 
 # Where scikit-learn has each class, and what is known about it.
 KINDS: dict[str, tuple[str, Kind]] = {
@@ -232,7 +241,8 @@ def kind_of(step: Any) -> Kind:
         if step.func is None:
             return _IDENTITY
         cuts, rounds = _function(step)
-        return Kind(_one_to_one, lambda *_: list(cuts), rounds=rounds, dtypes=_FEW_BITS)
+        dtypes = _FUNCTION + _WHOLE if step.func in _STAY_WHOLE else _FUNCTION
+        return Kind(_one_to_one, lambda *_: list(cuts), rounds=rounds, dtypes=dtypes)
     module, kind = KINDS.get(name, ("", None))
     if kind is None or type(step) is not _class(module, name):
         raise UnsupportedModel(
@@ -241,6 +251,10 @@ def kind_of(step: Any) -> Kind:
             "do it before the pipeline, and import the rest"
         )
     kind.check(step)
+    if name == "SimpleImputer" and _stand_in_cuts(step, 0) and step.strategy in ("most_frequent", "constant"):
+        # What it fills in is cut off to the type of the column.
+        whole = all(isinstance(value, str) or float(value).is_integer() for value in step.statistics_)
+        return replace(kind, dtypes=_FEW_BITS if whole else _FEW_BITS + _WHOLE)
     return kind
 
 
