@@ -50,7 +50,7 @@ class NearestSearch(RowSearch):
         It is known that no attack is nearer than `least`.
         """
         box, began, best, price, exact = Box(x, x, x, cuts=self._cuts_at(x)), time.monotonic(), x, math.inf, True
-        while (limits := self._rest(began)) is not None:
+        while (limits := self._rest(began, box)) is not None:
             question = _NearQuestion(self._columns, x, box, self._finer)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found, w, its_least = self._nearest_cells(local, x, within, least, price)

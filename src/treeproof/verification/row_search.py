@@ -25,7 +25,7 @@ from treeproof.verification.local_search import Decisions, Local, price_of_attac
 from treeproof.verification.part_proofs import PartProofs, content, content_row
 from treeproof.verification.proofs import BY_SEVERAL, CLOSED, CONFLICTS, Proof, claim_of, frame_of
 from treeproof.verification.row_question import Box, Pair, Question
-from treeproof.verification.space import Clause, Space
+from treeproof.verification.space import MOST_CLAUSES, Clause, Space
 
 if TYPE_CHECKING:
     from treeproof.verification.valid_rows import Columns
@@ -102,10 +102,10 @@ class RowSearch:
         """The outcome for one row, and a counterexample if it is refuted."""
         todo, unknown, began = [Box(low, high, x)], False, time.monotonic()
         while todo:
-            limits = self._rest(began)
+            box = todo.pop()
+            limits = self._rest(began, box)
             if limits is None:
                 return Outcome.UNKNOWN, x, x
-            box = todo.pop()
             if wide := [f for f, moves in self._threat.columns if moves.alike and box.low[f] < box.high[f]]:
                 parts, shown = self._divide(x, box, wide, limits, proofs)
                 if shown is not None:
@@ -147,7 +147,7 @@ class RowSearch:
         """
         del least
         box, began, best, price, exact = Box(x, x, x), time.monotonic(), x, math.inf, True
-        while (limits := self._rest(began)) is not None:
+        while (limits := self._rest(began, box)) is not None:
             question = Question(self._columns, x, box)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found = local.cheapest(x[None], within)
@@ -189,10 +189,10 @@ class RowSearch:
         frame = frame_of([], [(BY_SEVERAL, reason or b"", [])])
         return CONFLICTS if reason is None else claim_of(label, *[CLOSED] * n_trees, frame=frame)
 
-    def _rest(self, began: float) -> Limits | None:
-        """The limits with what is left of the time for a row; None if nothing is."""
+    def _rest(self, began: float, box: Box) -> Limits | None:
+        """The limits with what is left of the time for a row; None if nothing is, or of room for its conflicts."""
         limits = self._local.limits
-        if limits.is_over():
+        if limits.is_over() or len(box.conflicts) + len(self._columns.clauses) >= MOST_CLAUSES:
             return None
         if limits.timeout is None:
             return limits

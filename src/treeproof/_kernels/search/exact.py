@@ -20,7 +20,7 @@ NEARLY = 1.0 + 2.0**-36
 """Two prices whose exact ones are in the other order differ by a smaller factor."""
 
 
-class Exact(NamedTuple):
+class ExactPrices(NamedTuple):
     """The digits of the exact `price` (n_cells, n) of each cell, and of the `limit` (n,) of their sums.
 
     Without cells, none are known. Sums up to `sure` (1,) are surely affordable. `box` and `total` (n,) are scratch:
@@ -36,7 +36,7 @@ class Exact(NamedTuple):
 
 def exact_for(price, limit, sure):
     """These numbers with scratch; made in Python."""
-    return Exact(price, limit, np.array([sure]), np.zeros_like(limit), np.zeros_like(limit))
+    return ExactPrices(price, limit, np.array([sure]), np.zeros_like(limit), np.zeros_like(limit))
 
 
 def unknown():
