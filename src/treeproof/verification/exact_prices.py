@@ -27,7 +27,7 @@ def exact_prices(
     threat: Threat, space: Space, x: FloatArray, box: tuple[FloatArray, FloatArray], limit: Fraction, strictly: bool
 ) -> Any:
     """What cells cost exactly from a box of neighbours of x, and the limit of their sums, or what is just below it."""
-    from treeproof._kernels.search.exact import BITS, exact_for
+    from treeproof._kernels.search.exact import BITS, ExactPrices
 
     found = [price for f in range(len(x)) for price in _prices_of(threat, space, f, x, box, limit)]
     scale = Fraction(math.lcm(limit.denominator, *(price.denominator for *_, price in found if price is not None)))
@@ -42,7 +42,16 @@ def exact_prices(
     table: npt.NDArray[np.int64] = np.zeros((space.start[-1], n), dtype=np.int64)
     for first, end, price in found:
         table[first:end] = digits(dear if price is None else min(math.floor(price * scale), dear))
-    return exact_for(table, np.array(digits(most), dtype=np.int64), double_at_most(limit) * SURE)
+    sure = np.array([double_at_most(limit) * SURE])
+    return ExactPrices(table, np.array(digits(most), dtype=np.int64), sure, np.zeros(n, dtype=np.int64))
+
+
+def no_exact_prices() -> Any:
+    """Nothing is known, and every sum is taken as it is."""
+    from treeproof._kernels.search.exact import ExactPrices
+
+    none: npt.NDArray[np.int64] = np.zeros((1, 1), dtype=np.int64)
+    return ExactPrices(none, none[0], np.array([math.inf]), none[0])
 
 
 def _prices_of(
@@ -58,13 +67,12 @@ def _prices_of(
         yield from ((start + c, start + c + 1, price if price <= limit else None) for c, price in priced)
     elif not math.isnan(low):
         first, last = np.searchsorted(highest, (low, high)).tolist()
-        for c in range(last + 1, len(lowest)):
-            price = threat.price(f, high, max(float(lowest[c]), float(threat.domain_low[f])))
-            yield start + c, start + (c + 1 if price <= limit else len(lowest)), price if price <= limit else None
-            if price > limit:
-                break
-        for c in range(first - 1, -1, -1):
-            price = threat.price(f, low, min(float(highest[c]), float(threat.domain_high[f])))
-            yield start + (c if price <= limit else 0), start + c + 1, price if price <= limit else None
-            if price > limit:
-                break
+        above, below = np.maximum(lowest, threat.domain_low[f]), np.minimum(highest, threat.domain_high[f])
+        sides = (range(last + 1, len(lowest)), high, above), (range(first)[::-1], low, below)
+        for cells, begin, ends in sides:
+            for k, c in enumerate(cells):
+                price = threat.price(f, begin, float(ends[c]))
+                if price > limit:
+                    yield start + min(cells[k:]), start + max(cells[k:]) + 1, None
+                    break
+                yield start + c, start + c + 1, price

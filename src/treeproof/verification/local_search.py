@@ -26,7 +26,7 @@ from treeproof.run.limits import Limits
 from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.threat import Threat
-from treeproof.verification.exact_prices import exact_prices
+from treeproof.verification.exact_prices import exact_prices, no_exact_prices
 from treeproof.verification.pairs import Boxes, Pairs
 from treeproof.verification.part_proofs import content_row
 from treeproof.verification.proofs import PAIRS, Proof, Recorder
@@ -367,7 +367,6 @@ class Local:
     ) -> Any:
         """The same question as kernels take it: where each row can be, and at what price."""
         from treeproof._kernels.search.asked import Asked, Prices
-        from treeproof._kernels.search.exact import unknown
 
         threat = self.threat
         reachable = self._reachable(low, high, own, threat.reach(low, high) if reach is None else reach)
@@ -399,7 +398,7 @@ class Local:
             np.array(threat.group_budgets, dtype=np.float64),
             self._limited,
             self._flat,
-            unknown(),
+            no_exact_prices(),
         )
         nothing = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
         return Asked(reachable, prices, labels, nothing, False, self._goal, self._sums)

@@ -15,7 +15,7 @@ from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged, tiny
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_attack, is_unaffordable, take
 from treeproof._kernels.search.climb import climb
-from treeproof._kernels.search.exact import box_is_dear, leaf_is_dear, note_box
+from treeproof._kernels.search.exact import box_is_dear, leaf_is_dear
 from treeproof._kernels.search.record import (
     CLOSED,
     DECIDED,
@@ -267,7 +267,6 @@ def _affordable(search, race, region, part, bits, leaf):
 def _drop_unaffordable_leaves(search, race, region, part):
     """Kills the leaves that what is left of the budget cannot pay for, and lowers the bound to what the others give."""
     search.now += 1
-    note_box(region)
     for t in range(race.trees.shape[0] - 1):
         tree = race.trees[t]
         start_trial(race, tree, search.now)

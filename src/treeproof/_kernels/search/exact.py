@@ -1,4 +1,4 @@
-"""Exact prices, for what prices that are rounded down leave open: whether a sum of them is within a budget.
+"""Exact prices, for what prices that are rounded down leave open: whether a sum of them is within a limit.
 
 They are whole numbers of a common unit, in digits of `BITS` bits, the highest first, so that digits add up one by one.
 A rounded sum that is not near to the limit decides as it is; only where it is near, exact prices are looked at.
@@ -23,25 +23,13 @@ NEARLY = 1.0 + 2.0**-36
 class ExactPrices(NamedTuple):
     """The digits of the exact `price` (n_cells, n) of each cell, and of the `limit` (n,) of their sums.
 
-    Without cells, none are known. Sums up to `sure` (1,) are surely affordable. `box` and `total` (n,) are scratch:
-    what the box under way costs at least, and something that is compared.
+    Sums up to `sure` (1,) are surely affordable: all are, where nothing is known. `total` (n,) is scratch.
     """
 
     price: Any
     limit: Any
     sure: Any
-    box: Any
     total: Any
-
-
-def exact_for(price, limit, sure):
-    """These numbers with scratch; made in Python."""
-    return ExactPrices(price, limit, np.array([sure]), np.zeros_like(limit), np.zeros_like(limit))
-
-
-def unknown():
-    """No exact prices; made in Python."""
-    return exact_for(np.zeros((0, 1), dtype=np.int64), np.zeros(1, dtype=np.int64), np.inf)
 
 
 @borrowing
@@ -54,18 +42,24 @@ def _is_less(price, k, other):
 
 
 @borrowing
-def _add(region, f, paid, total, sign):
+def _add(region, f, paid, sign):
     """Adds the least exact price of the cells of a feature that cost `paid` or more, if rounded; or takes it away."""
-    if paid <= 0:
-        return
-    cells, price, best = region.ranges[f], region.exact.price, np.int64(-1)
-    for k in range(cells.start + cells.low, cells.start + cells.high + 1):
+    cells, exact, best = region.ranges[f], region.exact, np.int64(-1)
+    for k in range(cells.start + cells.low, cells.start + cells.high + 1 if paid > 0 else 0):
         near = paid <= region.price[k] <= paid * NEARLY
-        if near and (best < 0 or _is_less(price, k, best)):
+        if near and (best < 0 or _is_less(exact.price, k, best)):
             best = np.int64(k)
-    if best >= 0:
-        for d in range(total.shape[0]):
-            total[d] += sign * price[best, d]
+    for d in range(exact.total.shape[0] if best >= 0 else 0):
+        exact.total[d] += sign * exact.price[best, d]
+
+
+@borrowing
+def _add_box(region):
+    """Makes the total what the box under way costs at least, by what is `paid` for features."""
+    for d in range(region.exact.total.shape[0]):
+        region.exact.total[d] = 0
+    for f in range(region.ranges.shape[0]):
+        _add(region, f, region.ranges[f].paid, 1)
 
 
 @borrowing
@@ -80,49 +74,33 @@ def _is_beyond(exact):
 
 
 @borrowing
-def note_box(region):
-    """Notes the exact price of the box under way, if it is known: that of what is `paid` for the features."""
-    exact = region.exact
-    if exact.price.shape[0] > 0:
-        for d in range(exact.box.shape[0]):
-            exact.box[d] = 0
-        for f in range(region.ranges.shape[0]):
-            _add(region, f, region.ranges[f].paid, exact.box, 1)
-
-
-@borrowing
 def box_is_dear(region, spent):
     """Whether the box under way, for which `spent` is paid in all, if rounded, exactly costs more than the limit."""
-    exact = region.exact
-    if exact.price.shape[0] == 0 or spent <= exact.sure[0]:
+    if spent <= region.exact.sure[0]:
         return False
-    note_box(region)
-    for d in range(exact.total.shape[0]):
-        exact.total[d] = exact.box[d]
-    return _is_beyond(exact)
+    _add_box(region)
+    return _is_beyond(region.exact)
 
 
 @borrowing
 def leaf_is_dear(region, part, node, cost):
-    """The same of a leaf of the box that was noted; its `cost` is rounded."""
-    exact = region.exact
-    if exact.price.shape[0] == 0 or cost <= exact.sure[0]:
+    """The same of a leaf in the box under way; its `cost` is rounded."""
+    if cost <= region.exact.sure[0]:
         return False
-    for d in range(exact.total.shape[0]):
-        exact.total[d] = exact.box[d]
+    _add_box(region)
     for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
         f, price = np.int64(part.costs[c].feature), part.costs[c].price
         if price > region.ranges[f].paid:
-            _add(region, f, region.ranges[f].paid, exact.total, -1)
-            _add(region, f, price, exact.total, 1)
-    return _is_beyond(exact)
+            _add(region, f, region.ranges[f].paid, -1)
+            _add(region, f, price, 1)
+    return _is_beyond(region.exact)
 
 
 @borrowing
 def point_is_dear(region, cells, spent):
     """The same of a point."""
     exact = region.exact
-    if exact.price.shape[0] == 0 or spent <= exact.sure[0]:
+    if spent <= exact.sure[0]:
         return False
     for d in range(exact.total.shape[0]):
         exact.total[d] = 0
