@@ -112,7 +112,7 @@ class Local:
         self.threat = threat
         self.limits = limits or Limits()
         self.boxes = self.looks = 0
-        self.used: FloatArray = np.empty(0)
+        self.used: FloatArray = np.zeros(1)
         """Of the last search, the seconds that each row has had, with those of searches before it."""
         self.space = Space(ensemble, blanks=threat.blanks) if space is None else space
         self._sums = _no_sums() if sums is None else sums
@@ -502,7 +502,8 @@ class Local:
         if nodes <= few and trees <= FEW_LOOKS < self.max_looks:
             began = time.monotonic()
             stages = self._for_a_moment(stages, found, watch)
-            self.used += (time.monotonic() - began) / len(self.used)
+            # What is longer than a moment is compilation.
+            self.used += min(time.monotonic() - began, FEW_SECONDS) / len(self.used)
         if HARD in found.status:
             self._watched(lambda: _go_through(stages, found), watch)
         self.looks += int(watch.stop[1])
