@@ -39,6 +39,12 @@ from treeproof.verification.local_search import Decisions, Local
 SECONDS = 60.0
 """More than any of these rows needs by a factor of thousands: an open row is a mismatch."""
 
+MAX_LOOKS = 2**22
+"""Looks at the stop token, hundreds of times more than any call of these needs: they end a search that divides a region
+into itself, whose row is a mismatch then."""
+PATIENCES = (0, 30, 60)
+"""Boxes after which a row counts as hard: at once, so that all of it is divided, or after a few boxes of each part."""
+
 BLOCKS_PER_TASK = 8
 MAX_SECONDS = 900
 """For a task, compilation included."""
@@ -61,7 +67,11 @@ def check_block(asked: Block, through_verify: bool = True) -> Counter[str]:
     oracle = FastOracle(ensemble, asked.attacker)
     threat, limits = attacker.bind(ensemble), Limits(timeout=SECONDS)
     local, writing = Local(ensemble, threat, limits), Local(ensemble, threat, limits, proof_limit=NO_LIMIT)
-    local.patience = writing.patience = 0  # every row as if it were hard; verify() below searches as users do
+    # Every row as if it were hard; verify() below searches as users do.
+    local.patience = writing.patience = PATIENCES[ensemble.n_nodes % len(PATIENCES)]
+    if local.patience:
+        local.efforts = writing.efforts = ()
+    local.max_looks = writing.max_looks = MAX_LOOKS
     zero = (0.0,) * ensemble.n_features
     rows = np.array(asked.rows)
     predicted = ensemble.predict_index(rows)

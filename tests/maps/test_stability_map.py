@@ -401,3 +401,30 @@ def test_kernels_number_statuses_as_everybody_does() -> None:
 
     assert {one.name: int(one) for one in Status} == {one.name: getattr(status, one.name) for one in Status}
     assert status.PENDING not in set(Status) and status.CUT_AGAIN not in set(Status)
+
+
+def test_attacked_sets_are_only_listed_where_they_are_bits_of_a_word() -> None:
+    from treeproof._kernels.maps.boxed import boxed_model, scan_trees
+    from treeproof._kernels.maps.tables import MARK, Boxed
+    from treeproof.maps.fine_grid import FineGrid
+    from treeproof.maps.problem import Problem
+
+    for n in (60, 70):
+        # One test of each feature after the other.
+        builder, tests = EnsembleBuilder(n_features=n, classes=(0, 1)), 2 * np.arange(n)
+        feature, left, right = np.full((3, 2 * n + 1), LEAF)
+        feature[tests], left[tests], right[tests] = np.arange(n), tests + 1, tests + 2
+        scores = [(0, k % 2) for k in range(2 * n + 1)]
+        builder.add_tree(feature=feature, threshold=np.zeros(2 * n + 1), left=left, right=right, scores=scores)
+        ensemble = builder.build()
+        threat = tp.Attacker((-1, 1), budget=1).bind(ensemble)
+        grid = FineGrid.of(ensemble, threat, np.full(n, -2.0), np.full(n, 2.0))
+        problem = Problem(ensemble, threat, grid)
+        box = np.zeros(n, dtype=[("low", "i4"), ("high", "i4")])
+        box["high"] = grid.n_cells - 1
+        reach, marks = problem.reach(box), np.empty(ensemble.n_nodes, dtype=MARK)
+        scan_trees(ensemble.compiled[0], problem.leaf_groups, reach, marks)
+        fits, tables = boxed_model(ensemble.compiled[0], problem.space, reach, marks)
+        sets = Boxed(*tables).members
+        assert fits == (n == 60)
+        assert sorted(sets.tolist()) == (sorted([0, 2**n - 1, *(2**f for f in range(n))]) if fits else [])

@@ -47,6 +47,19 @@ def decide(name: str, epsilon: float, max_looks: int | None = None) -> tuple[lis
     return local.decide(rows, np.full(rows.shape[1], epsilon)).outcome.tolist(), local.looks
 
 
+@pytest.mark.parametrize(("patience", "budget"), [(30, 5), (60, 4)])
+def test_regions_are_divided_into_smaller_ones_until_none_is_left(patience: int, budget: int) -> None:
+    X, y = load_digits(return_X_y=True)
+    ensemble = tp.from_model(ExtraTreesClassifier(10, random_state=0).fit(X[300:], y[300:]))
+    local = Local(ensemble, tp.Attacker((-3, 3), budget=budget).bind(ensemble))
+    # Straight to what divides regions after a few boxes each; without an end, looks end it, and rows stay open.
+    local.patience, local.efforts, local.max_looks = patience, (), 2**22
+    decided = local.decide(X[:12], np.zeros(64))
+    assert Outcome.UNKNOWN not in decided.outcome.tolist() and local.looks < 2**18
+    by_hunts = Local(ensemble, local.threat).decide(X[:12], np.zeros(64))
+    assert decided.outcome.tolist() == by_hunts.outcome.tolist()
+
+
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])

@@ -8,12 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
+from treeproof.errors import InvalidInput
 from treeproof.model import compiled
 from treeproof.model.pieces import Pieces
+from treeproof.results.verdicts import Outcome
 from treeproof.threat.relations import ColumnLiteral
-from treeproof.verification.space import Space
+from treeproof.verification.local_search import Local
+from treeproof.verification.space import MOST_CLAUSES, Space
 
 
 def test_many_questions_with_relations_compile_the_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,3 +53,26 @@ def test_what_was_compiled_for_the_same_relations_is_kept() -> None:
     np.testing.assert_array_equal(nodes[0], nodes[4])
     assert (nodes[0][-3:] != nodes[2][-3:]).any()
     assert Space(ensemble).compiled is ensemble.compiled
+
+
+@pytest.mark.parametrize("n", [4096, MOST_CLAUSES])
+def test_thousands_of_conditions_that_are_broken_at_once_leave_no_valid_row(n: int) -> None:
+    # The penalties of 4,096 of them are as much as a sum that stands for an empty tree.
+    ensemble = tp.from_model(DecisionTreeClassifier().fit([[0.0], [2.0]], [0, 1]))
+    high = (ColumnLiteral(0, Pieces((1.5,), (False, True))),)
+    low = (ColumnLiteral(0, Pieces((0.5,), (True, False))),)
+    for attacker in (tp.Attacker.linf(9.0), tp.Attacker((-9, 9), budget=1)):
+        threat, row = attacker.bind(ensemble), np.zeros((1, 1))
+        for clauses, expected in (((low,) + (high,) * (n - 1), Outcome.PROVED), ((high,) * n, Outcome.REFUTED)):
+            found = Local(ensemble, threat, space=Space(ensemble, clauses)).decide(row, np.zeros(1))
+            assert found.outcome.tolist() == [expected]
+
+
+def test_more_conditions_than_penalties_add_up_to_are_refused() -> None:
+    ensemble = tp.from_model(DecisionTreeClassifier().fit([[0.0], [2.0]], [0, 1]))
+    clauses = ((ColumnLiteral(0, Pieces((1.5,), (False, True))),),) * (MOST_CLAUSES + 1)
+    with pytest.raises(InvalidInput, match="more than 16,384 conditions"):
+        _ = Space(ensemble, clauses).compiled
+    space = Space(ensemble, clauses[:-1]).refined(clauses[:1])
+    with pytest.raises(InvalidInput, match="more than 16,384 conditions"):
+        _ = space.compiled

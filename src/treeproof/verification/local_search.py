@@ -26,6 +26,7 @@ from treeproof.run.limits import Limits
 from treeproof.run.watch import watched
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.threat import Threat
+from treeproof.verification.exact_prices import exact_prices, no_exact_prices
 from treeproof.verification.pairs import Boxes, Pairs
 from treeproof.verification.part_proofs import content_row
 from treeproof.verification.proofs import PAIRS, Proof, Recorder
@@ -43,14 +44,15 @@ SMALLEST_PRICE, LARGEST_PRICE = 2.0**-900, 2.0**900
 
 FEW_CLASSES = 3
 """Toward how many classes the first hunt goes."""
-EFFORTS = ((1, 1, 2**62), (0, 8, 8), (0, 16, 8), (8, 16, 2**62), (64, 48, 2**62))
-"""How many regions are balanced in each race, how wide the hunt after that is, and toward how many classes it goes."""
 MOST_KNOWN = 32
 """How many counterexamples of other rows are tried."""
 
 FEW_NODES, FEW_LOOKS, FEW_SECONDS = 2**19, 4096, 0.01
 """A search is tried without a thread if all rows together meet at most so many nodes, and so many trees as looks. It
 goes on in a thread that is watched after so many looks, or with something left to do after so many seconds."""
+
+_OneRow: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64], FloatArray]
+"""The ends of its box of neighbours, a point of it, the label of that, and the row: arrays of one row each."""
 
 Stage: TypeAlias = "Callable[[npt.NDArray[np.int64]], None]"
 """Searches rows in one way."""
@@ -90,6 +92,9 @@ class Local:
 
     patience = 300
     """Boxes after which a row counts as hard and is searched with costlier, tighter bounds."""
+    efforts = ((1, 1, 2**62), (0, 8, 8), (0, 16, 8), (8, 16, 2**62), (64, 48, 2**62))
+    """How many regions are balanced in each race, how wide the hunt after that is, and toward how many classes it goes:
+    before hard rows are divided until nothing is left."""
     max_looks = 2**62
     """How often a call may look at the clock; tests end searches everywhere with it."""
 
@@ -107,6 +112,8 @@ class Local:
         self.threat = threat
         self.limits = limits or Limits()
         self.boxes = self.looks = 0
+        self.used: FloatArray = np.zeros(1)
+        """Of the last search, the seconds that each row has had, with those of searches before it."""
         self.space = Space(ensemble, blanks=threat.blanks) if space is None else space
         self._sums = _no_sums() if sums is None else sums
         self.around: npt.NDArray[Any] = np.empty(0)
@@ -207,14 +214,19 @@ class Local:
         reach: tuple[FloatArray, FloatArray],
         budget: FloatArray | None = None,
         unaffordable: npt.NDArray[np.int32] | None = None,
+        used: FloatArray | None = None,
+        below: Fraction | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes per row, and the cells of counterexamples, for another reach (and budgets) than the attacker's own.
 
         `reach` is the lowest and the highest double that a move of each entry can end at. Prices of an Lp attacker
         are rounded down: the caller checks what a counterexample costs, and names those that are `unaffordable`, the
-        same number (n_rows, n, n_features) for each row.
+        same number (n_rows, n, n_features) for each row; or only what is `below` a price is asked about, for one row.
+        Of each row's time so many seconds are `used`. One parameter per part of the question.
         """
-        return self._run(X, X, X, self.ensemble.predict_index(X), X, (), unaffordable, reach, budget)
+        exact = None if below is None else exact_prices(self.threat, self.space, X[0], (X[0], X[0]), below, True)
+        labels = self.ensemble.predict_index(X)
+        return self._run(X, X, X, labels, X, (), unaffordable, reach, budget, exact=exact, used=used)
 
     def cheapest(self, X: FloatArray, within: bool, labels: npt.NDArray[np.int64] | None = None) -> Attacks:
         """Per row of X the cheapest attack, at most at the attacker's own budget or radius if `within`.
@@ -229,12 +241,13 @@ class Local:
         # Nobody attacks a row that has a label he wants.
         content = np.isin(labels, threat.goal)
         status[content], cells[content] = Outcome.PROVED, NO_CELL
+        used = self.used
         if within and threat.power is not None:
             for row in np.flatnonzero(cells[:, 0] != NO_CELL):
                 one = slice(row, row + 1)
-                status[one], cells[one] = self._really_affordable(
-                    X[one], X[one], X[one], labels[one], X[one], status[one], cells[one], cheapest=True
-                )
+                asked = X[one], X[one], X[one], labels[one], X[one]
+                status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[one], True)
+        self.used = used
         found = cells[:, 0] != NO_CELL
         attacked, price = X.copy(), np.full(len(X), np.inf)
         attacked[found] = self._doubles(X[found], X[found], X[found], cells[found])[1]
@@ -268,6 +281,7 @@ class Local:
             cells = np.zeros(low.shape, dtype=np.int32)
             plain = np.flatnonzero(~odd)
             status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
+        used = self.used
         claims = dict(zip(np.flatnonzero(~odd).tolist(), self._claims, strict=True))
         narrow = np.flatnonzero(odd)
         away = tuple(
@@ -282,9 +296,8 @@ class Local:
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
-                status[one], cells[one] = self._really_affordable(
-                    low[one], high[one], own[one], labels[one], X[one], status[one], cells[one]
-                )
+                asked = low[one], high[one], own[one], labels[one], X[one]
+                status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[one])
                 if status[row] == Outcome.PROVED:
                     claims[int(row)] = self._claims[0]
         self._claims = [claims[row] for row in range(len(low))]
@@ -313,18 +326,24 @@ class Local:
         reach: tuple[FloatArray, FloatArray] | None = None,
         budget: float | FloatArray | None = None,
         cheapest: bool = False,
+        exact: Any = None,
+        used: FloatArray | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Outcomes, and the cells of counterexamples. One parameter per part of the question.
 
-        `own_prices` are those of all cells of a feature, for each row.
+        `own_prices` are those of all cells of a feature, for each row; `exact` those of a single row. Of each row's
+        time so many seconds are `used`.
         """
         # What no search proves here is left to the one for pairs.
         self._claims = [PAIRS] * len(low)
+        self.used = np.zeros(len(low)) if used is None else used.copy()
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
         asked = self.asked_about(low, high, own, labels, X, own_prices, reach, budget)
         if unaffordable is not None:
             asked = asked._replace(unaffordable=np.ascontiguousarray(unaffordable))
+        if exact is not None:
+            asked = asked._replace(prices=asked.prices._replace(exact=exact))
         if cheapest:
             prices = asked.prices._replace(limited=True, flat=self.threat.is_flat)
             asked = asked._replace(prices=prices, cheapest=True)
@@ -379,6 +398,7 @@ class Local:
             np.array(threat.group_budgets, dtype=np.float64),
             self._limited,
             self._flat,
+            no_exact_prices(),
         )
         nothing = np.empty((len(low), 0, low.shape[1]), dtype=np.int32)
         return Asked(reachable, prices, labels, nothing, False, self._goal, self._sums)
@@ -439,7 +459,7 @@ class Local:
             from treeproof._kernels.search.divide import divide_rows
 
             # Proofs and hunts by turns, each time with more effort, and hunts only toward what is not proved.
-            for regions, width, classes in EFFORTS if hunts else ():
+            for regions, width, classes in self.efforts if hunts else ():
                 # Where a feature costs the same wherever it goes, there are only so many sets of features to buy.
                 if regions and asked.prices.flat:
                     yield run(spend_rows, self.patience * regions)
@@ -480,7 +500,10 @@ class Local:
         # Where prices matter, more is done between two looks.
         few = FEW_NODES // 8 if asked.prices.limited else FEW_NODES
         if nodes <= few and trees <= FEW_LOOKS < self.max_looks:
+            began = clock.at_work()
             stages = self._for_a_moment(stages, found, watch)
+            # What is longer than a moment is compilation.
+            self.used += min(clock.at_work() - began, FEW_SECONDS) / len(self.used)
         if HARD in found.status:
             self._watched(lambda: _go_through(stages, found), watch)
         self.looks += int(watch.stop[1])
@@ -530,41 +553,52 @@ class Local:
 
     def _watched(self, work: Callable[[], None], watch: Any) -> None:
         """Runs compiled work on rows in a thread, and ends it by `watch` when a row or all have had their time."""
-        limits = self.limits
+        limits, used = self.limits, self.used
         row, since = 0, clock.at_work()
-        used: dict[int, float] = {}
 
-        def look() -> None:
+        def note() -> None:
             nonlocal row, since
             now = clock.at_work()
-            used[row] = used.get(row, 0.0) + now - since
+            if row > 0:
+                used[row - 1] += now - since
             row, since = int(watch.progress[0]), now
+
+        def look() -> None:
+            note()
             if limits.is_over():
                 watch.stop[0] = -1
-            elif limits.timeout is not None and row > 0 and used.get(row, 0.0) > limits.timeout:
+            elif limits.timeout is not None and row > 0 and used[row - 1] > limits.timeout:
                 watch.stop[0] = row
 
         watched(work, limits, look)
+        note()
 
     def _really_affordable(
         self,
-        low: FloatArray,
-        high: FloatArray,
-        own: FloatArray,
-        labels: npt.NDArray[np.int64],
-        X: FloatArray,
-        status: npt.NDArray[np.int64],
-        cells: npt.NDArray[np.int32],
+        asked: _OneRow,
+        answer: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]],
+        used: FloatArray,
         cheapest: bool = False,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Searches again while the counterexample costs more than its rounded-down prices said."""
+        """Searches a row again, by exact prices, if its counterexample costs more than its rounded-down prices said.
+
+        What exact prices of too many digits leave open is left out one by one, all in the time of one row.
+        """
+        (low, high, _, _, X), (status, cells), exact = asked, answer, None
         unaffordable = np.empty((1, 0, low.shape[1]), dtype=np.int32)
         while not self._affordable(X, low, high, cells):
-            if status[0] == Outcome.UNKNOWN:
-                return status, np.full_like(cells, NO_CELL)
+            if status[0] == Outcome.UNKNOWN or self.is_used_up(used):
+                return np.full_like(status, Outcome.UNKNOWN), np.full_like(cells, NO_CELL)
+            if exact is None:
+                exact = exact_prices(self.threat, self.space, X[0], (low[0], high[0]), self.threat.limit, False)
             unaffordable = np.concatenate((unaffordable, cells[None]), axis=1)
-            status, cells = self._run(low, high, own, labels, X, (), unaffordable, cheapest=cheapest)
+            status, cells = self._run(*asked, (), unaffordable, cheapest=cheapest, exact=exact, used=used)
+            used = self.used
         return status, cells
+
+    def is_used_up(self, used: FloatArray) -> bool:
+        """Whether all these rows have had their time."""
+        return self.limits.is_over() or (self.limits.timeout is not None and bool((used >= self.limits.timeout).all()))
 
     def _affordable(self, X: FloatArray, low: FloatArray, high: FloatArray, cells: npt.NDArray[np.int32]) -> bool:
         """Whether an Lp attacker can pay for the way from the box of a row into these cells, if there are any."""

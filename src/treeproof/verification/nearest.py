@@ -50,7 +50,7 @@ class NearestSearch(RowSearch):
         """
         box, best, price, exact = Box(x, x, x, cuts=self._cuts_at(x)), x, math.inf, True
         time = self._local.limits.for_row()
-        while (limits := time.rest()) is not None:
+        while (limits := self._rest(time, box)) is not None:
             question = _NearQuestion(self._columns, x, box, self._finer)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found, w, its_least = self._nearest_cells(local, x, within, least, price)

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray, next_up
 from treeproof.results.verdicts import Outcome
-from treeproof.run.limits import Limits
+from treeproof.run.limits import Limits, RowTime
 from treeproof.verification.clashes import Clashes
 from treeproof.verification.local_search import Decisions, Local, price_of_attack
 from treeproof.verification.part_proofs import PartProofs, content, content_row
 from treeproof.verification.proofs import BY_SEVERAL, CLOSED, CONFLICTS, Proof, claim_of, frame_of
 from treeproof.verification.row_question import Box, Pair, Question
-from treeproof.verification.space import Clause, Space
+from treeproof.verification.space import MOST_CLAUSES, Clause, Space
 
 if TYPE_CHECKING:
     from treeproof.verification.valid_rows import Columns
@@ -101,10 +101,10 @@ class RowSearch:
         """The outcome for one row, and a counterexample if it is refuted."""
         todo, unknown, time = [Box(low, high, x)], False, self._local.limits.for_row()
         while todo:
-            limits = time.rest()
+            box = todo.pop()
+            limits = self._rest(time, box)
             if limits is None:
                 return Outcome.UNKNOWN, x, x
-            box = todo.pop()
             if wide := [f for f, moves in self._threat.columns if moves.alike and box.low[f] < box.high[f]]:
                 parts, shown = self._divide(x, box, wide, limits, proofs)
                 if shown is not None:
@@ -146,7 +146,7 @@ class RowSearch:
         """
         del least
         box, time, best, price, exact = Box(x, x, x), self._local.limits.for_row(), x, math.inf, True
-        while (limits := time.rest()) is not None:
+        while (limits := self._rest(time, box)) is not None:
             question = Question(self._columns, x, box)
             local = Local(self._local.ensemble, self._threat, limits, question.space, question.sums)
             found = local.cheapest(x[None], within)
@@ -187,6 +187,10 @@ class RowSearch:
         n_trees = len(goal) or self._local.ensemble.n_classes - 1
         frame = frame_of([], [(BY_SEVERAL, reason or b"", [])])
         return CONFLICTS if reason is None else claim_of(label, *[CLOSED] * n_trees, frame=frame)
+
+    def _rest(self, time: RowTime, box: Box) -> Limits | None:
+        """The limits with what is left of the time for a row; None if nothing is, or of room for its conflicts."""
+        return None if len(box.conflicts) + len(self._columns.clauses) >= MOST_CLAUSES else time.rest()
 
     def _reference(self, x: FloatArray, box: Box, limits: Limits, proofs: PartProofs) -> FloatArray | None:
         """A row of the box with a label that the attacker does not want, or None if there is none."""

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray
@@ -26,6 +27,9 @@ NO_CUT = 2**31 - 1
 Clause: TypeAlias = tuple[ColumnLiteral, ...]
 """Conditions on single values, of which a row meets at least one."""
 
+
+MOST_CLAUSES = 2**14
+"""Each that is broken is a PENALTY of 2**48, and together they must stay far within a word."""
 
 _LAST: WeakKeyDictionary[Ensemble, tuple[Any, tuple[Any, Any]]] = WeakKeyDictionary()
 """Per model what was compiled last, and for which clauses: rows come a few at a time, with the same relations."""
@@ -225,6 +229,12 @@ def _tree_of_cuts(feature: int, cuts: npt.NDArray[np.int32], forbidden: int) -> 
 
 def _with_trees(model: Any, trees: list[_Tree]) -> Any:
     """The model with more trees, which give no scores."""
+    if len(model.roots) + len(trees) - model.n_scored > MOST_CLAUSES:
+        raise InvalidInput(
+            f"the relations come to more than {MOST_CLAUSES:,} conditions on single columns",
+            argument="relations",
+            way_out="leave some out",
+        )
     nodes, more, roots = [model.nodes], [model.more], [model.roots]
     n_nodes, n_more, depth = len(model.nodes), len(model.more), model.depth
     for tree, cuts in trees:

@@ -115,7 +115,8 @@ def boxed_model(model, space, reach, marks):
     leaves, tests = np.empty(n_leaves, LEAF), np.empty(n_leaves - n, TEST)  # a tree has one test less than leaves
     value = np.empty((n_leaves, model.value.shape[1]), np.int64)
     masks = np.zeros(size if fits else 0, MASK)
-    members, uses = _attacked_sets(trees, pairs, place, space)
+    # A tree that fits has fewer features than leaves, so that they are bits of a word, too.
+    members, uses = _attacked_sets(trees[: n if fits else 0], pairs, place, space)
     boxed = Boxed(trees, leaves, value, pairs, masks, place, members, uses, tests, settled)
     if fits:
         listed = Listed(

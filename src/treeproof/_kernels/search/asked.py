@@ -8,6 +8,7 @@ import numpy as np
 
 from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import is_valid, label_of_cells
+from treeproof._kernels.search.exact import point_is_dear
 from treeproof._kernels.search.region import INFINITE, copy_cells
 
 # What is known about a row. HARD: a race took too long, and costlier bounds are worth a try.
@@ -46,7 +47,8 @@ class Prices(NamedTuple):
     `near_low` and `near_high` (n_rows, n_features) to the `lowest` and `highest` (n_cells,) double of a cell. Features
     with a place in `at` (n_features,; -1: none) have prices of their own instead, any, in `table` (n_rows, n) from
     there on. `budget` (n_rows,) is what each row's attacker can spend, and `group_budget` (n_groups,) what he can spend
-    on the features of a `group` (n_features,; -1: none). Where `flat`, a feature costs the same wherever it goes.
+    on the features of a `group` (n_features,; -1: none). Where `flat`, a feature costs the same wherever it goes. The
+    `exact` prices are those of the only row, if they are known at all.
     """
 
     start: Any
@@ -65,6 +67,7 @@ class Prices(NamedTuple):
     group_budget: Any
     limited: Any
     flat: Any
+    exact: Any
 
 
 class Asked(NamedTuple):
@@ -180,7 +183,8 @@ def can_pay(region, cells):
     for g in range(region.groups.shape[0]):
         if _group_price(region, cells, g) > region.groups[g].budget:
             return False
-    return price_of_cells(region, cells) <= region.budget[0]
+    spent = price_of_cells(region, cells)
+    return spent <= region.budget[0] and not point_is_dear(region, cells, spent)
 
 
 @borrowing

@@ -15,6 +15,7 @@ from treeproof._kernels.bits import lowest_bit
 from treeproof._kernels.jit import borrowing, inner, merged, tiny
 from treeproof._kernels.search.asked import BROKEN, HARD, SAFE, UNDECIDED, is_attack, is_unaffordable, take
 from treeproof._kernels.search.climb import climb
+from treeproof._kernels.search.exact import box_is_dear, leaf_is_dear
 from treeproof._kernels.search.record import (
     CLOSED,
     DECIDED,
@@ -256,7 +257,8 @@ def _affordable(search, race, region, part, bits, leaf):
         for c in range(part.nodes[node].cost, part.nodes[node + 1].cost):
             # What the box pays for the feature anyway is in `spent` already.
             cost += max(0.0, part.costs[c].price - region.ranges[part.costs[c].feature].paid)
-        if cost > region.budget[0] or (region.groups.shape[0] > 0 and _is_too_dear_for_a_group(region, part, node)):
+        is_dear = cost > region.budget[0] or leaf_is_dear(region, part, node, cost)
+        if is_dear or (region.groups.shape[0] > 0 and _is_too_dear_for_a_group(region, part, node)):
             bits &= ~bit
     return bits
 
@@ -296,7 +298,7 @@ def _pay(search, race, region, part):
             changed = True
         search.spent += least
     search.spent += search.elsewhere
-    if search.spent > region.budget[0] or not groups_can_pay(region):
+    if search.spent > region.budget[0] or not groups_can_pay(region) or box_is_dear(region, search.spent):
         search.total = IMPOSSIBLE
     elif changed:
         _drop_unaffordable_leaves(search, race, region, part)
@@ -358,7 +360,8 @@ def _can_pay_cheapest_point(search, race, region):
             spent += cells.paid
         feature.cell = cheapest_cell(region, cells, low, high)
     search.spent = spent + search.elsewhere
-    return not region.limited or (search.spent <= region.budget[0] and groups_can_pay(region))
+    can_pay = not region.limited or (search.spent <= region.budget[0] and groups_can_pay(region))
+    return can_pay and not box_is_dear(region, search.spent)
 
 
 @borrowing

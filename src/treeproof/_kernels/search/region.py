@@ -74,7 +74,8 @@ class Region(NamedTuple):
 
     `budget` (1,) may fall while cheaper counterexamples are found. Where `limited` is false no price matters; where
     `flat` is true a feature costs the same wherever it goes, and where `whole` is true prices are whole numbers.
-    Features of a group have a budget of their own, too: `groups` are GROUP records.
+    Features of a group have a budget of their own, too: `groups` are GROUP records. Where sums of rounded prices are
+    too close to the limit, `exact` ones tell, if they are known.
     """
 
     ranges: Any
@@ -84,6 +85,7 @@ class Region(NamedTuple):
     flat: Any
     whole: Any
     groups: Any
+    exact: Any
 
 
 class Part(NamedTuple):

@@ -37,7 +37,7 @@ def room_for(model, prices):
     n_nodes, n_classes, n_cells = len(model.nodes), model.value.shape[1], int(prices.start[-1])
     region = Region(
         np.empty(len(prices.cost), RANGE), np.empty(n_cells if prices.limited else 1), np.empty(1), prices.limited,
-        prices.flat, prices.power == 0, np.zeros(len(prices.group_budget), GROUP),
+        prices.flat, prices.power == 0, np.zeros(len(prices.group_budget), GROUP), prices.exact,
     )  # fmt: skip
     region.groups["budget"] = prices.group_budget
     # A leaf has at most one price per test on its path.

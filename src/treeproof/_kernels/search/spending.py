@@ -20,7 +20,7 @@ import numpy as np
 from treeproof._kernels.jit import borrowing
 from treeproof._kernels.model import LEAF, lead_of_leaf
 from treeproof._kernels.search.record import emit_parts
-from treeproof._kernels.search.region import copy_cells
+from treeproof._kernels.search.region import copy_cells, least_price
 from treeproof._kernels.search.stop import is_over
 
 NOTHING = np.int64(-(2**62))
@@ -253,10 +253,12 @@ def is_divided_by_price(region, spent, needed):
 def divide_by_price(region, spent, todo, n, proof):
     """Adds the parts of a region to the n that wait, by what is paid for a feature; returns their number.
 
-    There is room for three more.
+    There is room for three more. Each is smaller than the region: its cheapest cell costs less than `most`, and the
+    price in question is that of a cell. What is `paid` may be that of a box that a race came to since.
     """
     span = region.ranges[spent.feature]
-    most = span.paid + spent.price * (1.0 - 2.0**-40)
+    paid = least_price(region, span, np.int64(span.low), np.int64(span.high))
+    most = paid + spent.price * (1.0 - 2.0**-40)
     first, last = np.int64(span.low), np.int64(span.high)
     if span.growing:
         # Away from N(x) prices only grow, once past a gap that no move ends in.

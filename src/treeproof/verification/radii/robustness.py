@@ -157,13 +157,15 @@ class LpRobustness(_Attacked):
         endless, cost = threat.without_limits(), threat.movable.astype(np.int64)
         free = dataclasses.replace(endless, cost=cost, budget=int(cost.sum()), power=None)
         self.unpriced = Local(ensemble, free, limits)
+        self.used = np.zeros(len(X))
+        """Seconds that each row has had, in whatever search."""
 
     def lowest_levels(self) -> Found:
         """The exact level at which each row breaks (inf: none; nan: not decided in time), with a counterexample."""
         levels: list[Level] = [math.nan] * len(self.X)
         free = Local(self.ensemble, self.threat.without_limits(), self.local.limits)
         cheapest = free.cheapest(self.X, within=False)
-        outcome, attacked = cheapest.outcome, cheapest.attacked
+        outcome, attacked, self.used = cheapest.outcome, cheapest.attacked, free.used
         open_rows = {}
         for row in range(len(self.X)):
             level = self._level(row, attacked[row])
@@ -208,26 +210,22 @@ class LpRobustness(_Attacked):
         low, high = self._balls(rows, levels)
         # Rounded prices can be a little too high or low in sum; the slack lets all cheaper ones pass.
         budget = np.array([double_at_most(level) * (1 + 2.0**-50) if normal else float(n) for level in levels])
-        answers: Answers = [Outcome.UNKNOWN] * len(rows)
-        timeout, used, left = local.limits.timeout, 0.0, list(range(len(rows)))
-        while left:
-            began = clock.at_work()
-            reach = low[left], high[left]
-            status, cells = local.search_within(self.X[[rows[i] for i in left]], reach, budget[left], ties)
-            tied = []
-            for k, i in enumerate(left):
-                answers[i] = self._answer(rows[i], status[k], cells[k])
-                found = answers[i]
-                if isinstance(found, Broken) and found.level >= levels[i]:
-                    # It costs as much as the level: one of its ties, of which there can be very many.
-                    answers[i] = Outcome.UNKNOWN
-                    tied.append(k)
-            # A row has as much time for all its ties as for one search.
-            used += (clock.at_work() - began) / len(left)
-            if (timeout is not None and used >= timeout) or local.limits.is_over():
-                return answers
-            ties = np.concatenate((ties[tied], cells[tied][:, None]), axis=1)
-            left = [left[k] for k in tied]
+        answers: Answers = []
+        status, cells = local.search_within(self.X[rows], (low, high), budget, ties, self.used[rows])
+        self.used[rows] = local.used
+        for i, row in enumerate(rows):
+            answer, known = self._answer(row, status[i], cells[i]), ties[[i]]
+            # It costs as much as the level: one of its ties, of which there can be very many.
+            while isinstance(answer, Broken) and answer.level >= levels[i]:
+                if local.is_used_up(self.used[[row]]):
+                    answer = Outcome.UNKNOWN
+                    break
+                began, known = clock.at_work(), np.concatenate((known, cells[i][None, None]), axis=1)
+                asked = self.X[[row]], (low[[i]], high[[i]]), budget[[i]], known, self.used[[row]]
+                status[[i]], cells[[i]] = local.search_within(*asked, levels[i] if normal else None)
+                answer = self._answer(row, status[i], cells[i])
+                self.used[row] += clock.at_work() - began
+            answers.append(answer)
         return answers
 
     def _answer(self, row: int, status: int, cells: npt.NDArray[np.int32]) -> Broken | Outcome:
