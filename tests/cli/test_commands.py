@@ -687,7 +687,7 @@ def test_the_demo_tells_the_whole_story(
     shares = [float(share) for share in re.findall(r"(?:accurate|robust|resilient) (0\.\d+)", out)]
     assert len(shares) == 6
     for accuracy, robustness, resilience in (shares[:3], shares[3:]):
-        assert accuracy >= robustness >= resilience > 0.8
+        assert accuracy >= robustness >= resilience > 0.7
     assert "instead of" in out and "boxes" in out and str(tmp_path / "demo.html") in out
     assert 10_000 < (tmp_path / "demo.html").stat().st_size < 3_000_000
 
