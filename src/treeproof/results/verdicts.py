@@ -113,11 +113,12 @@ class Witness:
     def in_words(self, most: int = 4) -> str:
         """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`.
 
-        What a neighbour has instead of the row follows: `income 3 → 2.5, of a neighbour with purpose car`.
+        What a neighbour has elsewhere instead of the row follows: `income 3 → 2.5, of a neighbour with purpose car`.
         """
-        said = self._listed([(f, change(*ends)) for f, ends in self.moved_by_position.items()], most)
+        moved = self.moved_by_position
+        said = self._listed([(f, change(*ends)) for f, ends in moved.items()], most)
         stepped = np.flatnonzero(differ(self.x, self.neighbour)).tolist()
-        near = [(f, plain(self.neighbour[f])) for f in stepped]
+        near = [(f, plain(self.neighbour[f])) for f in stepped if f not in moved]
         return f"{said}, of a neighbour with {self._listed(near, most)}" if near else said
 
     def _listed(self, said: list[tuple[int, str]], most: int) -> str:

@@ -312,7 +312,7 @@ def show(result: Verification) -> None:
         screen.table(
             "features that counterexamples move", ("feature", "counterexamples", "typical move", "largest"), weakest
         )
-    for name, which in (("broken", result.is_broken), ("near", result.is_broken_nearby)):
+    for name, which in (("broken", result.is_broken), ("nearby", result.is_broken_nearby)):
         rows = which.nonzero()[0].tolist()
         for row in rows[:WITNESSES]:
             screen.say(f"{name:11}{screen.in_words(result, row)}")
