@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from treeproof.model.columns import UNSEEN, is_missing
+from treeproof.results import sentences
 from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.attacker_words import MOST_NAMES, NORMS
 from treeproof.results.column_words import MOST_WHOLE, joined, quantity
 from treeproof.results.measures import missing_in_short
 from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
-from treeproof.results.sentences import (
-    ENOUGH,
-    ENOUGH_FEWEST,
-    MAYBE_FEWER,
-    MAYBE_PART,
-    NO_CHANGE,
-    NO_FEWER,
-    NO_OTHERS,
-    NO_PART,
-)
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import names_of
 from treeproof.threat.attacker import COST_OF_1, NO_SCALE, Attacker
@@ -237,9 +228,11 @@ def how_few(one: Explanation) -> str:
     """What is known of whether a part of a reason would do."""
     against = one.about.against
     wider = ", or ranges could be wider" * one.about.inflate
-    if one.about.kind == "smallest":
-        return (NO_FEWER if against else ENOUGH_FEWEST) if one.minimal else f"{MAYBE_FEWER}{wider}"
-    return (NO_PART if against else ENOUGH) if one.minimal else f"{MAYBE_PART}{wider}"
+    fewest = one.about.kind == "smallest"
+    if not one.minimal:
+        return f"{sentences.MAYBE_FEWER if fewest else sentences.MAYBE_PART}{wider}"
+    said = (sentences.NO_PART, sentences.NO_FEWER) if against else (sentences.ENOUGH, sentences.ENOUGH_FEWEST)
+    return said[fewest]
 
 
 def _contrast(one: Explanation) -> str:
@@ -283,7 +276,7 @@ def counterfactual_in_words(one: Counterfactual) -> str:
     label, is_proved = visible(one.label), one.outcome == Outcome.PROVED
     holds = " that holds within epsilon" if one.holds else ""
     if not one.found:
-        proved = f"{label}: {NO_CHANGE}{holds}"
+        proved = f"{label}: {sentences.NO_CHANGE}{holds}"
         return proved if is_proved else f"{label}; no change{holds} was found in time"
     if not one.changes:
         return f"is {label} already{', and that holds within epsilon' if one.holds else ''}"
@@ -299,7 +292,7 @@ def others_in_words(one: Counterfactual) -> list[str]:
             gives = "" if other.label == one.label else f" for {visible(other.label)}"
             said.append(f"or with {changes_in_words(other.changes)}{gives} (price {quantity(other.price)})")
         elif other.outcome == Outcome.PROVED:
-            said.append(NO_OTHERS)
+            said.append(sentences.NO_OTHERS)
     return said
 
 

@@ -12,10 +12,7 @@ ROBUST = "… and no attack changes that"
 RESILIENT = "… and none changes the label of a neighbour"
 SHARE_RIGHT = "rows get the right label if nobody interferes."
 SHARE_ROBUST = "rows get the right label, and no attack changes it."
-SHARE_RESILIENT = (
-    "rows are robust, and no attack changes the label of any neighbour within ε of them. A neighbour need not have the "
-    "same label, nor the right one."
-)
+SHARE_RESILIENT = "rows are robust, and no attack changes the label of a neighbour, which may be another or wrong."
 ALL_DECIDED = "Exact: every row was decided."
 SOME_OPEN = "Bounds: {share} of the rows were not decided."
 
@@ -37,17 +34,10 @@ SOME_SHOWN = "the report shows how for {shown:,} of them"
 NONE_BROKEN = "The attacker can flip none of these: that is proved."
 N_FRAGILE = "{fragile:,} more cannot be flipped, but a neighbour of each, within {near}, can."
 N_OPEN = "Of {open:,} it is not decided whether they can be flipped."
-PROVED = (
-    "for all of the attacker’s moves, not for a sample of them: every double-precision number within reach was "
-    "covered, in the model’s own arithmetic, to the last bit"
-)
-REFUTED = (
-    "a counterexample was found. All {witnesses:,} were replayed on the model, and their moves re-checked with "
-    "rational numbers. None of those shown could do with fewer of its moves, one left out at a time"
-)
+PROVED = "for all of the attacker’s moves: every double within reach was covered, in the model’s own arithmetic"
+REFUTED = "a counterexample was found, {witnesses:,} in all: replayed on the model, and without a move to spare"
 UNDECIDED = "neither a proof nor a counterexample was found: time ran out, or relations were too hard to decide"
-BROKEN_IN_SHORT = "Attacks break {broken:,} rows"
-FRAGILE_IN_SHORT = "neighbours of {fragile:,} more"
+BROKEN_IN_SHORT = "Attacks break {broken:,} rows, and neighbours of {fragile:,} more"
 
 # ---- explanations -----------------------------------------------------------------------------------------
 
@@ -60,22 +50,11 @@ MAYBE_PART = "enough, maybe without some of it, too"
 NO_CHANGE = "no change that is allowed gives a wanted label"
 NO_OTHERS = "every other change that works changes all columns of one of these, too"
 
-REASON_MEANS = (
-    "A reason is a set of columns that is enough: what is said of a row below holds whatever the other columns become. "
-    "If any one of the set is left out, it no longer does. Both are proved, unless it says otherwise."
-)
-SMALLEST_MEANS = (
-    "A smallest reason is a set of columns that is enough: what is said of a row below holds whatever the other "
-    "columns become, and no set of fewer columns does that. Both are proved, unless it says otherwise."
-)
-CONTRASTIVE_MEANS = (
-    "A contrastive set is a smallest set of columns whose change can flip the label; that no set of fewer columns "
-    "can is proved, unless it says otherwise. The row that shows it was replayed on the model."
-)
-CHANGES_MEAN = (
-    "Beside it stands the cheapest change to a wanted label. It was replayed on the model; that nothing is cheaper is "
-    "proved, unless it says otherwise."
-)
+REASON_MEANS = "A reason is a set of columns that is enough, whatever the others become, and not without any one."
+SMALLEST_MEANS = "A smallest reason is a set of columns that is enough, whatever the others become, and no fewer are."
+CONTRASTIVE_MEANS = "A contrastive set is one of the fewest columns whose change can flip the label, as a row shows."
+CHANGES_MEAN = "Beside it stands the cheapest change to a wanted label, which was replayed on the model."
+UNLESS = "All this is proved, unless it says otherwise."
 
 # ---- training ---------------------------------------------------------------------------------------------
 

@@ -97,8 +97,7 @@ def train(
     screen.say(f"accuracy   {float((model.predict(X) == y).mean()):.3f} on the rows it was trained on")
     if kind == "boosting":
         proved = "resilient" if epsilon is not None else "robust"
-        said = PROVED_BY_TRAINING.format(share=at_least(model.proved_robust_))
-        screen.say(f"{proved:10s} {said}")
+        screen.say(f"{proved:10s} {PROVED_BY_TRAINING.format(share=at_least(model.proved_robust_))}")
     _say_ceiling(X, y, attacker, around)
     outputs.save(out, lambda file: tp.save_model(ensemble, file))
     outputs.finish()
@@ -112,5 +111,4 @@ def _say_ceiling(X: Any, y: Any, attacker: Any, epsilon: Any) -> None:
     ceiling = tp.ceiling(X[some], y[some], attacker, epsilon)
     which = "them" if ceiling.n_rows == len(y) else f"{ceiling.n_rows:,} of them"
     most = f"{percent(float(at_most(ceiling.accuracy)))} of {which}"
-    said = NO_CLASSIFIER.format(holds=ceiling.holds, most=most)
-    screen.say(f"ceiling    {said[0].lower()}{said[1:]}")
+    screen.say(f"ceiling    {NO_CLASSIFIER.format(holds=ceiling.holds, most=most)}")

@@ -19,7 +19,7 @@ from treeproof.results.explanation_words import (
 )
 from treeproof.results.explanations import NAMES, Explanation, Explanations
 from treeproof.results.markup import escape, percent
-from treeproof.results.sentences import CHANGES_MEAN, CONTRASTIVE_MEANS, REASON_MEANS, SMALLEST_MEANS
+from treeproof.results.sentences import CHANGES_MEAN, CONTRASTIVE_MEANS, REASON_MEANS, SMALLEST_MEANS, UNLESS
 from treeproof.results.verdicts import Outcome
 
 SHOWN_COLUMNS, SHOWN_ROWS, MAX_ROWS = 20, 25, 500
@@ -52,10 +52,10 @@ class Explained:
         """The part of the page about explanations."""
         found = self.explanations
         said = [*found.assumptions, *([] if self.changes is None else self.changes.assumptions)]
-        changes = "" if self.changes is None else f" {CHANGES_MEAN}"
+        meaning = " ".join([MEANING[found.kind], *[CHANGES_MEAN] * (self.changes is not None), UNLESS])
         return (
             '<section aria-labelledby="h-why" id="why"><h2 id="h-why">Why these labels</h2>'
-            f"<p>{escape(MEANING[found.kind] + changes)}</p>"
+            f"<p>{escape(meaning)}</p>"
             f'<p class="note">{escape(found.in_short)}.</p>'
             f'<ul class="assumed">{"".join(f"<li>{escape(one)}</li>" for one in said)}</ul>'
             f"{self._counts()}{self._rows()}</section>"

@@ -132,24 +132,13 @@ def _missing(result: Verification) -> str:
 
 
 def _measures(result: Verification) -> list[str]:
-    cards = [
-        _card("accuracy", "Accuracy", Bounds(result.accuracy, result.accuracy), len(result),
-              sentences.SHARE_RIGHT, "Counted."),
-        _card("robust", "Robustness", result.robustness, len(result),
-              sentences.SHARE_ROBUST, words.decided(result.robustness)),
-    ]  # fmt: skip
+    right, n = Bounds(result.accuracy, result.accuracy), len(result)
+    robust = result.robustness
+    cards = [_card("accuracy", "Accuracy", right, n, sentences.SHARE_RIGHT, "Counted.")]
+    cards.append(_card("robust", "Robustness", robust, n, sentences.SHARE_ROBUST, words.decided(robust)))
     for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
-        bounds = Bounds.of(outcomes)
-        cards.append(
-            _card(
-                "resilient",
-                f"Resilience, {name}",
-                bounds,
-                len(result),
-                sentences.SHARE_RESILIENT,
-                words.decided(bounds),
-            )
-        )
+        share, title = Bounds.of(outcomes), f"Resilience, {name}"
+        cards.append(_card("resilient", title, share, n, sentences.SHARE_RESILIENT, words.decided(share)))
     return cards
 
 

@@ -29,16 +29,15 @@ class Keeping:
         texts = [key for key in known if isinstance(key, str)]
         others, unnamed = iter(texts), "_" * max(map(len, texts), default=0)
         keys: list[Key] = [f if f in known else next(others, f) for f in range(width)]
-        columns = [known.get(key) for key in keys]
-        missing = np.full(table.n_rows, np.nan)
-        self._X = np.stack([missing if one is None else one.numbers for one in columns], axis=1)
+        columns = [known.get(key, SeenColumn(key, np.full(table.n_rows, np.nan))) for key in keys]
+        self._X = np.stack([one.numbers for one in columns], axis=1)
         self._steps = {f: steps[key] for f, key in enumerate(keys) if key in steps}
         builder = EnsembleBuilder(
             n_features=width,
             classes=[0, 1],
             feature_names=[key if isinstance(key, str) else f"{unnamed}_{key}" for key in keys] if texts else None,
             handles_missing=True,
-            categories={f: Category(one.values) for f, one in enumerate(columns) if one and one.values is not None},
+            categories={f: Category(one.values) for f, one in enumerate(columns) if one.values is not None},
         )
         builder.add_tree(feature=[-1], threshold=[0.0], left=[-1], right=[-1], scores=[[1.0, 0.0]])
         self._model = builder.build()
