@@ -162,8 +162,8 @@ def test_broken_rows_are_right_and_their_attacks_work_as_they_are_printed(seed: 
             assert less not in set(world.attacks(start))
     html = world.result._repr_html_()
     nearby = int(world.result.is_broken_nearby.sum())
-    said = sentences.BROKEN_IN_SHORT.format(broken=len(frame), fragile=nearby)
-    assert (said in html) == (len(frame) + nearby > 0)
+    assert (sentences.BROKEN_IN_SHORT.format(broken=len(frame)) in html) == (len(frame) + nearby > 0)
+    assert (sentences.FRAGILE_IN_SHORT.format(fragile=nearby) in html) == (nearby > 0)
     assert nearby == len(set(world.robust) - set(world.resilient))
 
 
@@ -373,7 +373,7 @@ TESTED = {
     test_measures_mean_what_is_said_beside_them: "RIGHT ROBUST RESILIENT SHARE_RIGHT SHARE_ROBUST ALL_DECIDED",
     test_a_neighbour_of_a_resilient_row_may_have_another_label_and_a_wrong_one: "SHARE_RESILIENT",
     test_kinds_of_rows_are_what_their_meanings_say: "ROW_BROKEN ROW_FRAGILE ROW_WRONG ROW_ROBUST ROW_RESILIENT",
-    test_broken_rows_are_right_and_their_attacks_work_as_they_are_printed: "BROKEN_IN_SHORT REFUTED",
+    test_broken_rows_are_right_and_their_attacks_work_as_they_are_printed: "BROKEN_IN_SHORT FRAGILE_IN_SHORT REFUTED",
     test_a_summary_counts_what_it_says: "N_RIGHT N_BROKEN ALL_SHOWN SOME_SHOWN NONE_BROKEN N_FRAGILE",
     test_what_is_open_is_said_to_be: "ROW_OPEN N_OPEN SOME_OPEN UNDECIDED",
     test_reasons_are_enough_and_no_part_can_be_left_out: "ENOUGH ENOUGH_FEWEST REASON_MEANS SMALLEST_MEANS UNLESS",

@@ -37,7 +37,8 @@ N_OPEN = "Of {open:,} it is not decided whether they can be flipped."
 PROVED = "for all of the attacker’s moves: every double within reach was covered, in the model’s own arithmetic"
 REFUTED = "a counterexample was found, {witnesses:,} in all: replayed on the model, and without a move to spare"
 UNDECIDED = "neither a proof nor a counterexample was found: time ran out, or relations were too hard to decide"
-BROKEN_IN_SHORT = "Attacks break {broken:,} rows, and neighbours of {fragile:,} more"
+BROKEN_IN_SHORT = "Attacks break {broken:,} rows"
+FRAGILE_IN_SHORT = ", and neighbours of {fragile:,} more"
 
 # ---- explanations -----------------------------------------------------------------------------------------
 

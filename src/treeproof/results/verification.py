@@ -36,7 +36,7 @@ from treeproof.results.relation_words import (
     relation_in_short,
 )
 from treeproof.results.row_table import Refuted, RowTable
-from treeproof.results.sentences import BROKEN_IN_SHORT
+from treeproof.results.sentences import BROKEN_IN_SHORT, FRAGILE_IN_SHORT
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
@@ -462,7 +462,8 @@ class Verification:
         broken, nearby = (np.flatnonzero(which).tolist() for which in (self.is_broken, self.is_broken_nearby))
         if not (rows := [*broken, *nearby]):
             return []
-        said = BROKEN_IN_SHORT.format(broken=len(broken), fragile=len(nearby))
+        said = BROKEN_IN_SHORT.format(broken=len(broken))
+        said += FRAGILE_IN_SHORT.format(fragile=len(nearby)) * bool(nearby)
         said += f"; the first {MAX_WITNESSES}" * (len(rows) > MAX_WITNESSES)
         lines = [self._witness_in_cells(row) for row in rows[:MAX_WITNESSES]]
         return [f"<p>{said}:</p>", table(["row", "label", "attack", "label after"], lines)]

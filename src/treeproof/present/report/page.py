@@ -132,8 +132,7 @@ def _missing(result: Verification) -> str:
 
 
 def _measures(result: Verification) -> list[str]:
-    right, n = Bounds(result.accuracy, result.accuracy), len(result)
-    robust = result.robustness
+    right, robust, n = Bounds(result.accuracy, result.accuracy), result.robustness, len(result)
     cards = [_card("accuracy", "Accuracy", right, n, sentences.SHARE_RIGHT, "Counted.")]
     cards.append(_card("robust", "Robustness", robust, n, sentences.SHARE_ROBUST, words.decided(robust)))
     for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):

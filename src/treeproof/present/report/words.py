@@ -21,8 +21,7 @@ def summary(result: Verification, shown: int) -> str:
         parts.append(sentences.NONE_BROKEN)
     if result.epsilons:
         fragile = int(((robust == Outcome.PROVED) & (result.resilience_by_epsilon[0] == Outcome.REFUTED)).sum())
-        near = result.names_of_epsilons[0]
-        parts += [sentences.N_FRAGILE.format(fragile=fragile, near=near)] * bool(fragile)
+        parts += [sentences.N_FRAGILE.format(fragile=fragile, near=result.names_of_epsilons[0])] * bool(fragile)
     parts += [sentences.N_OPEN.format(open=n_open)] * bool(n_open)
     return " ".join(parts)
 
