@@ -533,7 +533,7 @@ def test_with_relations_a_guard_answers_what_no_valid_row_changes() -> None:
     answers = guard.predict(given.X)
     result = tp.verify(given.forest, given.X, given.y, loans.ATTACKER, relations=loans.RELATIONS)
     assert ((answers != "abstain") == (result.stability == tp.Outcome.PROVED)).all()
-    assert (guard.breaks_relations(given.X) == result.broken_rows).all() and result.broken_rows.sum() == 3
+    assert (guard.breaks_relations(given.X) == result.invalid_rows).all() and result.invalid_rows.sum() == 3
     assert not plain.breaks_relations(given.X).any()
     for row, answer in zip(given.X.to_numpy().tolist(), answers, strict=True):
         if answer != "abstain":

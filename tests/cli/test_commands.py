@@ -22,7 +22,6 @@ import treeproof as tp
 from tests.support.commands import run
 from tests.support.results import changed
 from treeproof.present.report import curves, planes
-from treeproof.results.markup import percent
 from treeproof.results.proof_file import read_proofs
 
 PYTHONPATH = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -368,7 +367,8 @@ def test_train_writes_a_model_that_verify_reads(
     rows = pd.read_csv(folder / "train.csv")
     X, y = rows[COLUMNS].to_numpy(), rows["y"]
     best = tp.ceiling(X, y, tp.Attacker.linf(0.02 * np.ptp(X, axis=0))).accuracy
-    assert f"no classifier is robust at more than {percent(best)} of them" in out
+    said = re.search(r"No classifier is robust at more than ([\d.]+) % of them", out)
+    assert said is not None and best <= float(said[1]) / 100 + 1e-12 <= best + 0.001
     assert tp.load_model(tmp_path / "robust.json").feature_names == tuple(COLUMNS)
     code, out, err = run(
         capsys, "verify", tmp_path / "robust.json", folder / "test.csv", "--label", "y", "--delta", "mean radius=0.5"
@@ -388,7 +388,8 @@ def test_train_finds_the_ceiling_of_some_rows_where_there_are_many(
     some = rows[:: -(-len(rows) // (len(rows) // 2))]
     best = tp.ceiling(some[COLUMNS].to_numpy(), some["y"], tp.Attacker.linf(0.5), 0.1).accuracy
     assert code == 0, err
-    assert f"no classifier is resilient at more than {percent(best)} of {len(some)} of them" in out
+    said = re.search(rf"No classifier is resilient at more than ([\d.]+) % of {len(some)} of them", out)
+    assert said is not None and best <= float(said[1]) / 100 + 1e-12 <= best + 0.001
 
 
 def test_train_says_that_boosting_has_no_criterion(
@@ -730,7 +731,7 @@ def test_the_demo_tells_the_whole_story(
     shares = [float(share) for share in re.findall(r"(?:accurate|robust|resilient) (0\.\d+)", out)]
     assert len(shares) == 6
     for accuracy, robustness, resilience in (shares[:3], shares[3:]):
-        assert accuracy >= robustness >= resilience > 0.8
+        assert accuracy >= robustness >= resilience > 0.7
     assert "instead of" in out and "boxes" in out and str(tmp_path / "demo.html") in out
     assert 10_000 < (tmp_path / "demo.html").stat().st_size < 3_000_000
 

@@ -23,6 +23,7 @@ from treeproof.results.explanation_words import (
     explanation_in_words,
     range_in_words,
 )
+from treeproof.results.sentences import ENOUGH, NO_OTHERS
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.relations import as_relations
 
@@ -31,14 +32,14 @@ ABOVE = math.nextafter(33.5, math.inf)
 
 def test_a_reason_is_one_sentence() -> None:
     one = explanation({"duration": (36.0, 36.0), "purpose": ["car"]})
-    assert str(one) == "bad because duration is 36 and purpose is car; nothing else matters"
+    assert (
+        str(one) == "bad because duration is 36 and purpose is car; this is enough, and no part of it can be left out"
+    )
 
 
 def test_ranges_and_sets_are_said_as_such() -> None:
     one = explanation({"duration": (ABOVE, math.inf), "amount": (1000.0, 5000.0), "purpose": ["car", "radio"]})
-    said = (
-        "bad because duration is above 33.5, amount is 1,000 to 5,000 and purpose is car or radio; nothing else matters"
-    )
+    said = f"bad because duration is above 33.5, amount is 1,000 to 5,000 and purpose is car or radio; {ENOUGH}"
     assert str(one) == said
 
 
@@ -48,7 +49,10 @@ def test_a_set_with_most_values_is_said_by_the_others() -> None:
 
 
 def test_groups_are_called_by_their_names_and_members() -> None:
-    assert str(explanation({"home": ["flat"]})) == "bad because home is flat; nothing else matters"
+    assert (
+        str(explanation({"home": ["flat"]}))
+        == "bad because home is flat; this is enough, and no part of it can be left out"
+    )
 
 
 def test_missing_values_are_said() -> None:
@@ -59,16 +63,16 @@ def test_missing_values_are_said() -> None:
 
 def test_what_is_not_proved_minimal_says_so() -> None:
     one = explanation({"duration": (36.0, 36.0)}, minimal=False)
-    assert str(one) == "bad because duration is 36; enough, maybe not all of it is needed"
-    assert "nothing else matters" not in str(one)
+    assert str(one) == "bad because duration is 36; enough, maybe without some of it, too"
+    assert "no part of it can be left out" not in str(one)
     wide = explanation({"duration": (33.0, 40.0)}, asked(inflate=True), minimal=False)
-    assert str(wide).endswith("; enough, maybe not all of it is needed, or ranges could be wider")
+    assert str(wide).endswith("; enough, maybe without some of it, too, or ranges could be wider")
 
 
 def test_smallest_reasons_say_whether_there_are_smaller_ones() -> None:
     about = asked(kind="smallest")
     ranges = {"duration": (36.0, 36.0)}
-    assert str(explanation(ranges, about)).endswith("nothing else matters, and no fewer columns are enough")
+    assert str(explanation(ranges, about)).endswith("this is enough, and no fewer columns are")
     assert str(explanation(ranges, about, minimal=False)).endswith("; enough, maybe fewer columns are")
 
 
@@ -81,7 +85,9 @@ def test_empty_reasons_say_where_they_hold() -> None:
 def test_against_an_attacker_a_reason_is_about_what_he_cannot_change() -> None:
     about = asked(attacker=tp.Attacker({"duration": (-6, 6)}), against=True)
     one = explanation({"duration": (36.0, 36.0)}, about)
-    assert str(one) == ("bad, and stays bad while duration is 36, whatever else the attacker does; this is needed")
+    assert str(one) == (
+        "bad, and stays bad while duration is 36, whatever else the attacker does; no part of this can be left out"
+    )
     assert str(explanation({}, about)) == "bad, and stays bad whatever the attacker does"
 
 
@@ -119,7 +125,10 @@ def test_rows_without_an_explanation_say_so() -> None:
 def test_columns_without_names_are_called_by_position() -> None:
     units = tuple(Unit(f, (f,)) for f in range(6))
     about = asked(feature_names=None, units=units)
-    assert str(explanation({1: (4200.0, 4200.0)}, about)) == "bad because feature 1 is 4,200; nothing else matters"
+    assert (
+        str(explanation({1: (4200.0, 4200.0)}, about))
+        == "bad because feature 1 is 4,200; this is enough, and no part of it can be left out"
+    )
     assert assumptions_in_words(about)[-1] == "Columns have no names: they are called by position, from 0 on."
 
 
@@ -233,7 +242,7 @@ def test_counterfactuals_are_sentences() -> None:
     assert str(_change(5.0, first, outcome=Outcome.UNKNOWN, least=0.0)).endswith("5, something cheaper may exist)")
     assert str(_change(0.0, {})) == "is good already"
     none = _change(math.inf, {}, label="bad")
-    assert str(none) == "stays bad: no possible change gives a wanted label"
+    assert str(none) == "bad: no change that is allowed gives a wanted label"
     assert str(_change(math.inf, {}, label="bad", outcome=Outcome.UNKNOWN)) == ("bad; no change was found in time")
 
 
@@ -242,13 +251,13 @@ def test_sentences_say_what_must_hold_within_epsilon() -> None:
     assert str(held).endswith("(price 3, nothing that holds within epsilon is cheaper)")
     assert str(_change(0.0, {}, holds=True)) == "is good already, and that holds within epsilon"
     none = _change(math.inf, {}, label="bad", holds=True)
-    assert str(none) == "stays bad: no possible change gives a wanted label that holds within epsilon"
+    assert str(none) == "bad: no change that is allowed gives a wanted label that holds within epsilon"
 
 
 def test_next_changes_follow_the_cheapest() -> None:
     others = (_change(7.0, {"purpose": ("car", "radio")}), _change(math.inf, {}))
     assert str(_change(3.0, {"duration": (36.0, 24.0)}, others=others)).endswith(
-        "; or with purpose radio instead of car (price 7); no other columns help"
+        f"; or with purpose radio instead of car (price 7); {NO_OTHERS}"
     )
 
 

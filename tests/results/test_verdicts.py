@@ -109,7 +109,7 @@ def test_a_result_says_what_holds_for_each_row() -> None:
     assert fragile.neighbour[0] > 0.3 and math.isnan(fragile.attacked[1])
     assert unstable.moved == {"age": (0.45, math.nextafter(0.5, 1))} and fragile.moved.keys() == {"age"}
     assert unstable.moved_by_position == {0: (0.45, math.nextafter(0.5, 1))}
-    assert unstable.in_words() == "age 0.45 → 0.500001"
+    assert unstable.in_words() == "age 0.45 → 0.5000000000000001"
 
 
 def test_without_a_neighbourhood_there_is_no_resilience() -> None:
@@ -508,7 +508,7 @@ def test_sources_that_are_not_result_files_are_refused(tmp_path: Path) -> None:
 def test_notebooks_show_measures_and_first_witnesses() -> None:
     shown = result(epsilons=[0.15, {"age": 0.2}])._repr_html_()
     assert "<td>75.0 %</td><td>exact</td>" in shown and "resilience, ε = 0.15" in shown
-    assert "resilience, ε = age 0.2" in shown and "age 0.45 → 0.500001" in shown
+    assert "resilience, ε = age 0.2" in shown and "age 0.45 → 0.5000000000000001" in shown
     many = changed(result(), has_witness=np.ones(4, dtype=bool))
     # A row that is labelled wrongly needs no attack.
     assert many._repr_html_().count("<tr>") == 4 + 1 + int(many.correct.sum())

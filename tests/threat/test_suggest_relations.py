@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ def relations(X: Any) -> list[str]:
 
 
 def broken_rows(frame: pd.DataFrame, suggested: list[str]) -> int:
-    """How many rows break relations, by the exact evaluator of relations."""
+    """How many rows break relations, by their exact evaluator, with the steps of the proposed attacker."""
     columns = dict(enumerate(read_columns(frame).columns))
     builder = EnsembleBuilder(
         n_features=len(columns),
@@ -42,7 +44,9 @@ def broken_rows(frame: pd.DataFrame, suggested: list[str]) -> int:
         categories={f: Category(column.values) for f, column in columns.items() if column.values is not None},
     )
     builder.add_tree(feature=[-1], threshold=[0.0], left=[-1], right=[-1], scores=[[1.0, 0.0]])
-    steps = {f: column.step for f, column in columns.items() if column.step is not None}
+    step = json.loads(tp.suggest_attacker(frame).attacker.to_json()).get("step") or {}
+    proposed = {name: Fraction(str(size)) for name, size in step.get("by_feature", [])}
+    steps = {f: proposed[column.key] for f, column in columns.items() if column.key in proposed}
     bound = bind_relations(suggested, builder.build(), steps)
     return int(bound.broken(np.stack([column.numbers for column in columns.values()], axis=1)).sum())
 
@@ -326,3 +330,42 @@ def test_german_credit_is_all_groups(drop_first: bool) -> None:
     assert {one.kind for one in suggested} == {"one-hot group"}
     assert len(suggested) == (10 if drop_first else 13)
     assert broken_rows(pd.get_dummies(frame, drop_first=drop_first), suggested.relations) == 0
+
+
+def test_decimals_are_not_ordered_with_doubles_that_lie_just_below_them() -> None:
+    """A column with a step stands for decimals, and 0.3 as a double is less than that."""
+    draw = rng()
+    price = np.round(draw.uniform(0, 100, N), 1)
+    bid = np.where(draw.random(N) < 0.3, price, price + draw.gamma(2, 5, N))
+    frame = pd.DataFrame({"price": price, "bid": bid})
+    assert (frame.price <= frame.bid).all()
+    above = [Fraction(repr(p)) > Fraction(b) for p, b in zip(price.tolist(), bid.tolist(), strict=True)]
+    assert any(above) and "price" in str(tp.suggest_attacker(frame).attacker)
+    assert "price <= bid" not in relations(frame)
+    both = pd.DataFrame({"price": price, "bid": np.round(bid, 1)})
+    assert relations(both) == ["price <= bid"] and broken_rows(both, relations(both)) == 0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_row_breaks_what_is_proposed(seed: int) -> None:
+    draw = rng(seed)
+    n = int(draw.choice([60, 200, 400]))
+    base = np.round(draw.uniform(0, 100, n), int(draw.integers(0, 4)))
+    kinds = [
+        lambda: base,
+        lambda: np.nextafter(base, draw.choice([-1e9, 1e9])),
+        lambda: base + np.where(draw.random(n) < 0.3, 0, draw.gamma(2, 5, n)),
+        lambda: np.round(base + draw.gamma(2, 5, n), 1),
+        lambda: base + np.round(base / 3, 1),
+        lambda: draw.choice(list("abcd"), n),
+        lambda: (draw.random(n) < 0.3).astype(int),
+        lambda: np.where(base > 50, 1, 0),
+        lambda: np.where(base > 50, "x", "y"),
+        lambda: np.where(draw.random(n) < 0.5, 0.0, np.round(draw.gamma(2, 5, n), 2)),
+        lambda: np.where(draw.random(n) < 0.15, np.nan, base),
+    ]
+    chosen = [kinds[k]() for k in draw.integers(0, len(kinds), int(draw.integers(3, 9)))]
+    frame = pd.DataFrame({"base": base, **{f"column {i}": values for i, values in enumerate(chosen)}})
+    assert broken_rows(frame, relations(frame)) == 0
+    by_place = frame.set_axis([i if i % 2 else name for i, name in enumerate(frame)], axis=1)
+    assert len(tp.suggest_relations(by_place)) >= 0

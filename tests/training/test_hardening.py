@@ -224,7 +224,9 @@ def test_nothing_to_gain() -> None:
     said = hardened.hardening_
     assert hardened is not model and not said.changed and said.before == said.after
     assert tp.from_model(hardened).fingerprint == tp.from_model(model).fingerprint
-    assert str(said).startswith("Nothing helped: no other leaf scores raise robustness on 100 held-out rows")
+    assert str(said).startswith(
+        "Nothing helped: of the leaf scores that were tried, none raises robustness on 100 held-out rows"
+    )
     assert right < 100
 
 

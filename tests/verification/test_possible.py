@@ -63,7 +63,7 @@ def test_rows_with_missing_values_keep_relations_that_no_others_do(relations: li
             tp.verify(clf, rows, clf.predict(rows), attacker, relations=relations)
         return
     result = tp.verify(clf, rows, clf.predict(rows), attacker, relations=relations)
-    assert result.broken_rows.tolist() == [False, True]
+    assert result.invalid_rows.tolist() == [False, True]
     # Whoever has no missing values and makes none has no valid row either, and is told so.
     still = tp.Attacker({"a": tp.steps(-2, 2, 1)}, step={"c": 0.1}, domain=attacker.domain)
     with pytest.raises(tp.InvalidInput, match="but with missing values, which neither the rows have nor the attacker"):
@@ -91,4 +91,4 @@ def test_ends_of_a_domain_are_decimals_where_columns_have_steps() -> None:
     rows = pd.DataFrame([[0.6, 0.4, 0.2], [0.5, 0.4, 0.6]], columns=["a", "b", "c"])
     # The double nearest to 0.6 is below it.
     result = tp.verify(CLF, rows, CLF.predict(rows), attacker, relations=["a >= 0.6", "a + b > 0.6"])
-    assert result.broken_rows.tolist() == [False, True]
+    assert result.invalid_rows.tolist() == [False, True]

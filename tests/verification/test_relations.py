@@ -98,7 +98,7 @@ def test_rules_in_steps_keep_sums_of_decimals() -> None:
     words: dict[str, Any] = {"budget": 20, "domain": (0, 10)}
     for step, broken, robust in ((None, 4, 1.0), (0.1, 0, 0.75)):
         result = tp.verify(clf, frame, labels, tp.Attacker.rules(rules, step=step, **words), relations=sums)
-        assert result.broken_rows.sum() == broken
+        assert result.invalid_rows.sum() == broken
         assert result.robustness == tp.Bounds(robust, robust)
     # 2.8 is the first point above the threshold: both columns go there in six steps each.
     found = tp.cheapest_attack(clf, frame, tp.Attacker.rules(rules, step=0.1, **words), relations=sums)

@@ -39,7 +39,7 @@ def test_stability_is_that_of_brute_force_over_valid_rows() -> None:
 def test_rows_that_break_relations_are_listed() -> None:
     given, found = loans(), result()
     assert [str(one) for one in found.relations][1] == "max_30d <= max_12m"
-    assert np.flatnonzero(found.broken_rows).tolist() == BROKEN
+    assert np.flatnonzero(found.invalid_rows).tolist() == BROKEN
     assert BROKEN == [i for i, row in enumerate(given.X.to_numpy().tolist()) if not is_valid(row)]
     assert [str(one) for one in found.broken_by(5)] == ["max_30d <= max_12m"] and found.broken_by(0) == ()
     assert found.breakers == ((3,), (5,), (11,))
@@ -93,7 +93,7 @@ def test_checks_know_relations() -> None:
     lies = replace(found, breakers=((3,), (5,), ()))
     with pytest.raises(SoundnessError, match="row 11: it breaks other relations than the result says"):
         check_verification(given.forest, lies)
-    row = int(np.argmax(found.has_witness & ~found.broken_rows))
+    row = int(np.argmax(found.has_witness & ~found.invalid_rows))
     rows = replace(found.rows, attacked=found.attacked.copy())
     rows.attacked[row, :3] = 1.0
     with pytest.raises(SoundnessError, match=f"row {row}: it has no counterexample that holds"):
@@ -123,14 +123,14 @@ def test_single_rows_have_the_same_verdicts() -> None:
     verdicts = verifier.verdicts(given.X[:14], given.y[:14])
     assert [one.stability for one in verdicts] == found.stability[:14].tolist()
     assert [one.resilience for one in verdicts] == found.resilience_by_epsilon[0][:14].tolist()
-    assert [bool(one.breaks) for one in verdicts] == found.broken_rows[:14].tolist()
+    assert [bool(one.breaks) for one in verdicts] == found.invalid_rows[:14].tolist()
 
 
 def test_cheapest_attacks_end_in_valid_rows() -> None:
     given, found = loans(), result()
     cheapest = tp.cheapest_attack(given.forest, given.X, ATTACKER, within=True, relations=RELATIONS)
     assert (np.isfinite(cheapest.price) == (found.stability == tp.Outcome.REFUTED)).all() and cheapest.exact.all()
-    assert cheapest.broken_rows.nonzero()[0].tolist() == BROKEN and "3 rows break the relations" in repr(cheapest)
+    assert cheapest.invalid_rows.nonzero()[0].tolist() == BROKEN and "3 rows break the relations" in repr(cheapest)
     made = cheapest.rows.to_numpy()[np.isfinite(cheapest.price)]
     assert len(made) and all(is_valid(row) for row in made.tolist())
 

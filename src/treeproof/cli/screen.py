@@ -24,6 +24,9 @@ WIDE = 160
 MAX_CHARACTERS = 2000
 """The most that is printed of an error, or of anything else that somebody can make long."""
 
+MOST_MOVES = 40
+"""The most moves that are printed of one attack, which is one to try only if it is whole."""
+
 INDENT = " " * 11
 """What stands before a line that goes on from the one before, so that none of its text can pass for a new line."""
 
@@ -124,4 +127,4 @@ def in_words(result: Verification, row: int) -> str:
     witness = result.witness(row)
     assert witness is not None
     where = "near row" if witness.is_nearby else "row"
-    return f"{where} {row}: {witness.in_words()} turns {witness.label} into {witness.attacked_label}"
+    return f"{where} {row}: {witness.in_words(MOST_MOVES)} turns {witness.label} into {witness.attacked_label}"

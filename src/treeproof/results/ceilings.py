@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from treeproof.results.asked import ColumnName
 from treeproof.results.explanation_words import column_in_words
-from treeproof.results.markup import escape, percent
+from treeproof.results.markup import at_most, escape, percent
+from treeproof.results.sentences import NO_CLASSIFIER
 
 MOST_NAMED = 5
 """Columns that a sentence names."""
@@ -50,10 +51,10 @@ class Ceiling:
     def in_words(self) -> str:
         """What it says and assumes, in a line."""
         best = "and one is at so many" if self.exact else "which is a bound from above"
-        most = f"{percent(self.accuracy)} of these {self.n_rows:,} rows"
+        most = f"{percent(float(at_most(self.accuracy)))} of these {self.n_rows:,} rows"
         where = "from neighbours" if self.reach == "M(x)" else "by attacks"
         said = (
-            f"No classifier is {self.holds} at more than {most}, {best}. "
+            f"{NO_CLASSIFIER.format(holds=self.holds, most=most)}, {best}. "
             f"Pairs of rows of different classes that can be made alike {where}, in {self.reach}: {self.conflicts:,}; "
             f"rows lost to them: {self.lost:,}."
         )

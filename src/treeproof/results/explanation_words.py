@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from treeproof.model.columns import UNSEEN, is_missing
+from treeproof.results import sentences
 from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.attacker_words import MOST_NAMES, NORMS
 from treeproof.results.column_words import MOST_WHOLE, joined, quantity
@@ -192,25 +193,30 @@ def explanation_in_words(one: Explanation) -> str:
     label = visible(one.label)
     if one.outcome != Outcome.PROVED:
         return f"{label}; not explained in time"
-    return f"{label} {_contrast(one)}" if one.about.kind == "contrastive" else _reason(one, label)
+    if one.about.attacker.goal and one.label in one.about.attacker.goal:
+        return f"{label}, which the attacker wants: there is nothing to defend"
+    return f"{label}{_contrast(one)}" if one.about.kind == "contrastive" else _reason(one, label)
 
 
 def _reason(one: Explanation, label: str) -> str:
     asked = one.about
-    stays = f"stays {label}"
-    if asked.attacker.goal:
-        wanted = joined([visible(wanted) for wanted in asked.attacker.goal], "or")
-        if one.label in asked.attacker.goal:
-            return f"{label}, which the attacker wants: there is nothing to defend"
-        stays = f"cannot be made {wanted}"
     if not one.columns:
-        return (
-            f"{label}, and {stays} whatever the attacker does" if asked.against else f"always {label}{_within(asked)}"
-        )
+        return f"{label}{_defended(one)}" if asked.against else f"always {label}{_within(asked)}"
     said = joined(conditions_in_words(one))
     if asked.against:
-        return f"{label}, and {stays} while {said}, whatever else the attacker does; {how_few(one)}"
+        return f"{label}, and {_stays(one)} while {said}, whatever else the attacker does; {how_few(one)}"
     return f"{label} because {said}; {how_few(one)}"
+
+
+def _stays(one: Explanation) -> str:
+    """What no attack does."""
+    wanted = one.about.attacker.goal
+    return f"cannot be made {joined(list(map(visible, wanted)), 'or')}" if wanted else f"stays {visible(one.label)}"
+
+
+def _defended(one: Explanation) -> str:
+    """That nothing needs to be held."""
+    return f", and {_stays(one)} whatever the attacker does"
 
 
 def conditions_in_words(one: Explanation) -> list[str]:
@@ -219,36 +225,33 @@ def conditions_in_words(one: Explanation) -> list[str]:
 
 
 def how_few(one: Explanation) -> str:
-    """What is known of whether all columns of a reason are needed."""
+    """What is known of whether a part of a reason would do."""
     against = one.about.against
     wider = ", or ranges could be wider" * one.about.inflate
-    if one.about.kind == "smallest":
-        if not one.minimal:
-            return f"enough, maybe fewer columns are{wider}"
-        return f"{'nothing else matters, and ' * (not against)}no fewer columns are enough"
+    fewest = one.about.kind == "smallest"
     if not one.minimal:
-        return f"enough, maybe not all of it is needed{wider}"
-    if not against:
-        return "nothing else matters"
-    return "this is needed" if len(one.columns) == 1 else "each of these is needed"
+        return f"{sentences.MAYBE_FEWER if fewest else sentences.MAYBE_PART}{wider}"
+    said = (sentences.NO_PART, sentences.NO_FEWER) if against else (sentences.ENOUGH, sentences.ENOUGH_FEWEST)
+    return said[fewest]
 
 
 def _contrast(one: Explanation) -> str:
     asked = one.about
     if not one.columns:
-        return "whatever the attacker does" if asked.against else f"in any case: nothing can flip it{_within(asked)}"
+        return _defended(one) if asked.against else f" in any case: nothing can flip it{_within(asked)}"
     moves = [" → ".join(change_in_words(*values)) for values in one.changes.values()]
     label, names = visible(one.changed_label), [column_in_words(name) for name in one.columns]
     if len(names) == 1:
-        return f"as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
+        return f" as it is; a change of {names[0]} alone can flip it: {moves[0]} gives {label}"
     fewer = "no fewer columns can" if one.minimal else "maybe fewer columns can"
     changes = joined([f"{_before_a_value(name)} {move}" for name, move in zip(one.columns, moves, strict=True)])
-    return f"as it is; changes of {joined(names)} together can flip it, {fewer}: {changes} give {label}"
+    return f" as it is; changes of {joined(names)} together can flip it, {fewer}: {changes} give {label}"
 
 
 def _within(asked: Asked) -> str:
     """Where something always holds."""
-    return " within the domain" if _has_domain(asked) else ""
+    limits = [*["the domain"] * _has_domain(asked), *["the relations"] * bool(asked.relations)]
+    return f" within {joined(limits)}" if limits else ""
 
 
 def _has_domain(asked: Asked) -> bool:
@@ -273,7 +276,7 @@ def counterfactual_in_words(one: Counterfactual) -> str:
     label, is_proved = visible(one.label), one.outcome == Outcome.PROVED
     holds = " that holds within epsilon" if one.holds else ""
     if not one.found:
-        proved = f"stays {label}: no possible change gives a wanted label{holds}"
+        proved = f"{label}: {sentences.NO_CHANGE}{holds}"
         return proved if is_proved else f"{label}; no change{holds} was found in time"
     if not one.changes:
         return f"is {label} already{', and that holds within epsilon' if one.holds else ''}"
@@ -289,7 +292,7 @@ def others_in_words(one: Counterfactual) -> list[str]:
             gives = "" if other.label == one.label else f" for {visible(other.label)}"
             said.append(f"or with {changes_in_words(other.changes)}{gives} (price {quantity(other.price)})")
         elif other.outcome == Outcome.PROVED:
-            said.append("no other columns help")
+            said.append(sentences.NO_OTHERS)
     return said
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from treeproof.results.ceilings import Ceiling
-from treeproof.results.markup import escape, percent
+from treeproof.results.markup import at_most, escape, percent
+from treeproof.results.sentences import NO_CLASSIFIER, NOT_HARDENED
 
 
 class Held(NamedTuple):
@@ -74,7 +75,7 @@ class Hardening:
         held = f"{self.n_rows:,} held-out rows"
         if not self.changed:
             said = (
-                f"Nothing helped: no other leaf scores raise {what} on {held} by more than chance, at a loss of "
+                f"{NOT_HARDENED.format(what=what, held=held)}, at a loss of "
                 f"accuracy of at most {percent(self.max_loss)}. The model is as it was: {what} "
                 f"{percent(self.proved[0])}, accuracy {percent(self.accuracy[0])}."
             )
@@ -86,8 +87,8 @@ class Hardening:
                 f"among {len(self.stops)} models, so measure on rows that had no part in this."
             )
         if self.ceiling is not None:
-            most = f"{percent(self.ceiling.accuracy)} of the held-out rows"
-            said += f" No classifier is {self.ceiling.holds} at more than {most}."
+            most = f"{percent(float(at_most(self.ceiling.accuracy)))} of the held-out rows"
+            said += f" {NO_CLASSIFIER.format(holds=self.ceiling.holds, most=most)}."
         if self.before.undecided or self.after.undecided:
             said += (
                 f" Undecided within the timeout, counted as not proved: {self.before.undecided:,} rows before, "

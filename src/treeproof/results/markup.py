@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from treeproof.visible import visible
+
+THOUSANDTH = Decimal("0.001")
 
 
 def escape(value: object) -> str:
@@ -49,6 +51,24 @@ def percent(share: float) -> str:
     return "< 0.1 %" if share < 0.0005 else f"{100 * share:.1f} %"
 
 
+def at_most(share: float) -> str:
+    """A share with three decimals that is certainly not smaller than it is.
+
+    >>> at_most(0.98741), at_most(0.5), at_most(1 - 1e-9)
+    ('0.988', '0.500', '1.000')
+    """
+    return str(Decimal(repr(share)).quantize(THOUSANDTH, ROUND_CEILING))
+
+
+def at_least(share: float) -> str:
+    """A share with three decimals that is certainly not larger than it is.
+
+    >>> at_least(0.9556), at_least(0.29)
+    ('0.955', '0.290')
+    """
+    return str(Decimal(repr(share)).quantize(THOUSANDTH, ROUND_FLOOR))
+
+
 def number(value: float) -> str:
     """A double for display, in at most six digits, which may be fewer than it has.
 
@@ -59,23 +79,18 @@ def number(value: float) -> str:
 
 
 def change(before: Any, after: Any) -> str:
-    """A move in at most six digits, both ends rounded away from each other.
+    """A move, with the digits that the doubles at both ends are read back from.
 
-    Moves often end just beyond a threshold, and an end rounded to nearest could fall short of it.
+    Moves often end just beyond a threshold: a rounded one may fall short of it, or go beyond the next one.
 
-    >>> change(1.0, 2.5), change(1.6, 1.6500000000000001), change(770.0, 734.9999694824219), change(0.3, 0.1 + 0.2)
-    ('1 → 2.5', '1.6 → 1.65001', '770 → 734.999', '0.3 → 0.300001')
-    >>> change("car", "radio")
-    'car → radio'
+    >>> change(1.0, 2.5), change(770.0, 734.9999694824219), change(0.3, 0.1 + 0.2), change(math.nan, "radio")
+    ('1 → 2.5', '770 → 734.9999694824219', '0.3 → 0.30000000000000004', 'missing → radio')
     """
-    if not (isinstance(before, float) and isinstance(after, float)):
-        return f"{visible(before)} → {visible(after)}"
-    rising = after > before
-    return f"{_rounded(before, up=not rising)} → {_rounded(after, up=rising)}"
+    return f"{plain(before)} → {plain(after)}"
 
 
-def _rounded(value: float, up: bool) -> str:
-    if not math.isfinite(value):
-        return number(value)
-    digits = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    return number(float(digits.create_decimal(repr(float(value)))))
+def plain(value: Any) -> str:
+    """A value with all the digits that it needs to be read back, or its name."""
+    if not isinstance(value, float):
+        return visible(value)
+    return "missing" if math.isnan(value) else repr(float(value)).removesuffix(".0")

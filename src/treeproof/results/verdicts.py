@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.results.markup import change
+from treeproof.results.markup import at_least, at_most, change, plain
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
 
 class Outcome(enum.IntEnum):
-    """The answer to "does it hold?": proved, refuted by a counterexample, or open because time ran out."""
+    """The answer to "does it hold?": proved, refuted, or open since time ran out or relations were too hard.
+
+    What is refuted has a counterexample, unless the label was wrong before any attack.
+    """
 
     PROVED = 0
     REFUTED = 1
@@ -110,16 +113,19 @@ class Witness:
     def in_words(self, most: int = 4) -> str:
         """The first few moves, for display: `income 3 → 2.5, age 30 → 31 and 2 more`.
 
-        Other categories than those of the row follow: `income 3 → 2.5, of a neighbour with purpose car`.
+        What a neighbour has elsewhere instead of the row follows: `income 3 → 2.5, of a neighbour with purpose car`.
         """
-        called = "feature " if self.feature_names is None else ""
-        moves = [f"{called}{visible(name)} {change(*ends)}" for name, ends in self.moved.items()]
-        said = ", ".join(moves[:most]) + (f" and {len(moves) - most} more" if len(moves) > most else "")
-        names: Any = range(len(self.x)) if self.feature_names is None else self.feature_names
+        moved = self.moved_by_position
+        said = self._listed([(f, change(*ends)) for f, ends in moved.items()], most)
         stepped = np.flatnonzero(differ(self.x, self.neighbour)).tolist()
-        values = {names[f]: self.neighbour[f] for f in stepped if not isinstance(self.neighbour[f], float)}
-        with_values = [f"{called}{visible(name)} {visible(value)}" for name, value in values.items()]
-        return f"{said}, of a neighbour with {', '.join(with_values[:most])}" if with_values else said
+        near = [(f, plain(self.neighbour[f])) for f in stepped if f not in moved]
+        return f"{said}, of a neighbour with {self._listed(near, most)}" if near else said
+
+    def _listed(self, said: list[tuple[int, str]], most: int) -> str:
+        """What is said of columns, the first few of them."""
+        names = [f"feature {f}" if self.feature_names is None else visible(self.feature_names[f]) for f, _ in said]
+        parts = [f"{name} {what}" for name, (_, what) in zip(names, said, strict=True)]
+        return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
 def differ(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -144,5 +150,5 @@ class Verdict:
 
 
 def short(bounds: Bounds) -> str:
-    """`0.912`, or `0.900 to 0.930` where rows are open."""
-    return f"{bounds.lower:.3f}" if bounds.exact else f"{bounds.lower:.3f} to {bounds.upper:.3f}"
+    """`0.912`, or `0.900 to 0.930` where rows are open: what is true lies between these, too."""
+    return f"{bounds.lower:.3f}" if bounds.exact else f"{at_least(bounds.lower)} to {at_most(bounds.upper)}"

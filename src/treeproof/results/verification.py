@@ -36,7 +36,8 @@ from treeproof.results.relation_words import (
     open_in_words,
     relation_in_short,
 )
-from treeproof.results.row_table import RowTable
+from treeproof.results.row_table import Refuted, RowTable
+from treeproof.results.sentences import BROKEN_IN_SHORT, FRAGILE_IN_SHORT
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
@@ -94,7 +95,7 @@ class Verification(FieldsOnly):
     relations: tuple[Relation, ...] = ()
     """What neighbours and attacked rows keep, as it was stated."""
     breakers: tuple[tuple[int, ...], ...] = ()
-    """For each of `relations` the rows that break it themselves; see `broken_rows`."""
+    """For each of `relations` the rows that break it themselves; see `invalid_rows`."""
     proofs: ProofCounts | None = None
     """How many of its proofs were checked, and by which version; see `check_proofs`."""
     given: Any = None
@@ -162,7 +163,39 @@ class Verification(FieldsOnly):
         return np.array([label in self.actors for label in self.y.tolist()], dtype=bool)
 
     @cached_property
-    def broken_rows(self) -> npt.NDArray[np.bool_]:
+    def is_broken(self) -> npt.NDArray[np.bool_]:
+        """Which rows are right until they are attacked: an attack on the row itself changes its label."""
+        refuted = (self.stability == Outcome.REFUTED) & (self.rows.refuted == Refuted.STABILITY)
+        return np.asarray(self.correct & refuted)
+
+    @cached_property
+    def is_broken_nearby(self) -> npt.NDArray[np.bool_]:
+        """Which other rows that are right have a counterexample: some attack changes the label of a neighbour."""
+        return np.asarray(self.correct & self.has_witness & ~self.is_broken)
+
+    @property
+    def broken(self) -> Any:
+        """The rows of `is_broken`, and how: a pandas frame if pandas is there, else a list of rows.
+
+        Each has its number in `row`, its right label, the one after the attack, and in `moved` the value before and
+        after of each column that the attacker changed, by name. A frame is indexed like the one that was verified.
+        """
+        rows = np.flatnonzero(self.is_broken).tolist()
+        found = [one for one in map(self.witness, rows) if one is not None]
+        columns = {
+            "row": rows,
+            "label": [one.label for one in found],
+            "attacked_label": [one.attacked_label for one in found],
+            "moved": [one.moved for one in found],
+        }
+        try:
+            import pandas as pd
+        except ImportError:
+            return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return pd.DataFrame(columns, index=rows if self.given is None else self.given.index[rows])
+
+    @cached_property
+    def invalid_rows(self) -> npt.NDArray[np.bool_]:
         """Which rows break the relations themselves. Each may stay as it is, or become a row that keeps them."""
         broken = np.zeros(len(self), dtype=bool)
         broken[list(self._broken_relations)] = True
@@ -184,14 +217,14 @@ class Verification(FieldsOnly):
     @property
     def rows_that_break(self) -> int:
         """The number of rows that break the relations themselves."""
-        return int(self.broken_rows.sum())
+        return int(self.invalid_rows.sum())
 
     @property
     def broken_in_words(self) -> str | None:
         """How many rows break the relations, with an example; None if all keep them."""
-        if not self.broken_rows.any():
+        if not self.invalid_rows.any():
             return None
-        first = int(np.argmax(self.broken_rows))
+        first = int(np.argmax(self.invalid_rows))
         example = f"row {first}: {relation_in_short(self.broken_by(first)[0])}"
         return broken_in_words(self.rows_that_break, len(self), example)
 
@@ -423,14 +456,18 @@ class Verification(FieldsOnly):
         parts += [f"<p>{escape(one)}</p>" for one in self.assumptions]
         if self.rows_with_missing:
             parts.append(f"<p>{escape(missing_in_words(self.rows_with_missing, len(self)))}.</p>")
-        rows = np.flatnonzero(self.has_witness & self.correct)
-        if len(rows):
-            first = rows[:MAX_WITNESSES].tolist()
-            parts.append(
-                f"<p>Attacks break {len(rows)} rows{f'; the first {len(first)}' if len(first) < len(rows) else ''}:</p>"
-            )
-            parts.append(table(["row", "label", "attack", "label after"], [self._witness_in_cells(i) for i in first]))
-        return "".join(parts)
+        return "".join([*parts, *self._witnesses_in_html()])
+
+    def _witnesses_in_html(self) -> list[str]:
+        """The first counterexamples: attacks on rows that are right, then those on neighbours of such rows."""
+        broken, nearby = (np.flatnonzero(which).tolist() for which in (self.is_broken, self.is_broken_nearby))
+        if not (rows := [*broken, *nearby]):
+            return []
+        said = BROKEN_IN_SHORT.format(broken=len(broken))
+        said += FRAGILE_IN_SHORT.format(fragile=len(nearby)) * bool(nearby)
+        said += f"; the first {MAX_WITNESSES}" * (len(rows) > MAX_WITNESSES)
+        lines = [self._witness_in_cells(row) for row in rows[:MAX_WITNESSES]]
+        return [f"<p>{said}:</p>", table(["row", "label", "attack", "label after"], lines)]
 
     def _classes_in_html(self) -> list[str]:
         """The measures of each class, where there are several."""

@@ -94,7 +94,7 @@ class CheapestAttacks:
     """(n,) how many values of the row are missing and stay so: the attacker cannot fill them in."""
     in_vain: InVain
     """The columns that no move brings to a threshold of the model, from any row."""
-    broken_rows: npt.NDArray[np.bool_]
+    invalid_rows: npt.NDArray[np.bool_]
     """(n,) which rows break the relations themselves; their attacks end in rows that keep them, too."""
     about: Question
     """What was asked, as its file says it."""
@@ -117,8 +117,8 @@ class CheapestAttacks:
             text += f"; {missing_in_short(int((self.missing > 0).sum()))}"
         if n and self.in_vain.unreached:
             text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
-        if self.broken_rows.any():
-            text += f"; {broken_in_short(int(self.broken_rows.sum()))}"
+        if self.invalid_rows.any():
+            text += f"; {broken_in_short(int(self.invalid_rows.sum()))}"
         return f"CheapestAttacks({text})"
 
 

@@ -502,8 +502,7 @@ class Local:
         if nodes <= few and trees <= FEW_LOOKS < self.max_looks:
             began = clock.at_work()
             stages = self._for_a_moment(stages, found, watch)
-            # What is longer than a moment is compilation.
-            self.used += min(clock.at_work() - began, FEW_SECONDS) / len(self.used)
+            self.used += (clock.at_work() - began) / len(self.used)
         if HARD in found.status:
             self._watched(lambda: _go_through(stages, found), watch)
         self.looks += int(watch.stop[1])

@@ -95,7 +95,7 @@ def verify(
     other, or `tp.ANY`; they share all other categories. With `actors`, one or more classes, only rows whose true label
     is one of them are attacked; the others count by accuracy alone: robust and resilient wherever the model is right.
     `relations` say which rows are valid, and neighbours and attacked rows are; a row that breaks them itself is listed
-    in the result's `broken_rows`, and may stay as it is or become a valid row. A row that is not decided within
+    in the result's `invalid_rows`, and may stay as it is or become a valid row. A row that is not decided within
     `timeout` seconds (for each neighbourhood), or after `max_seconds` in all, is UNKNOWN; so is whatever is left after
     Ctrl-C. `n_jobs` goes to joblib: threads by default, or whatever `joblib.parallel_config` says, such as a Dask
     cluster. Every counterexample has been replayed on the model, and its moves re-checked with rational numbers.

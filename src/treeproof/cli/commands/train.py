@@ -1,4 +1,4 @@
-"""`treeproof train`: a model that withstands the attacker, as a model file."""
+"""`treeproof train`: a model trained against the attacker, as a model file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from treeproof.cli.options import (
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
-from treeproof.results.markup import percent
+from treeproof.results.markup import at_least, at_most, percent
+from treeproof.results.sentences import NO_CLASSIFIER, PROVED_BY_TRAINING
 
 MOST_BOUNDED = 20_000
 """Rows of which a ceiling is found in seconds."""
@@ -96,7 +97,7 @@ def train(
     screen.say(f"accuracy   {float((model.predict(X) == y).mean()):.3f} on the rows it was trained on")
     if kind == "boosting":
         proved = "resilient" if epsilon is not None else "robust"
-        screen.say(f"{proved:10s} {model.proved_robust_:.3f} of them at least, proved by training")
+        screen.say(f"{proved:10s} {PROVED_BY_TRAINING.format(share=at_least(model.proved_robust_))}")
     _say_ceiling(X, y, attacker, around)
     outputs.save(out, lambda file: tp.save_model(ensemble, file))
     outputs.finish()
@@ -109,4 +110,5 @@ def _say_ceiling(X: Any, y: Any, attacker: Any, epsilon: Any) -> None:
     some = slice(None, None, -(-len(y) // MOST_BOUNDED))
     ceiling = tp.ceiling(X[some], y[some], attacker, epsilon)
     which = "them" if ceiling.n_rows == len(y) else f"{ceiling.n_rows:,} of them"
-    screen.say(f"ceiling    no classifier is {ceiling.holds} at more than {percent(ceiling.accuracy)} of {which}")
+    most = f"{percent(float(at_most(ceiling.accuracy)))} of {which}"
+    screen.say(f"ceiling    {NO_CLASSIFIER.format(holds=ceiling.holds, most=most)}")

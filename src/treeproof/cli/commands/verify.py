@@ -32,6 +32,7 @@ from treeproof.files import write_whole
 from treeproof.results.attacker_words import larger_steps_in_words, neighbours_in_words
 from treeproof.results.markup import number
 from treeproof.results.measures import Measures, missing_in_words
+from treeproof.results.sentences import RESILIENT, RIGHT, ROBUST
 from treeproof.results.table_summary import FORMATS
 from treeproof.results.verdicts import Bounds, short
 from treeproof.threat.larger_steps import in_larger_steps
@@ -305,18 +306,18 @@ def _earlier(file: Path, max_bytes: int) -> Verification | None:
 
 def show(result: Verification) -> None:
     """Prints the measures, the weakest features and the first counterexamples."""
-    n = len(result)
     _show_measures(Found.of(result), result.seconds)
     weakest = _weakest(result)
     if weakest:
         screen.table(
             "features that counterexamples move", ("feature", "counterexamples", "typical move", "largest"), weakest
         )
-    broken = [row for row in range(n) if result.has_witness[row] and result.correct[row]]
-    for row in broken[:WITNESSES]:
-        screen.say(f"broken     {screen.in_words(result, row)}")
-    if len(broken) > WITNESSES:
-        screen.say(f"           and {len(broken) - WITNESSES} more rows")
+    for name, which in (("broken", result.is_broken), ("nearby", result.is_broken_nearby)):
+        rows = which.nonzero()[0].tolist()
+        for row in rows[:WITNESSES]:
+            screen.say(f"{name:11}{screen.in_words(result, row)}")
+        if len(rows) > WITNESSES:
+            screen.say(f"           and {len(rows) - WITNESSES} more rows")
 
 
 def _show_measures(found: Found, seconds: float) -> None:
@@ -324,11 +325,11 @@ def _show_measures(found: Found, seconds: float) -> None:
     all_rows = found.all_rows
     n = all_rows.rows
     lines: list[tuple[Any, ...]] = [
-        ("accurate", f"{all_rows.accuracy:.3f}", all_rows.n_correct, "the model is right"),
-        _line("robust", all_rows.robustness, n, "… and stays right under every attack"),
+        ("accurate", f"{all_rows.accuracy:.3f}", all_rows.n_correct, RIGHT),
+        _line("robust", all_rows.robustness, n, ROBUST),
     ]
     for name, bounds in zip(found.epsilons, all_rows.resilience_by_epsilon, strict=True):
-        lines.append(_line(f"resilient, {name}", bounds, n, "… and so does everything near it"))
+        lines.append(_line(f"resilient, {name}", bounds, n, RESILIENT))
     screen.say()
     screen.table(f"{n} rows, {seconds:.2f} s", ("", "share", "rows", ""), lines)
     for statement in found.in_vain:

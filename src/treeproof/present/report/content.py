@@ -126,7 +126,7 @@ def _record(asked: Request, result: Verification, names: Sequence[str], seconds:
     """Model, attacker, data and versions, for the record."""
     ensemble, n = asked.ensemble, len(result)
     epsilons = "; ".join(result.names_of_epsilons) or "none"
-    searched = f"{result.seconds:.2f} s, {result.boxes:,} boxes searched"
+    searched = f"{result.seconds:.2f} s (a first use compiles meanwhile), {result.boxes:,} boxes searched"
     return [
         *_about_model(ensemble, result.fingerprint),
         ("Attacker", attacker_on_model(asked.attacker, ensemble, asked.threat.relations, names)),

@@ -19,22 +19,12 @@ from treeproof.results.explanation_words import (
 )
 from treeproof.results.explanations import NAMES, Explanation, Explanations
 from treeproof.results.markup import escape, percent
+from treeproof.results.sentences import CHANGES_MEAN, CONTRASTIVE_MEANS, REASON_MEANS, SMALLEST_MEANS, UNLESS
 from treeproof.results.verdicts import Outcome
 
 SHOWN_COLUMNS, SHOWN_ROWS, MAX_ROWS = 20, 25, 500
 
-MEANING = {
-    "reason": "A reason is a set of columns that is enough for the label: whatever else changes, the model says the "
-    "same. If any one of them is dropped, that no longer holds. Both are proved, unless it says otherwise.",
-    "smallest": "A smallest reason is a set of columns that is enough for the label, whatever else changes, and no set "
-    "of fewer columns is. Both are proved, unless it says otherwise.",
-    "contrastive": "A contrastive set is a smallest set of columns whose change can flip the label. The row that shows "
-    "it was replayed on the model.",
-}
-CHANGES = (
-    "Beside it stands the cheapest change to a wanted label. It was replayed on the model; that nothing is cheaper is "
-    "proved, unless it says otherwise."
-)
+MEANING = {"reason": REASON_MEANS, "smallest": SMALLEST_MEANS, "contrastive": CONTRASTIVE_MEANS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +52,10 @@ class Explained:
         """The part of the page about explanations."""
         found = self.explanations
         said = [*found.assumptions, *([] if self.changes is None else self.changes.assumptions)]
-        changes = "" if self.changes is None else f" {CHANGES}"
+        meaning = " ".join([MEANING[found.kind], *[CHANGES_MEAN] * (self.changes is not None), UNLESS])
         return (
             '<section aria-labelledby="h-why" id="why"><h2 id="h-why">Why these labels</h2>'
-            f"<p>{escape(MEANING[found.kind] + changes)}</p>"
+            f"<p>{escape(meaning)}</p>"
             f'<p class="note">{escape(found.in_short)}.</p>'
             f'<ul class="assumed">{"".join(f"<li>{escape(one)}</li>" for one in said)}</ul>'
             f"{self._counts()}{self._rows()}</section>"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.results import sentences
 from treeproof.results.verdicts import Outcome, differ
 from treeproof.results.verification import Verification
 
@@ -17,12 +18,12 @@ MAX_CHARACTERS = 2_000_000
 """The most that the table's data may take in the page."""
 
 KINDS = (
-    ("broken", "Broken", "correct, but an attack flips it"),
-    ("fragile", "Fragile", "robust, but an attack flips a neighbour of it"),
-    ("wrong", "Wrong", "labelled wrongly before any attack"),
-    ("open", "Undecided", "not decided in the time given"),
-    ("robust", "Robust", "correct, and no attack flips it"),
-    ("resilient", "Resilient", "robust, and so is its whole neighbourhood"),
+    ("broken", "Broken", sentences.ROW_BROKEN),
+    ("fragile", "Fragile", sentences.ROW_FRAGILE),
+    ("wrong", "Wrong", sentences.ROW_WRONG),
+    ("open", "Undecided", sentences.ROW_OPEN),
+    ("robust", "Robust", sentences.ROW_ROBUST),
+    ("resilient", "Resilient", sentences.ROW_RESILIENT),
 )
 """Verdicts in the order in which rows are shown: key, name, meaning."""
 

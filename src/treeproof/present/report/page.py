@@ -17,6 +17,7 @@ from treeproof.present.report.content import Content
 from treeproof.present.report.curves import Curve
 from treeproof.present.report.instances import KINDS, Instances, kinds_of
 from treeproof.present.report.planes import Planes, pack
+from treeproof.results import sentences
 from treeproof.results.attacker_words import attacker_on_model, columns_in_words
 from treeproof.results.column_words import how_it_moves
 from treeproof.results.markup import escape, number, table
@@ -42,7 +43,7 @@ def page(content: Content) -> str:
         style=_resource("style.css"),
         script=_resource("script.js"),
         data=_as_json(_data(content)),
-        summary=escape(words.summary(result)),
+        summary=escape(words.summary(result, content.instances.shown[0])),
         attacker=escape(attacker_on_model(content.attacker, content.ensemble, content.threat.relations, content.names)),
         interrupted=_interrupted(result),
         missing=_assumptions(result) + _missing(result),
@@ -131,19 +132,12 @@ def _missing(result: Verification) -> str:
 
 
 def _measures(result: Verification) -> list[str]:
-    cards = [
-        _card("accuracy", "Accuracy", Bounds(result.accuracy, result.accuracy), len(result),
-              "rows get the right label if nobody interferes.", "Counted."),
-        _card("robust", "Robustness", result.robustness, len(result),
-              "rows get the right label, and keep it under every attack.", words.decided(result.robustness)),
-    ]  # fmt: skip
+    right, robust, n = Bounds(result.accuracy, result.accuracy), result.robustness, len(result)
+    cards = [_card("accuracy", "Accuracy", right, n, sentences.SHARE_RIGHT, "Counted.")]
+    cards.append(_card("robust", "Robustness", robust, n, sentences.SHARE_ROBUST, words.decided(robust)))
     for name, outcomes in zip(result.names_of_epsilons, result.resilience_by_epsilon, strict=True):
-        bounds = Bounds.of(outcomes)
-        cards.append(
-            _card("resilient", f"Resilience, {name}", bounds, len(result),
-                  "rows are robust, and everything within ε of them is stable too: they would also have passed if the "
-                  "test set had been sampled a little differently.", words.decided(bounds))
-        )  # fmt: skip
+        share, title = Bounds.of(outcomes), f"Resilience, {name}"
+        cards.append(_card("resilient", title, share, n, sentences.SHARE_RESILIENT, words.decided(share)))
     return cards
 
 
@@ -180,12 +174,10 @@ def _claims(content: Content) -> str:
     witnesses = int(result.has_witness.sum())
     others = "" if content.threat.blanks else " (also not about those who fill missing cells or blank others)"
     items = [
-        "<b>Proved</b> means for all of the attacker’s moves, not for a sample of them: every double-precision number "
-        "within reach was covered, in the model’s own arithmetic, to the last bit.",
-        f"<b>Broken</b> means a counterexample was found. All {witnesses:,} of them were replayed on the model, and "
-        "their moves re-checked with rational numbers. The ones shown have been cut down to the moves they need.",
-        "<b>Undecided</b> means that time ran out. Undecided rows count as neither: measures are then given as a range "
-        "that certainly contains the true value.",
+        f"<b>Proved</b> means {sentences.PROVED}.",
+        f"<b>Broken</b>, or fragile, means that {sentences.REFUTED.format(witnesses=witnesses)}.",
+        f"<b>Undecided</b> means that {sentences.UNDECIDED}. Undecided rows count as neither: measures are then given "
+        "as a range that certainly contains the true value.",
         "<b>Not claimed</b>: anything about rows that are not in this test set, about attackers who can do more"
         f"{others}, or about what happens to the data before it reaches the model.",
     ]

@@ -19,20 +19,6 @@
   const option = (value, text) => make("option", { value }, text);
   const short = (value) => (value === null ? "missing" : String(Number(value.toPrecision(6))));
   const whole = (value) => (value === null ? "missing" : String(value));
-  // Rounded up or down: moves often end just beyond a threshold, and the nearest number could fall short of it.
-  const rounded = (value, up) => {
-    const near = Number(value.toPrecision(6));
-    if (near === value || near > value === up) return String(near);
-    const unit = 10 ** (Math.floor(Math.log10(Math.abs(value))) - 5);
-    return String(Number((near + (up ? unit : -unit)).toPrecision(6)));
-  };
-  const change = (before, after) =>
-    typeof before === "string" || typeof after === "string" // values of a category
-      ? [whole(before), whole(after)]
-      : before === null || after === null
-      ? [short(before), short(after)]
-      : [rounded(before, after < before), rounded(after, after > before)];
-
   // --- the table of rows ---------------------------------------------------------------------------------------
 
   const rows = data.entries.map(([row, label, predicted, kind, after, steps = [], moves = []]) => ({
@@ -77,12 +63,11 @@
     return found;
   };
 
-  const moveText = ([feature, before, after], kind) => {
-    const [from, to] = change(before, after);
-    return make("span", { class: "move", title: `${whole(before)} → ${whole(after)}` },
+  // With all digits: moves often end just beyond a threshold, and a rounded one may be no attack.
+  const moveText = ([feature, before, after], kind) =>
+    make("span", { class: "move" },
       make(kind === "step" ? "span" : "b", kind === "step" ? { class: "step" } : {}, data.names[feature]),
-      ` ${from} → ${to}`);
-  };
+      ` ${whole(before)} → ${whole(after)}`);
 
   // The first few parts, and a button for the rest.
   const folded = (parts, first) => {

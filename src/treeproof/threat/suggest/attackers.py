@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,9 @@ from treeproof.numbers.decimals import plain_decimal
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.moves import ANY, values
 from treeproof.threat.relations.expressions import number_text
-from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, SeenTable, read_columns
-from treeproof.threat.suggest.one_hot import OneHotGroup, one_hot_groups
+from treeproof.threat.suggest.columns import FEW_VALUES, SeenColumn, read_columns
+from treeproof.threat.suggest.kept import steps_of
+from treeproof.threat.suggest.one_hot import one_hot_groups, without_members
 from treeproof.threat.suggest.suggestions import in_columns, shown
 from treeproof.visible import visible
 
@@ -63,7 +63,7 @@ def suggest_attacker(X: Any) -> AttackerSuggestion:
     """
     table = read_columns(X)
     groups = one_hot_groups(table)
-    moved = [*_without_members(table, groups), *(group.as_category() for group in groups)]
+    moved = [*without_members(table, groups), *(group.as_category() for group in groups)]
     varying = [column for column in moved if not (column.is_constant or column.is_id)]
     if not varying:
         raise InvalidInput("no column varies, so there is nothing for an attacker to change; give more rows")
@@ -73,18 +73,13 @@ def suggest_attacker(X: Any) -> AttackerSuggestion:
         {column.key: _move(column) for column in varying},
         budget=1,
         domain={column.key: (column.low, column.high) for column in numbers} or None,
-        step={column.key: plain_decimal(column.step) for column in numbers if column.step is not None} or None,
+        step={key: plain_decimal(step) for key, step in steps_of(numbers).items()} or None,
         blank=gaps,
         fill=gaps,
     )
     relations = [relation for group in groups for relation in group.suggestion().relations]
     lines = [_line(column) for column in moved]
     return AttackerSuggestion(attacker, relations, lines, tuple(table.unread))
-
-
-def _without_members(table: SeenTable, groups: list[OneHotGroup]) -> Iterator[SeenColumn]:
-    members = {column.key for group in groups for column in group.columns}
-    return (column for column in table.columns if column.key not in members)
 
 
 def _move(column: SeenColumn) -> Any:

@@ -67,6 +67,12 @@ def one_hot_groups(table: SeenTable) -> list[OneHotGroup]:
     return _named(groups, {str(column.key) for column in table.columns})
 
 
+def without_members(table: SeenTable, groups: list[OneHotGroup]) -> Iterator[SeenColumn]:
+    """The columns that are in no group."""
+    members = {column.key for group in groups for column in group.columns}
+    return (column for column in table.columns if column.key not in members)
+
+
 def _named(groups: list[OneHotGroup], taken: set[str]) -> list[OneHotGroup]:
     """The groups, each with a name that no column and no other group has."""
     named = []

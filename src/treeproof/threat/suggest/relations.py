@@ -13,7 +13,8 @@ from treeproof.threat.suggest.columns import SeenColumn, SeenTable, read_columns
 from treeproof.threat.suggest.dependencies import dependencies
 from treeproof.threat.suggest.exclusions import exclusions
 from treeproof.threat.suggest.implications import implications
-from treeproof.threat.suggest.one_hot import one_hot_groups
+from treeproof.threat.suggest.kept import Keeping, steps_of
+from treeproof.threat.suggest.one_hot import OneHotGroup, one_hot_groups, without_members
 from treeproof.threat.suggest.orders import orders
 from treeproof.threat.suggest.suggestions import Suggestion, Suggestions
 from treeproof.threat.suggest.sums import Equation, equations
@@ -27,8 +28,9 @@ def suggest_relations(X: Any, *, limit: int = 20) -> Suggestions:
 
     `X` is a data frame, an array, or `{name: values}`. Found are one-hot groups, copies of columns, sums, columns that
     decide others, columns that never exceed another, and implications between simple facts; each must hold in all
-    rows, and in each of two random halves it must be unlikely that it does so by accident. Of each kind but groups, the
-    best `limit` are returned; none is used unless it is given to `relations=`.
+    rows, as `verify` reads it with the attacker of `suggest_attacker`, and in each of two random halves it must be
+    unlikely that it does so by accident. Of each kind but groups, the best `limit` are returned; none is used unless it
+    is given to `relations=`.
 
     `==` between sums is proposed only for columns that are decimals on a grid. It means decimals if the attacker gives
     these columns a step, as `suggest_attacker` does.
@@ -42,16 +44,20 @@ def suggest_relations(X: Any, *, limit: int = 20) -> Suggestions:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidInput(f"limit must be a whole number of at least 1, got {limit!r}")
     table = read_columns(X)
-    found = sorted(_found(table), key=lambda one: -one.expected)
-    best: list[Suggestion] = []
-    for kind in KINDS:
-        of_kind = [one for one in found if one.kind == kind]
-        best += of_kind if kind == KINDS[0] else of_kind[:limit]
-    return Suggestions(best, table.n_rows, len(found) - len(best), tuple(table.unread))
-
-
-def _found(table: SeenTable) -> list[Suggestion]:
     groups = one_hot_groups(table)
+    found = sorted(_found(table, groups), key=lambda one: -one.expected)
+    rows = Keeping(table, steps_of(without_members(table, groups)))
+    best: list[Suggestion] = []
+    left_out = 0
+    for kind in KINDS:
+        of_kind = iter([one for one in found if one.kind == kind])
+        kept = (one for one in of_kind if rows.keep(one.relations))
+        best += kept if kind == KINDS[0] else itertools.islice(kept, limit)
+        left_out += len(list(of_kind))
+    return Suggestions(best, table.n_rows, left_out, tuple(table.unread))
+
+
+def _found(table: SeenTable, groups: list[OneHotGroup]) -> list[Suggestion]:
     columns, copies = _without_copies(table)
     numbers = [column for column in columns if not (column.is_category or column.is_binary or column.is_constant)]
     sums = equations(table, numbers)

@@ -54,8 +54,9 @@ def robustness_radius(
     Scale s multiplies the attacker's intervals, or its Lp radius; costs, budget and domain stay. So the intervals are
     the units: with `{"amount": (-100, 100), "age": (0, 1)}`, s means 100 s of amount either way and s of age up. For
     `Attacker.linf(1)`, `lp(1, 1)` and `lp(2, 1)` the radius is the minimal adversarial distance: the row is correct and
-    stable at every scale below it, and broken at it (just above it, where an end is infinite and the radius 0).
-    The exact radius is rarely a double; the result is the largest double that is not above it.
+    stable at every scale below the exact radius, and broken at every scale above it. That is rarely a double; the
+    result is the largest double that is not above it, at which the row may still be stable: with x = 0, a threshold of
+    0.1 and moves of ± 0.1, the result is 1.0, and x is stable at 1.
 
     -inf marks a row with a wrong label, inf one that no scale breaks (or that nobody attacks, with `actors` as in
     `verify`, or since its label is the attacker's goal), and nan one for which a single search took more than `timeout`
@@ -106,8 +107,8 @@ def resilience_radius(
     `epsilon` is the unit, by default 1 for all features, so that the radius is an ε itself. It may be one number, one
     per feature, or `{"amount": 100, "age": 1}`: then r means neighbours within 100 r of amount and r of age, with all
     other values alike. Values of categories, as in `{"amount": 100, "purpose": tp.ANY}`, do not scale: at every
-    multiple, and at 0, they may stand for each other. The row is resilient at every multiple below its radius, and not
-    at it. The exact radius may not be a double; the result is the largest double that is not above it.
+    multiple, and at 0, they may stand for each other. The row is resilient at every multiple below its exact radius,
+    and at none above it. That may not be a double; the result is the largest double that is not above it.
 
     Attackers of every kind are taken, and `relations` as in `verify`. With these, and for attackers with steps, values,
     rules or missing values, the radius is found by halving, which takes more searches.
