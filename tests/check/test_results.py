@@ -72,7 +72,7 @@ def test_a_damaged_result_does_not_hold(tmp_path: Path) -> None:
         (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "the model gives it another label"),
         (with_entry(result, "stability", unstable, P), "no counterexample"),
         (with_entry(result, "stability", stable, R), "no counterexample"),
-        (with_entry(result, "has_witness", broken, False), "no counterexample"),
+        (with_entry(result, "has_witness", broken, False), "rows of a counterexample that it does not have"),
         (with_entry(result, "attacked", broken, result.neighbour[broken]), "no counterexample"),
         (with_entry(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample"),
         (changed(result, resilience=claimed[None]), "no counterexample"),
@@ -88,12 +88,14 @@ def test_what_has_no_proof_is_counted_and_not_claimed(tmp_path: Path) -> None:
     assert counts["proofs"] == 0 and counts["proofs not checked"] == n_proved
     assert check_verification(clf, result, sample=5)["labels"] == 5
     # Of what was made up, the file has no proof.
-    row = int(np.argmax(result.stability == R))
+    row = int(np.argmax((result.stability == R) & result.correct))
     resilience = result.resilience_by_epsilon[0].copy()
     resilience[row] = U
     false = with_entry(
         with_entry(changed(result, resilience=resilience[None]), "stability", row, P), "has_witness", row, False
     )
+    for name, value in (("neighbour", result.X), ("attacked", result.X), ("attacked_label", result.predicted)):
+        false = with_entry(false, name, row, value[row])
     counts = check_verification(clf, false, proofs=tmp_path / "proofs.tpp")
     assert counts["proofs"] == n_proved and counts["proofs not checked"] == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from treeproof.check.attackers import columns_of, is_affordable, names_in, purses_of, sizes_of
@@ -59,6 +60,30 @@ class Reach:
                     return False
                 prices[f] = price
         return self.can_pay(prices)
+
+    @cached_property
+    def fillable(self) -> set[int]:
+        """The columns whose missing values can be filled in."""
+        known = enumerate(self.columns[: self._model["n_features"]])
+        return {f for f, one in known if one.fill is not None and (one.budget is None or one.fill <= one.budget)}
+
+    def may_move(self, f: int) -> bool:
+        """Whether a column can be changed at all, and the budget pays for it."""
+        column = self.columns[f]
+        if column.power is not None:
+            return column.reach != (0.0, 0.0)
+        costs = [cost for cost in (column.blank, column.fill) if cost is not None] + [one.cost for one in column.rules]
+        costs += [] if column.matrix is None else column.matrix.values()
+        costs += [column.cost] if column.matrix is None and column.reach != (0.0, 0.0) else []
+        return bool(costs) and (column.budget is None or min(costs) <= column.budget)
+
+    def spans_a_cut(self, f: int, x: Row, cuts: Sequence[float], epsilons: Sequence[Any]) -> bool:
+        """Whether neighbours of a row, and what can be made of them, have more than one cell of a column."""
+        column, found = self.columns[f], 0
+        for size in (0.0, *(sizes_of(self._seen.model, epsilon)[f] for epsilon in epsilons)):
+            for price, mask in column.cells(x[f], size, None, cuts):
+                found |= mask if column.budget is None or price <= column.budget else 0
+        return found.bit_count() > 1
 
     def can_pay(self, prices: Mapping[int, Fraction]) -> bool:
         """Whether the attacker can pay these prices of columns."""
