@@ -22,9 +22,13 @@ def test_check_takes_proofs_in_place_of_proving_again(files: ProofFiles, capsys:
     n = len(tp.check_proofs(*files, progress=False).checked)
     code, out, _ = run(capsys, "check", files.model, files.result, "--proofs", files.proofs, "--jobs", 1)
     assert code == 0
-    holds, proofs = out.splitlines()
-    assert holds.startswith("holds      12 of 12 rows: 12 labels, ")
-    assert holds.endswith(" counterexamples")
+    holds, *follows, proofs = out.splitlines()
+    assert holds.startswith("holds      12 labels and ")
+    assert holds.endswith(" counterexamples, of 12 of 12 rows")
+    assert [line.split(":")[0] for line in follows] == [
+        *("follows    accuracy", "follows    stability", "follows    robustness"),
+        'follows    resilience at {"all"',
+    ]
     assert proofs == f"proofs     {n} of {n} proved rows (100%) checked by treeproof {tp.__version__}"
 
 
@@ -32,7 +36,7 @@ def test_check_of_a_sample_checks_its_proofs(files: ProofFiles, capsys: pytest.C
     options = ("--proofs", files.proofs, "--sample", 3, "--seed", 0, "--jobs", 1)
     code, out, _ = run(capsys, "check", files.model, files.result, *options)
     assert code == 0
-    assert "holds      3 of 12 rows" in out
+    assert ", of 3 of 12 rows" in out
     assert out.splitlines()[-1].split()[3] in "123"
 
 
@@ -137,7 +141,7 @@ def test_check_takes_cheapest_attacks(files: ProofFiles, tmp_path: Path, capsys:
     attacks.write_text(json.dumps({name: value for name, value in content.items() if name != "price"}))
     code, _, err = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
     assert code == 2
-    assert "the model or the result cannot be read" in err
+    assert "the result lacks 'price'" in err
 
 
 def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

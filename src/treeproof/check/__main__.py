@@ -77,7 +77,7 @@ def _follows(question: Question | MapQuestion, found: Checked, rows: list[int]) 
     proved = set(question.proved_rows) & set(rows)
     left = len(proved - {*found.checked})
     lines = [f"proved     {len(proved)} rows: {len(proved) - left} checked, {left} not checked"]
-    return lines + [f"follows    {one}" for one in in_words(question, found.outcomes, rows)]
+    return lines + [f"follows    {one}" for one in in_words(question, found, rows)]
 
 
 Found: TypeAlias = "tuple[Question | MapQuestion, list[int], Iterator[tuple[int, Checked]]]"

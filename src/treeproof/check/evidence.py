@@ -68,8 +68,9 @@ class Reach:
         return {f for f, one in known if one.fill is not None and (one.budget is None or one.fill <= one.budget)}
 
     def may_move(self, f: int) -> bool:
-        """Whether a column can be changed at all, and the budget pays for it."""
-        column = self.columns[f]
+        """Whether a column can be changed at all, or its group if the attacker names that, and the budget pays for it."""
+        groups = (number for number, group in enumerate(self._seen.named) if f in group.columns)
+        column = self.columns[next((self._model["n_features"] + number for number in groups), f)]
         if column.power is not None:
             return column.reach != (0.0, 0.0)
         costs = [cost for cost in (column.blank, column.fill) if cost is not None] + [one.cost for one in column.rules]
@@ -77,10 +78,14 @@ class Reach:
         costs += [column.cost] if column.matrix is None and column.reach != (0.0, 0.0) else []
         return bool(costs) and (column.budget is None or min(costs) <= column.budget)
 
-    def spans_a_cut(self, f: int, x: Row, cuts: Sequence[float], epsilons: Sequence[Any]) -> bool:
+    def is_named(self, f: int, around: Sequence[Around]) -> bool:
+        """Whether a column is a member of a group that the attacker or a neighbourhood names."""
+        return any(f in seen.members for seen in (self._seen, *(one.seen for one in around)))
+
+    def spans_a_cut(self, f: int, x: Row, cuts: Sequence[float], around: Sequence[Around]) -> bool:
         """Whether neighbours of a row, and what can be made of them, have more than one cell of a column."""
         column, found = self.columns[f], 0
-        for size in (0.0, *(sizes_of(self._seen.model, epsilon)[f] for epsilon in epsilons)):
+        for size in (0.0, *(one.sizes[f] for one in around)):
             for price, mask in column.cells(x[f], size, None, cuts):
                 found |= mask if column.budget is None or price <= column.budget else 0
         return found.bit_count() > 1
@@ -106,16 +111,16 @@ class Around:
     def __init__(
         self, model: Mapping[str, Any], groups: Sequence[OneHot], columns: Sequence[Column], epsilon: Any
     ) -> None:
-        self._seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, groups)
+        self.seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, groups)
         grouped = {f for group in groups for f in group.columns}
         # Neighbours share the values of groups, unless ε names these.
-        self._sizes = [0.0 if f in grouped else size for f, size in enumerate(sizes_of(self._seen.model, epsilon))]
-        self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self._seen.named)]
+        self.sizes = [0.0 if f in grouped else size for f, size in enumerate(sizes_of(self.seen.model, epsilon))]
+        self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self.seen.named)]
 
     def holds(self, x: Row, near: Row) -> bool:
         """Whether a row is a neighbour of x."""
-        pairs = zip(self._columns, self._sizes, *self._seen.rows([x, near]), strict=True)
+        pairs = zip(self._columns, self.sizes, *self.seen.rows([x, near]), strict=True)
         return all(
-            own == other or f in self._seen.members or column.is_near(own, other, size)
+            own == other or f in self.seen.members or column.is_near(own, other, size)
             for f, (column, size, own, other) in enumerate(pairs)
         )

@@ -35,8 +35,6 @@ def check_result(question: Question, proofs: ProofFile | None, rows: Iterable[in
                 found.add(next(check_rows(question, proofs, [row]))[1])
             elif question.proved(row):
                 found.unchecked[row] = "there is no file of proofs"
-            if row in found.checked:
-                known = [PROVED if said == PROVED else one for said, one in zip(question.said(row), known, strict=True)]
             found.counterexamples += question.result["refuted"][row] is not None
             found.outcomes[row] = known if row not in found.rejected else [UNKNOWN] * len(known)
         yield row, found
@@ -162,7 +160,18 @@ def _columns_told(question: Question, reach: Reach) -> dict[str, list[int]]:
     cuts, result = question.model.cuts, question.result
     movable = [f for f in range(question.model.n_features) if reach.may_move(f)]
     rows = [question.row(row) for row in range(len(result["X"])) if question.is_attacked(row)]
-    still = [f for f in movable if cuts[f] and not any(reach.spans_a_cut(f, x, cuts[f], result["epsilons"]) for x in rows)]
+    around = [reach.around(epsilon) for epsilon in result["epsilons"]]
+    # What is said of members of groups that somebody names is taken as it is: they change together.
+    still = [
+        f
+        for f in movable
+        if cuts[f]
+        and (
+            f in (result["unreached"] or ())
+            if reach.is_named(f, around)
+            else not any(reach.spans_a_cut(f, x, cuts[f], around) for x in rows)
+        )
+    ]
     return {"movable": movable, "unreached": still, "untested": [f for f in movable if not cuts[f]]}
 
 
@@ -192,12 +201,15 @@ def _bounds(outcomes: list[list[int]]) -> list[tuple[int, int]]:
     return [(each.count(PROVED), len(each) - each.count(REFUTED)) for each in zip(*outcomes, strict=True)]
 
 
-def in_words(question: Question, known: dict[int, list[int]], rows: Collection[int]) -> list[str]:
+def in_words(question: Question, found: Checked, rows: Collection[int]) -> list[str]:
     """What follows for these rows from what was checked, in lines; what was not checked may go either way."""
-    if not rows or "epsilons" not in question.result or "refuted" not in question.result:
+    if not rows or "refuted" not in question.result:
         return []
-    none, result = [UNKNOWN] * (1 + len(question.result["epsilons"])), question.result
-    each = [(row, known.get(row, none)) for row in rows]
+    none, proved, result = [UNKNOWN] * (1 + len(question.result["epsilons"])), {*found.checked}, question.result
+    each = []
+    for row in rows:
+        known = zip(question.said(row), found.outcomes.get(row, none), strict=True)
+        each.append((row, [PROVED if said == PROVED and row in proved else one for said, one in known]))
     names = result["epsilon_names"] or map(json.dumps, result["epsilons"])
     called = ["stability", "robustness", *(f"resilience at {name[:60]}" for name in names)]
     bounds = _bounds([one for _, one in each])[:1] + _bounds([_robust_first(question, *one) for one in each])
