@@ -8,7 +8,7 @@ from treeproof.check.evidence import Reach
 from treeproof.check.fields import ATTACKS as TABLE
 from treeproof.check.one_hot import View, Views
 from treeproof.check.results import ITSELF, changes_label
-from treeproof.check.rows import Question
+from treeproof.check.rows import Question, readable
 from treeproof.check.rules import Rejected
 
 ATTACKS = "treeproof-attacks"
@@ -26,8 +26,6 @@ class Attacks(Question):
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         as_result = {"y": result["predicted"], "stability": result["exact"], "resilience": [], "epsilons": []}
         super().__init__(model, {**result, **as_result})
-        if {len(result["attacked"]), len(result["price"])} != {len(result["X"])}:
-            raise Rejected("the result has lists of other lengths than it has rows")
         self._views: dict[Any, Views] = {}
 
     def proved(self, number: int) -> list[int]:
@@ -83,6 +81,7 @@ class Attacks(Question):
         return {**self.attacker, "radius": price * (1 - CLOSE) if less else min(price * (1 + CLOSE), radius)}
 
 
+@readable("the model or the result")
 def question_of(model: dict[str, Any], result: dict[str, Any]) -> Question:
     """What was asked, by a file of results or of cheapest attacks; Rejected if it is neither."""
     is_attacks = type(result) is dict and result.get("format") == ATTACKS

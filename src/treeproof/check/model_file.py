@@ -333,7 +333,7 @@ def check_model(content: dict[str, Any], where: str) -> None:
     """Rejects what is no content of a model's file, and columns and classes that are none or more than one."""
     check(content, MODEL, where)
     n, low, high, names = (content[name] for name in ("n_features", "value_low", "value_high", "feature_names"))
-    if not n or not len(low) == len(high) == n == len(low if names is None else set(names)):
+    if not n or not content["trees"] or not len(low) == len(high) == n == len(low if names is None else set(names)):
         raise Rejected(f"{where} has other columns than it says")
     categories = content.get("categories", [])
     for columns in (content.get("no_missing", []), [each["feature"] for each in categories]):

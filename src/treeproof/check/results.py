@@ -130,14 +130,16 @@ def check_told(question: Question) -> None:
         "rows_with_missing": sum(missing),
     }
     for name, value in found.items():
-        if result[name] != value:
+        if not _is_equal(result[name], value):
             raise Rejected(f"{name} of the result is not what follows from the rest")
     by_class = {key_of(one["class"]): one for one in result["by_class"]}
     labels = {key_of(label): label for label in result["y"]}
-    if len(by_class) < len(result["by_class"]) or by_class != {
-        key: _measures_of(question, label, missing) for key, label in labels.items()
-    }:
+    if len(by_class) < len(result["by_class"]) or by_class.keys() != labels.keys():
+        raise Rejected("by_class of the result names other classes than its rows have")
+    if not all(_is_equal(by_class[key], _measures_of(question, label, missing)) for key, label in labels.items()):
         raise Rejected("by_class of the result is not what its rows add up to")
+    if len(set(map(key_of, result["actors"] or ()))) < len(result["actors"] or ()):
+        raise Rejected("the result names an actor twice")
     names, proofs = result["epsilon_names"], result.get("proofs")
     if names is not None and len(names) != len(result["epsilons"]):
         raise Rejected("the result has names of other neighbourhoods")
@@ -147,6 +149,12 @@ def check_told(question: Question) -> None:
     every = (result[name] for name in ("y", "predicted", "neighbour_label", "attacked_label"))
     if kind is None or not all(isinstance(label, _KINDS[kind[1]]) for labels in every for label in labels):
         raise Rejected("label_dtype of the result is not the type of its labels")
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Whether two things are the same in a file, where true is not 1."""
+    first, second = (json.dumps(each, sort_keys=True, default=repr) for each in (one, other))
+    return first == second
 
 
 def decided_in(model: Model) -> str:

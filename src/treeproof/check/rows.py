@@ -70,6 +70,10 @@ class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
 
     table: ClassVar = RESULT
+    per_row: ClassVar = (
+        *("y", "predicted", "stability", "refuted", "neighbour", "attacked", "neighbour_label", "attacked_label"),
+        *("price", "exact"),
+    )
     reader: Callable[[bytes], Reader] = Reader
 
     @classmethod
@@ -83,15 +87,16 @@ class Question:
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         self.model, self.result = Model.of(model), result
         names = result["feature_names"]
-        if model["feature_names"] and names and list(names) != list(model["feature_names"]):
+        if names is not None and names != (model["feature_names"] or names) or len(set(names or ())) != len(names or ()):
             raise Rejected("the result has other names of columns than the model")
         model = {**model, "feature_names": model["feature_names"] or names}
         self.content = model
         """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]
-        if {result["n_features"], *map(len, result["X"])} != {self.model.n_features}:
+        rows = (row for name in ("X", "neighbour", "attacked") for row in result.get(name, ()))
+        if {result["n_features"], *map(len, rows)} != {self.model.n_features}:
             raise Rejected("the result is about rows of another model")
-        per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
+        per_row = [*(result[name] for name in self.per_row if name in result), *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
         self.views = Views(model, self.model, self.attacker, result)
