@@ -102,7 +102,7 @@ def test_the_page_shows_the_tables() -> None:
 
 
 def test_whatever_is_written_is_in_the_tables_and_accepted(files: Files) -> None:
-    model, result, proofs = files
+    model, result, _ = files
     check(model, TABLES["model"], "the model")
     check(result, TABLES["cheapest attacks" if "price" in result else "result"], "the result")
     assert Model.of(model).fingerprint == result["fingerprint"]

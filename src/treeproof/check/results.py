@@ -222,7 +222,7 @@ def in_words(question: Question, found: Checked, rows: Collection[int]) -> list[
     called = ["stability", "robustness", *(f"resilience at {name[:60]}" for name in names)]
     bounds = _bounds([one for _, one in each])[:1] + _bounds([_robust_first(question, *one) for one in each])
     right, n = sum(map(question.is_correct, rows)), len(rows)
-    found = zip(["accuracy", *called], [(right, right), *bounds], strict=True)
+    found = zip(["accuracy", *called], [(right, right), *bounds], strict=False)  # names may be too few, or too many
     return [f"{name}: {_ends(low, high)} of {n} rows, {_ends(low / n, high / n)}" for name, (low, high) in found]
 
 
