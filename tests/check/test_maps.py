@@ -227,7 +227,7 @@ def opened(data: bytearray, folder: Path) -> MapQuestion:
 
 
 def test_every_byte_of_a_small_map_is_looked_at(tmp_path: Path) -> None:
-    """A changed byte is refused, or it is one of seconds and visited boxes, or the map is another one for its proofs."""
+    """A changed byte is refused, or it is one of seconds and visited boxes, or proofs are of another map."""
     data, places = small_map(tmp_path)
     own = opened(data, tmp_path).hashes()
     for at in [*range(160), *range(places[1] - 40, len(data))]:

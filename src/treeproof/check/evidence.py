@@ -68,7 +68,7 @@ class Reach:
         return {f for f, one in known if one.fill is not None and (one.budget is None or one.fill <= one.budget)}
 
     def may_move(self, f: int) -> bool:
-        """Whether a column can be changed at all, or its group if the attacker names that, and the budget pays for it."""
+        """Whether a column, or its group if the attacker names that, can be changed at all for what he can pay."""
         groups = (number for number, group in enumerate(self._seen.named) if f in group.columns)
         column = self.columns[next((self._model["n_features"] + number for number in groups), f)]
         if column.power is not None:

@@ -1,6 +1,6 @@
 """What may stand in files, field by field, and what the checker does with it; docs/proof_format.md shows these tables.
 
-A form is a word of SCALARS, with "?" where it may be null; a set of values; a list of one form, for lists of any length,
+A form is a word of SCALARS, with "?" where it may be null; a set of values; a list of one form, for lists however long,
 or of several, for lists as long; a tuple of forms of which one must fit; or a table of the fields of an object.
 """
 
@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,22 +46,23 @@ def is_decimal(text: str) -> bool:
     return found is not None and abs(int(found[1] or 0)) <= MOST_DIGITS
 
 
-def _is_double(number: float) -> bool:
-    return isinstance(number, (str, bool)) or abs(number) <= 1.7976931348623157e308
+def _is_double(number: Any) -> bool:
+    return type(number) in (str, bool) or abs(number) <= MOST
 
 
-SCALARS: dict[str, tuple[frozenset[type], Callable[[Any], bool]]] = {
-    "text": (frozenset({str}), lambda _: True),
-    "flag": (frozenset({bool}), lambda _: True),
-    "count": (frozenset({int}), lambda n: 0 <= n <= 1.7976931348623157e308),
-    "place": (frozenset({int}), lambda n: -1 <= n < 2**31),
-    "outcome": (frozenset({int}), lambda n: 0 <= n <= 2),
-    "amount": (frozenset({int, float}), lambda n: 0 <= n <= 1.7976931348623157e308),
-    "power": (frozenset({int}), lambda n: 1 <= n <= MOST_POWER),
-    "number": (frozenset({int, float}), _is_double),
-    "label": (frozenset({str, bool, int, float}), _is_double),
-    "decimal": (frozenset({int, float, str}), lambda n: is_decimal(n) if isinstance(n, str) else _is_double(n)),
-    "hash": (frozenset({str}), re.compile("[0-9a-f]{64}").fullmatch),  # type: ignore[dict-item]
+MOST = 1.7976931348623157e308
+SCALARS: dict[str, tuple[set[type], Callable[[Any], Any]]] = {
+    "text": ({str}, lambda _: True),
+    "flag": ({bool}, lambda _: True),
+    "count": ({int}, lambda n: 0 <= n <= MOST),
+    "place": ({int}, lambda n: -1 <= n < 2**31),
+    "outcome": ({int}, lambda n: 0 <= n <= 2),
+    "amount": ({int, float}, lambda n: 0 <= n <= MOST),
+    "power": ({int}, lambda n: 1 <= n <= MOST_POWER),
+    "number": ({int, float}, _is_double),
+    "label": ({str, bool, int, float}, _is_double),
+    "decimal": ({int, float, str}, lambda n: is_decimal(n) if isinstance(n, str) else _is_double(n)),
+    "hash": ({str}, re.compile("[0-9a-f]{64}").fullmatch),
 }
 
 
@@ -81,7 +81,7 @@ def check(value: Any, form: Any, where: str) -> None:
     elif isinstance(form, tuple):
         if not any(_fits(value, one) for one in form):
             raise _odd(value, where)
-    elif not isinstance(form, frozenset) or not any(type(one) is type(value) and one == value for one in form):
+    elif not isinstance(form, set) or not any(type(one) is type(value) and one == value for one in form):
         raise _odd(value, where)
 
 
@@ -100,9 +100,9 @@ def _check_object(value: Any, table: Mapping[str, Any], where: str) -> None:
 def _check_scalars(values: Any, form: str, where: str) -> None:
     """Many at once, since files have millions of them."""
     kinds, holds = SCALARS[form.rstrip("?")]
-    found = set(map(type, values)) - ({type(None)} if form.endswith("?") else set())
-    if not found <= kinds or (found and not all(value is None or holds(value) for value in values)):
-        raise _odd(next(one for one in values if not (one is None and form[-1] == "?") and not (type(one) in kinds and holds(one))), where)
+    some = [value for value in values if value is not None] if form[-1] == "?" else values
+    if not set(map(type, some)) <= kinds or not all(map(holds, some)):
+        raise _odd(next(one for one in some if type(one) not in kinds or not holds(one)), where)
 
 
 def _fits(value: Any, form: Any) -> bool:
@@ -132,7 +132,8 @@ def read_json(path: Path) -> Any:
 def parse(data: bytes, where: str) -> Any:
     """What JSON holds, in which no name stands twice and no number is too large for a double."""
     try:
-        text, hooks = data.decode("utf-8"), {}
+        text = data.decode("utf-8")
+        hooks: dict[str, Any] = {}
         if _PERHAPS_LARGE.search(text):
             hooks = {"parse_int": _whole, "parse_float": _finite, "parse_constant": _finite}
         return json.loads(text, object_pairs_hook=_without_repeats, **hooks)
@@ -162,147 +163,97 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _all(form: Any, use: str, *names: str, is_needed: bool = True) -> dict[str, Field]:
-    return {name: Field(form, use, is_needed) for name in names}
+def _of(use: str, is_needed: bool = True, **forms: Any) -> dict[str, Field]:
+    return {name: Field(form, use, is_needed) for name, form in forms.items()}
 
 
-def _each(form: Any, null: bool = False) -> tuple[Any, ...]:
+def _each(form: Any, *null: Any) -> tuple[Any, ...]:
     """What is given once for all columns, for each, or for some by name or position."""
-    found = ({"all": form}, {"each": [form]}, {"by_feature": [[_KEY, form]]})
-    return (*found, _NULL) if null else found
+    return ({"all": form}, {"each": [form]}, {"by_feature": [[_KEY, form]]}, *null)
 
 
-_NULL, _KEY = frozenset({None}), ("text", "count")
-_ENDS, _VALUES = ["number?", "number?"], {"values": ["label"]}
-_WHOLE_LABELS = frozenset({"bool", "int64", "float64", "str"})
+_NULL, _KEY, _ENDS, _VALUES = {None}, ("text", "count"), ["number?", "number?"], {"values": ["label"]}
+_COST, _ROWS = ("count", {"matrix": [["label", "label", "count"]]}), [["number?"]]
+_MEMBER = {"n_trees": "count", "divisor": "number", "weight": "number"}
+_GROUP = {"name": "text", "columns": [_KEY], "budget": "count"}
 
 RULE = {
-    "decision": Field(frozenset({"argmax", "cut", "softmax", "sigmoid"}), USED),
-    "precision": Field(frozenset({"float64", "float32"}), USED),
-    "base_last": Field("flag", USED),
-    **_all("number", USED, "divisor", "cut", "steepness"),
-    "members": Field([{"n_trees": "count", "divisor": "number", "weight": "number"}], USED, False),
+    **_of(USED, decision={"argmax", "cut", "softmax", "sigmoid"}, precision={"float64", "float32"}, base_last="flag"),
+    **_of(USED, divisor="number", cut="number", steepness="number"),
+    **_of(USED, False, members=[_MEMBER]),
 }
 TREE = {
-    **_all(["place"], USED, "feature", "left", "right"),
-    **_all(["number"], USED, "threshold"),
-    "nan_left": Field(["flag"], USED),
-    "scores": Field([["number"]], USED),
-    "more": Field([["count", ["number"]]], USED, False),
+    **_of(USED, feature=["place"], left=["place"], right=["place"], threshold=["number"], nan_left=["flag"]),
+    **_of(USED, scores=[["number"]]),
+    **_of(USED, False, more=[["count", ["number"]]]),
 }
 CATEGORY = {
-    "feature": Field("count", USED),
-    "values": Field(["label"], USED),
-    **_all("flag", USED, "coded", "unseen", "by_text"),
-    "dtype": Field("text", BOUND),
-    "missing": Field([frozenset({"none", "nan", "na"})], BOUND),
+    **_of(USED, feature="count", values=["label"], coded="flag", unseen="flag", by_text="flag"),
+    **_of(BOUND, dtype="text", missing=[{"none", "nan", "na"}]),
 }
 MODEL = {
-    "format": Field(frozenset({"treeproof-ensemble"}), CHECKED),
-    "version": Field(frozenset({1, 2}), CHECKED),
-    "origin": Field("text", FORM),
-    "n_features": Field("count", USED),
-    "feature_names": Field((["text"], _NULL), GIVEN),
-    "classes": Field(["label"], USED),
-    "class_dtype": Field(_WHOLE_LABELS, CHECKED),
-    "handles_missing": Field("flag", USED),
-    **_all(["number"], USED, "value_low", "value_high"),
-    "rule": Field(RULE, USED),
-    "base": Field(["number"], USED),
-    "trees": Field([TREE], USED),
-    "decided": Field({"class": "count", "where": "text"}, FORM, False),
-    "no_missing": Field(["count"], USED, False),
-    "categories": Field([CATEGORY], USED, False),
-    "takes_frames": Field("flag", BOUND, False),
-    "blanks_underscored": Field("flag", USED, False),
+    **_of(CHECKED, format={"treeproof-ensemble"}, version={1, 2}, class_dtype={"bool", "int64", "float64", "str"}),
+    **_of(USED, n_features="count", classes=["label"], handles_missing="flag", rule=RULE, base=["number"]),
+    **_of(USED, value_low=["number"], value_high=["number"], trees=[TREE]),
+    **_of(USED, False, no_missing=["count"], categories=[CATEGORY], blanks_underscored="flag"),
+    **_of(GIVEN, feature_names=(["text"], _NULL)),
+    **_of(BOUND, False, takes_frames="flag"),
+    **_of(FORM, origin="text"),
+    **_of(FORM, False, decided={"class": "count", "where": "text"}),
 }
 REWRITING = {
-    "column": Field(_KEY, USED),
-    "when": Field((_ENDS, _VALUES), USED, False),
-    "change": Field(("decimal", ["decimal", "decimal"]), USED, False),
-    "to": Field("label", USED, False),
-    "cost": Field("count", USED),
+    **_of(USED, column=_KEY, cost="count"),
+    **_of(USED, False, when=(_ENDS, _VALUES), change=("decimal", ["decimal", "decimal"]), to="label"),
 }
 ATTACKER = {
-    "format": Field(frozenset({"treeproof-attacker"}), CHECKED),
-    "version": Field(frozenset({1, 2}), CHECKED),
-    "intervals": Field(_each((_ENDS, _VALUES, {"steps": _ENDS, "step": "decimal"})), USED),
-    "costs": Field(_each(("count", {"matrix": [["label", "label", "count"]]})), USED),
-    "budget": Field("count?", USED),
-    "domain": Field(_each((_ENDS, _NULL), True), USED),
-    "power": Field("power?", USED),
-    "radius": Field("number", USED),
-    "scale": Field(_each("number", True), USED, False),
-    "step": Field(_each("decimal?", True), USED, False),
-    **_all(_each("count?", True), USED, "blank", "fill", is_needed=False),
-    **_all([_KEY], USED, "up", "down", is_needed=False),
-    "unseen": Field("flag", USED, False),
-    "groups": Field([{"name": "text", "columns": [_KEY], "budget": "count"}], USED, False),
-    "rules": Field([REWRITING], USED, False),
-    "goal": Field(["label"], USED, False),
+    **_of(CHECKED, format={"treeproof-attacker"}, version={1, 2}),
+    **_of(USED, intervals=_each((_ENDS, _VALUES, {"steps": _ENDS, "step": "decimal"})), costs=_each(_COST)),
+    **_of(USED, budget="count?", domain=_each((_ENDS, _NULL), _NULL), power="power?", radius="number"),
+    **_of(USED, False, scale=_each("number", _NULL), step=_each("decimal?", _NULL), up=[_KEY], down=[_KEY]),
+    **_of(USED, False, blank=_each("count?", _NULL), fill=_each("count?", _NULL), unseen="flag", groups=[_GROUP]),
+    **_of(USED, False, rules=[REWRITING], goal=["label"]),
 }
-EPSILON = _each(("number?", frozenset({"any"}), {"values": [["label"]]}))
+EPSILON = _each(("number?", {"any"}, {"values": [["label"]]}))
 MEASURES = {
     "class": Field("label", AGAIN),
-    **_all("count", AGAIN, "rows", "open_rows", "rows_with_missing"),
-    "accuracy": Field("number", AGAIN),
-    "robustness": Field(["number", "number"], AGAIN),
-    "resilience": Field([["number", "number"]], AGAIN),
+    **_of(AGAIN, rows="count", open_rows="count", rows_with_missing="count", accuracy="number"),
+    **_of(AGAIN, robustness=["number", "number"], resilience=[["number", "number"]]),
 }
-PROOFS = {**_all("count", CHECKED, "checked", "rejected", "unchecked"), "version": Field("text", FORM)}
+PROOFS = {**_of(CHECKED, checked="count", rejected="count", unchecked="count"), **_of(FORM, version="text")}
 _QUESTION = {
-    "model": Field("text", FORM),
-    "fingerprint": Field("hash", AGAIN),
-    "n_features": Field("count", CHECKED),
-    "feature_names": Field((["text"], _NULL), CHECKED),
-    "attacker": Field(ATTACKER, USED),
-    "relations": Field(["text"], USED),
-    "X": Field([["number?"]], GIVEN),
-    "predicted": Field(["label"], AGAIN),
-    "attacked": Field([["number?"]], CHECKED),
+    **_of(USED, attacker=ATTACKER, relations=["text"]),
+    **_of(CHECKED, n_features="count", feature_names=(["text"], _NULL), attacked=_ROWS),
+    **_of(AGAIN, fingerprint="hash", predicted=["label"]),
+    **_of(GIVEN, X=_ROWS),
+    **_of(FORM, model="text"),
 }
 RESULT = {
-    "format": Field(frozenset({"treeproof-verification"}), CHECKED),
-    "version": Field(frozenset({4}), CHECKED),
     **_QUESTION,
-    "decision": Field("text", AGAIN),
-    "seconds": Field("amount", FORM),
-    "interrupted": Field("flag", FORM),
-    "boxes": Field("count", FORM),
-    "epsilons": Field([EPSILON], USED),
-    "epsilon_names": Field((["text"], _NULL), FORM),
-    "label_dtype": Field("text", CHECKED),
-    "y": Field(["label"], GIVEN),
-    "stability": Field(["outcome"], CHECKED),
-    "resilience": Field([["outcome"]], CHECKED),
-    "refuted": Field([(frozenset({None, "stability"}), "place")], CHECKED),
-    "neighbour": Field([["number?"]], CHECKED),
-    **_all(["label"], AGAIN, "neighbour_label", "attacked_label"),
-    "categories": Field([CATEGORY], CHECKED),
-    **_all((["count"], _NULL), AGAIN, "movable", "unreached", "untested"),
-    "actors": Field((["label"], _NULL), GIVEN),
-    "broken": Field([["count"]], AGAIN),
-    "rows_with_missing": Field("count", AGAIN),
-    "by_class": Field([MEASURES], AGAIN),
-    "proofs": Field(PROOFS, CHECKED, False),
+    **_of(USED, epsilons=[EPSILON]),
+    **_of(CHECKED, format={"treeproof-verification"}, version={4}, stability=["outcome"], resilience=[["outcome"]]),
+    **_of(CHECKED, refuted=[({None, "stability"}, "place")], neighbour=_ROWS, label_dtype="text"),
+    **_of(CHECKED, epsilon_names=(["text"], _NULL), categories=[CATEGORY]),
+    **_of(CHECKED, False, proofs=PROOFS),
+    **_of(AGAIN, neighbour_label=["label"], attacked_label=["label"], decision="text", broken=[["count"]]),
+    **_of(AGAIN, movable=(["count"], _NULL), unreached=(["count"], _NULL), untested=(["count"], _NULL)),
+    **_of(AGAIN, rows_with_missing="count", by_class=[MEASURES]),
+    **_of(GIVEN, y=["label"], actors=(["label"], _NULL)),
+    **_of(FORM, seconds="amount", interrupted="flag", boxes="count"),
 }
 ATTACKS = {
-    "format": Field(frozenset({"treeproof-attacks"}), CHECKED),
-    "version": Field(frozenset({1}), CHECKED),
     **_QUESTION,
-    "price": Field(["number?"], CHECKED),
-    "exact": Field(["flag"], CHECKED),
+    **_of(CHECKED, format={"treeproof-attacks"}, version={1}, price=["number?"], exact=["flag"]),
 }
 HEADER = {
-    "version": Field(frozenset({1}), CHECKED),
-    "treeproof": Field("text", FORM),
-    **_all("hash", AGAIN, "model", "attacker"),
-    **_all("hash", AGAIN, "relations", "epsilons", "rows", "map", is_needed=False),
-    "claim": Field(frozenset({"no attack is cheaper"}), CHECKED, False),
+    **_of(CHECKED, version={1}),
+    **_of(CHECKED, False, claim={"no attack is cheaper"}),
+    **_of(AGAIN, model="hash", attacker="hash"),
+    **_of(AGAIN, False, relations="hash", epsilons="hash", rows="hash", map="hash"),
+    **_of(FORM, treeproof="text"),
 }
 TABLES = {
-    "model": MODEL, "rule of a model": RULE, "tree": TREE, "category": CATEGORY, "attacker": ATTACKER,
-    "rule of an attacker": REWRITING, "result": RESULT, "by_class": MEASURES, "proofs of a result": PROOFS,
-    "cheapest attacks": ATTACKS, "header of proofs": HEADER,
-}  # fmt: skip
+    **{"model": MODEL, "rule of a model": RULE, "tree": TREE, "category": CATEGORY, "attacker": ATTACKER},
+    **{"rule of an attacker": REWRITING, "result": RESULT, "by_class": MEASURES, "proofs of a result": PROOFS},
+    **{"cheapest attacks": ATTACKS, "header of proofs": HEADER},
+}
 """What files hold, by the names that the page gives to it."""

@@ -343,8 +343,8 @@ def check_model(content: dict[str, Any], where: str) -> None:
         raise Rejected(f"a column of {where} has no values")
     if not all(each["coded"] or len(set(map(float, each["values"]))) == len(each["values"]) for each in categories):
         raise Rejected(f"a category of {where} has a number twice")
-    kinds = {"bool": {bool}, "int64": {int}, "float64": {int, float}, "str": {str}}[content["class_dtype"]]
-    if not {*map(type, content["classes"])} <= kinds:
+    kinds: dict[str, set[type]] = {"bool": {bool}, "int64": {int}, "float64": {int, float}, "str": {str}}
+    if not {*map(type, content["classes"])} <= kinds[content["class_dtype"]]:
         raise Rejected(f"the classes of {where} are not of the type that it says")
     if content.get("decided", {"class": 0})["class"] >= len(content["classes"]):
         raise Rejected(f"{where} has decided about none of its classes")

@@ -17,7 +17,14 @@ from treeproof.check.rules import Rejected
 REFUTED, UNKNOWN = 1, 2
 ITSELF = {"all": 0.0}
 """The neighbourhood of a row alone."""
-_KINDS = {"b": bool, "i": int, "u": int, "f": (float, int), "U": str, "O": (str, bool, int, float)}
+_KINDS: dict[str, set[type]] = {
+    "b": {bool},
+    "i": {int},
+    "u": {int},
+    "f": {float, int},
+    "U": {str},
+    "O": {str, bool, int, float},
+}
 """What labels are, by the letter of numpy's name for their type."""
 
 
@@ -147,7 +154,7 @@ def check_told(question: Question) -> None:
         raise Rejected("proofs of the result are not about as many rows as it calls proved")
     kind = re.fullmatch(r"[<>|=]?([biufUO])\d{0,9}", result["label_dtype"])
     every = (result[name] for name in ("y", "predicted", "neighbour_label", "attacked_label"))
-    if kind is None or not all(isinstance(label, _KINDS[kind[1]]) for labels in every for label in labels):
+    if kind is None or not {type(label) for labels in every for label in labels} <= _KINDS[kind[1]]:
         raise Rejected("label_dtype of the result is not the type of its labels")
 
 
@@ -222,8 +229,8 @@ def in_words(question: Question, found: Checked, rows: Collection[int]) -> list[
     called = ["stability", "robustness", *(f"resilience at {name[:60]}" for name in names)]
     bounds = _bounds([one for _, one in each])[:1] + _bounds([_robust_first(question, *one) for one in each])
     right, n = sum(map(question.is_correct, rows)), len(rows)
-    found = zip(["accuracy", *called], [(right, right), *bounds], strict=False)  # names may be too few, or too many
-    return [f"{name}: {_ends(low, high)} of {n} rows, {_ends(low / n, high / n)}" for name, (low, high) in found]
+    shares = zip(["accuracy", *called], [(right, right), *bounds], strict=False)  # names may be too few, or too many
+    return [f"{name}: {_ends(low, high)} of {n} rows, {_ends(low / n, high / n)}" for name, (low, high) in shares]
 
 
 def _ends(low: float, high: float) -> str:

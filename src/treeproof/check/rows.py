@@ -87,7 +87,11 @@ class Question:
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         self.model, self.result = Model.of(model), result
         names = result["feature_names"]
-        if names is not None and names != (model["feature_names"] or names) or len(set(names or ())) != len(names or ()):
+        if (
+            names is not None
+            and names != (model["feature_names"] or names)
+            or len(set(names or ())) != len(names or ())
+        ):
             raise Rejected("the result has other names of columns than the model")
         model = {**model, "feature_names": model["feature_names"] or names}
         self.content = model

@@ -54,7 +54,9 @@ class Found(NamedTuple):
     def weaknesses(self) -> list[str]:
         """Why what is proved may say less than it seems to: moves in vain, almost no valid row, rows of a file."""
         said = self.in_vain[:1] * self.is_empty + [self.broken or ""] * self.is_doubtful
-        return said + ["rows were taken over by --resume, unchecked: treeproof check --proofs does that"] * self.is_resumed
+        return (
+            said + ["rows were taken over by --resume, unchecked: treeproof check --proofs does that"] * self.is_resumed
+        )
 
     def rows_of(self, name: str) -> Measures:
         """The measures of the class with this name, or of all rows if there is no name."""

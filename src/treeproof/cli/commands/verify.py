@@ -85,7 +85,7 @@ WITNESSES, CLASSES = 3, 20
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with 1 if a column that may move reaches no threshold, most rows break relations, or --resume took rows.",
+    help="Exit with 1 if a column that may move reaches no threshold, most rows break relations, or some are resumed.",
 )
 def verify(
     model: str,
