@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import treeproof as tp
 from tests.support.commands import run
 from tests.support.proof_files import ProofFiles, proof_files, rewritten
 from tests.support.pseudo_boolean import is_refuted
+from tests.support.results import changed
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +194,24 @@ def test_proofs_of_maps_are_listed_and_not_shown(
     ):
         code, _, err = run(capsys, "proof", *words, *(["--out", tmp_path / "one"] if words[0] == "export" else []))
         assert code == 2 and "boxes.tpp proves boxes of a map" in err
+
+
+def test_a_gate_says_that_it_opens_with_rows_of_a_file(
+    files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever writes the file that is resumed can write anything: with --strict the gate stays closed."""
+    result = tp.Verification.from_json(files.result)
+    np.savez(tmp_path / "rows.npz", X=result.X, y=result.y)
+    forged = changed(
+        result, stability=np.zeros_like(result.stability), resilience=np.zeros((0, len(result)), dtype=np.int8),
+        has_witness=np.zeros(len(result), dtype=bool), epsilons=(), epsilon_names=None,
+    )  # fmt: skip
+    forged.to_json(tmp_path / "forged.json")
+    command = ["verify", files.model, tmp_path / "rows.npz", "--delta", "0.03", "--jobs", 1]
+    gate = [*command, "--json", tmp_path / "forged.json", "--resume", "--fail-under-robustness", 0.9]
+    code, out, err = run(capsys, *gate, "--strict")
+    assert code == 1, (out, err)
+    assert "FAILED     rows were taken over by --resume, unchecked" in out
+    code, out, _ = run(capsys, *gate)
+    assert code == 0 and "WARNING    passed, but rows were taken over by --resume" in out
+    assert run(capsys, "check", files.model, tmp_path / "forged.json")[0] in (1, 2)

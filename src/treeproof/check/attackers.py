@@ -111,6 +111,15 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
     return [replace(column, budget=limit) for column in columns]
 
 
+def accepts(model: Mapping[str, Any], columns: Sequence[Column], row: Sequence[float]) -> bool:
+    """Whether a model accepts every value of a row, and the domain contains it."""
+    takes, never = model["handles_missing"], model.get("no_missing", ())
+    return all(
+        takes and f not in never if math.isnan(value) else column.domain[0] <= value <= column.domain[1]
+        for f, (value, column) in enumerate(zip(row, columns, strict=False))
+    )
+
+
 def names_in(attacker: Mapping[str, Any]) -> list[Any]:
     """How an attacker calls the columns that it names."""
     given = [(attacker.get(name) or {}).get("by_feature", ()) for name in PER_COLUMN]

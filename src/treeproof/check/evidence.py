@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from treeproof.check.attackers import columns_of, is_affordable, names_in, purses_of, sizes_of
+from treeproof.check.attackers import accepts, columns_of, is_affordable, names_in, purses_of, sizes_of
 from treeproof.check.columns import ANY, Column
 from treeproof.check.named_groups import Seen
 from treeproof.check.relation_texts import OneHot, Relations
@@ -33,7 +33,6 @@ class Reach:
         own = enumerate(self.columns[: model["n_features"]])
         self.relations = Relations(model, relations, {f for f, column in own if column.step is not None})
         self._purses = purses_of(self._seen.model, attacker, self.columns)
-        self._no_missing = set(model.get("no_missing", ())) if model["handles_missing"] else None
 
     def around(self, epsilon: Any) -> Around:
         """The neighbourhood that a result file says."""
@@ -50,7 +49,7 @@ class Reach:
         valid = [attacked] if is_itself else [near, attacked]
         if any(map(self.relations.broken, valid)) or not around.holds(x, near):
             return False
-        if not all(map(self._is_accepted, (x, near, attacked))):
+        if not all(accepts(self._model, self.columns, row) for row in (x, near, attacked)):
             return False
         rows, prices = self._seen.rows([x, near, attacked]), {}
         for f, (own, start, end) in enumerate(zip(*rows, strict=True)):
@@ -93,16 +92,6 @@ class Reach:
     def can_pay(self, prices: Mapping[int, Fraction]) -> bool:
         """Whether the attacker can pay these prices of columns."""
         return is_affordable(self._purses, prices)
-
-    def _is_accepted(self, row: Row) -> bool:
-        """Whether the model accepts every value and the domain contains it."""
-        for f, (value, column) in enumerate(zip(row, self.columns, strict=False)):
-            if math.isnan(value):
-                if self._no_missing is None or f in self._no_missing:
-                    return False
-            elif not column.domain[0] <= value <= column.domain[1]:
-                return False
-        return True
 
 
 class Around:

@@ -107,6 +107,8 @@ class Question:
         self._classes = {key_of(label): number for number, label in enumerate(model["classes"])}
         if len(self._classes) < self.model.n_classes:
             raise Rejected("two classes of the model have the same label")
+        if not {*map(key_of, result["y"]), *(self._actors or ())} <= self._classes.keys():
+            raise Rejected("the result has labels that the model does not have")
         self.goal = frozenset(self._classes[key_of(label)] for label in self.attacker.get("goal") or ())
 
     def row(self, number: int, name: str = "X") -> list[float]:
@@ -122,6 +124,8 @@ class Question:
 
         What only a proof can show, and counterexamples of results, are not looked at.
         """
+        if not self.views.accepts(self.row(number)):
+            raise Rejected("the model does not take it, or it lies outside of the attacker's domain")
         if self.model.label(self.row(number)) != self.label(number):
             raise Rejected("the model gives it another label than the result says")
         if max(self.proved(number), default=0) > 0 and not self.is_correct(number):
