@@ -157,14 +157,14 @@ def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, caps
         assert is_refuted(problem.read_text(), proof.read_text())
     code, _, err = run(capsys, "proof", "export", *files, row, "--out", tmp_path / "no" / "such" / "one")
     assert code == 2 and "cannot write" in err
-    for changed, options, said in (
+    for other, options, said in (
         (files, [999], "has no proof of row 999: the result has rows 0 to 11"),
         (files, [row, "--neighbourhood", 9], "has no proof of neighbourhood 9, but of "),
         (files, ["one"], "'one' is not a valid integer"),
         ((files.result, *files[1:]), [row], "is not a valid treeproof model"),
         ((*files[:2], files.model), [row], "is no file of proofs"),
     ):
-        code, _, err = run(capsys, "proof", "export", *changed, *options, "--out", tmp_path / "other")
+        code, _, err = run(capsys, "proof", "export", *other, *options, "--out", tmp_path / "other")
         assert code == 2 and said in err and len(err.splitlines()) == 1
     assert not list(tmp_path.glob("other*"))
 

@@ -88,8 +88,8 @@ class Question:
         self.model, self.result = Model.of(model), result
         names = result["feature_names"]
         if (
-            names is not None
-            and names != (model["feature_names"] or names)
+            (names is not None
+            and names != (model["feature_names"] or names))
             or len(set(names or ())) != len(names or ())
         ):
             raise Rejected("the result has other names of columns than the model")
