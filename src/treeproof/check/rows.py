@@ -87,11 +87,8 @@ class Question:
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         self.model, self.result = Model.of(model), result
         names = result["feature_names"]
-        if (
-            (names is not None
-            and names != (model["feature_names"] or names))
-            or len(set(names or ())) != len(names or ())
-        ):
+        named = model["feature_names"]
+        if names is not None and (len({*names}) != model["n_features"] or (named and names != named)):
             raise Rejected("the result has other names of columns than the model")
         model = {**model, "feature_names": model["feature_names"] or names}
         self.content = model
