@@ -72,7 +72,7 @@ def with_model(question: Question, random: Random) -> Question | None:
     """The same with random scores and maybe a goal, and the label that the model gives the row."""
     scores = [[random.choice([0.0, 0.0, 0.5, 1.0, -1.0]) for _ in range(2)] for _ in range(6)]
     trees = [stump(f, *scores[2 * f : 2 * f + 2], random.choice([0.0, 0.25, 0.75])) for f in range(3)]
-    trees = [{**tree, "nan_left": [random.random() < 0.5] * 3} for tree in trees]
+    trees = [{**tree, "nan_left": [random.random() < 0.5, False, False]} for tree in trees]
     attacker = {**question.attacker, **({"goal": ["yes"]} if random.random() < 0.3 else {})}
     model, result = {**question.content, "trees": trees}, {**question.result, "attacker": attacker}
     try:

@@ -50,7 +50,12 @@ def model_and_rows() -> tuple[Any, np.ndarray]:
 
 def check(model: dict[str, Any], said: dict[str, Any], path: Path, rows: list[int] | None = None) -> Checked:
     """What the checker says about these rows, or all that are called exact."""
-    question, proofs, found = question_of(model, said), ProofFile.open(path), Checked()
+    try:
+        question, proofs, found = question_of(model, said), ProofFile.open(path), Checked()
+    except Rejected as error:
+        if rows is None:
+            raise
+        return Checked(rejected=dict.fromkeys(rows, str(error)))
     check_header(question, proofs)
     for _, one in check_rows(question, proofs, question.proved_rows if rows is None else rows):
         found.add(one)

@@ -582,9 +582,6 @@ def test_what_is_given_for_each_column_fits_their_number() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "other"},
-        {"version": 3},
-        {"more": 1},
         {"step": {"all": 0}},
         {"costs": {"all": -1}},
         {"blank": {"all": 0.5}},

@@ -200,7 +200,8 @@ def wrong(files: ProofFiles, folder: Path) -> dict[str, ProofFiles]:
         return files.changed(what, place, **fields)
 
     return {
-        "not the same model": other("model", 1, base=[base + 1.0 for base in model["base"]]),
+        "not the same fingerprint": other("model", 0, base=[base + 1.0 for base in model["base"]]),
+        "not the same model": other("model", 1, takes_frames=True),
         "not the same attacker": other("result", 2, attacker={**content["attacker"], "budget": 1}),
         "not the same epsilons": other("result", 3, epsilons=[{"all": 0.02}]),
         "not the same rows": other("result", 4, X=rows, neighbour=rows, attacked=rows),
@@ -230,18 +231,18 @@ def test_wrong_files_are_refused_in_one_line(
 @pytest.mark.parametrize(
     ("which", "fields", "said"),
     [
-        ("model", {"format": "xgboost"}, "the model is no treeproof-ensemble of version 2"),
-        ("model", {"version": 1}, "the model is no treeproof-ensemble of version 2"),
-        ("model", {"trees": [{}]}, "the model or the result cannot be read: KeyError"),
-        ("model", {"trees": 5}, "the model or the result cannot be read"),
-        ("result", {"format": "other"}, "the result is no treeproof-verification of version 4"),
-        ("result", {"version": 9}, "the result is no treeproof-verification of version 4"),
+        ("model", {"format": "xgboost"}, "format of the model must not be 'xgboost'"),
+        ("model", {"version": True}, "version of the model must not be True"),
+        ("model", {"trees": [{}]}, "entry 0 lacks 'feature'"),
+        ("model", {"trees": 5}, "trees of the model must not be 5"),
+        ("result", {"format": "other"}, "format of the result must not be 'other'"),
+        ("result", {"version": 9}, "version of the result must not be 9"),
         ("result", {"n_features": 9}, "rows of another model"),
         ("result", {"X": []}, "lists of other lengths"),
         ("result", {"resilience": []}, "lists of other lengths"),
         ("result", {"X": [[0.0]] * 12}, "rows of another model"),
-        ("result", {"attacker": None}, "the model or the result cannot be read"),
-        ("result", {"attacker": {}}, "an attacker of format None None is not known"),
+        ("result", {"attacker": None}, "attacker of the result is no JSON object"),
+        ("result", {"attacker": {}}, "attacker of the result lacks 'budget'"),
     ],
 )
 def test_the_program_refuses_other_objects_in_one_line(
@@ -261,7 +262,7 @@ def test_the_program_refuses_what_is_no_json_object(
     for which in ("model", "result"):
         assert run(files._replace(**{which: tmp_path / "odd.json"})) == 2
         err = capsys.readouterr().err
-        assert "odd.json is n" in err
+        assert "odd.json is n" in err or f"the {which} is no JSON object" in err
         assert err.count("\n") == 1
 
 
@@ -271,11 +272,17 @@ def test_the_program_refuses_what_is_no_json_object(
 def test_the_program_says_what_it_checked(files: ProofFiles, capsys: pytest.CaptureFixture[str]) -> None:
     proved = tp.check_proofs(*files, progress=False).checked
     assert run(files) == 0
-    first, second, third = capsys.readouterr().out.splitlines()
+    first, second, third, fourth, *follows = capsys.readouterr().out.splitlines()
     assert first == f"checked    12 of 12 rows, by treeproof {tp.__version__}"
     n = int(tp.Verification.from_json(files.result).has_witness.sum())
     assert second.split()[:2] == [str(n), "counterexamples,"]
     assert third.split()[-1] == ProofFile.open(files.proofs).header["model"]
+    assert fourth == f"proved     {len(proved)} rows: {len(proved)} checked, 0 not checked"
+    result = tp.Verification.from_json(files.result)
+    resilience = result.resilience
+    assert resilience is not None
+    shares = [result.accuracy, float((result.stability == 0).mean()), result.robustness.lower, resilience.lower]
+    assert [float(line.split(", ")[-1]) for line in follows] == [float(f"{share:.4g}") for share in shares]
     assert run(files, "--rows", f"{proved[0]},{proved[-1]}") == 0
     assert capsys.readouterr().out.startswith("checked    2 of 2 rows, ")
     assert run(files, "--quiet") == 0
@@ -333,7 +340,9 @@ def test_the_program_rejects_false_results(
     assert run(files.changed("result", tmp_path, y=swapped)) == 1
     assert "called resilient, but its label is wrong" in capsys.readouterr().out
     # What is called proved although it is not has no proof.
-    nothing = dict.fromkeys(("refuted", "neighbour", "attacked"), [None] * n)
+    nothing = {"refuted": [None] * n, **dict.fromkeys(("neighbour", "attacked"), content["X"])}
+    nothing |= {**dict.fromkeys(("predicted", "neighbour_label", "attacked_label"), content["predicted"])}
+    nothing["y"] = content["predicted"]
     assert run(files.changed("result", tmp_path, stability=[0] * n, resilience=[[0] * n], **nothing)) == 1
     assert "unchecked" in capsys.readouterr().out
 

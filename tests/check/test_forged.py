@@ -158,3 +158,27 @@ def test_neighbours_share_the_values_of_groups_also_of_a_row_that_breaks_them() 
     around = reach.around({"all": 0.7})
     assert around.holds([0.4, 0.0], [0.4, 0.0])
     assert not around.holds([0.4, 0.0], [1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("model_fields", "fields", "x"),
+    [
+        ({}, {"domain": {"all": [2, 3]}}, 0.0),
+        ({"value_low": [1.0]}, {}, 0.0),
+        ({"handles_missing": False}, {}, None),
+        ({"no_missing": [0]}, {}, None),
+    ],
+)
+def test_rows_that_nobody_may_ask_about_are_not_proved(
+    model_fields: dict[str, Any], fields: dict[str, Any], x: float | None
+) -> None:
+    """No attack leads anywhere from a row outside of the domain, which says nothing."""
+    model = model_content([stump(0, NO, YES)], ["no", "yes"], **model_fields)
+    result = result_content([x], "yes" if x is None else "no", attacker_content(**MOVES, **fields))
+    assert not _holds(model, result)
+
+
+@pytest.mark.parametrize("fields", [{"y": ["maybe"]}, {"actors": ["maybe"]}, {"actors": [True]}])
+def test_labels_are_those_of_the_model(fields: dict[str, Any]) -> None:
+    model = model_content([stump(0, NO, YES)], ["no", "yes"])
+    assert not _holds(model, result_content([0.0], "no", attacker_content(), **fields))

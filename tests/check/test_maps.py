@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import struct
 from pathlib import Path
 from random import Random
@@ -204,3 +205,60 @@ def test_proofs_that_are_too_long_are_left_out(tmp_path: Path) -> None:
     proofs = ProofFile.open(tmp_path / "short.tpp")
     n_short = check_map(model, smap.attacker, smap, proofs=tmp_path / "short.tpp")
     assert 0 < n_short < smap.n_boxes and len(proofs.without) == smap.n_boxes - n_short
+
+
+def small_map(folder: Path) -> tuple[bytearray, list[int]]:
+    """The bytes of a map, and where its parts begin: model, attacker, starts, ends, padding, nodes."""
+    clf, _, _ = small_forest(2, 2)
+    StabilityMap.build(clf, tp.Attacker.linf(0.03), voting="hard").save(folder / "map.tpm")
+    data = bytearray((folder / "map.tpm").read_bytes())
+    _, _, d, n_cuts, n_nodes, model, attacker = struct.unpack("<8sIIQQQQ", data[:48])
+    places = [160]
+    for size in (model, attacker, 8 * (d + 1), 8 * (2 * d + n_cuts)):
+        places.append(places[-1] + size)
+    return data, [*places, len(data) - 8 * n_nodes]
+
+
+def opened(data: bytearray, folder: Path) -> MapQuestion:
+    """The map of bytes whose checksum is made to fit."""
+    data[128:160] = hashlib.sha256(data[160:]).digest()
+    (folder / "other.tpm").write_bytes(data)
+    return MapQuestion.of(folder / "other.tpm")
+
+
+def test_every_byte_of_a_small_map_is_looked_at(tmp_path: Path) -> None:
+    """A changed byte is refused, or it is one of seconds and visited boxes, or proofs are of another map."""
+    data, places = small_map(tmp_path)
+    own = opened(data, tmp_path).hashes()
+    for at in [*range(160), *range(places[1] - 40, len(data))]:
+        if 48 <= at < 64 or 128 <= at < 160:  # seconds, boxes visited, checksum
+            continue
+        changed = data.copy()
+        changed[at] ^= 1
+        try:
+            assert opened(changed, tmp_path).hashes() != own, at
+        except Rejected:
+            continue
+
+
+def test_starts_of_cuts_take_no_memory_that_the_file_does_not_have(tmp_path: Path) -> None:
+    data, places = small_map(tmp_path)
+    for numbers in ([0, 2**40], [0, 2**62], [0, -1], [1, 1]):
+        changed = data.copy()
+        changed[places[2] : places[2] + 16] = struct.pack("<qq", *numbers)
+        with pytest.raises(Rejected):
+            opened(changed, tmp_path)
+
+
+def test_unknown_fields_of_the_model_of_a_map_are_refused(tmp_path: Path) -> None:
+    data, places = small_map(tmp_path)
+    model = data[places[0] : places[1]]
+    for other, said in ((model[:-1] + b', "transform": "log1p"}', "unknown field"), (model + b" ", None)):
+        changed = data[:160] + other + data[places[1] : places[4]]
+        changed[32:40] = struct.pack("<Q", len(other))
+        changed += bytes(-len(changed) % 64) + data[places[5] :]
+        if said is None:
+            opened(changed, tmp_path)
+        else:
+            with pytest.raises(Rejected, match=said):
+                opened(changed, tmp_path)

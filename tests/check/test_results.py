@@ -15,9 +15,12 @@ from sklearn.preprocessing import minmax_scale
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
+from tests.support.proof_files import ProofFiles, proof_files, rewritten
 from tests.support.results import changed
 from tests.support.strategies import Case, cases
+from treeproof.check.__main__ import main
 from treeproof.check.objects import check_verification, drawn
+from treeproof.results.row_table import Refuted
 
 P, R, U = tp.Outcome.PROVED, tp.Outcome.REFUTED, tp.Outcome.UNKNOWN
 
@@ -44,14 +47,14 @@ def question(**words: Any) -> tuple[Any, tp.Verification]:
 
 
 def with_entry(result: tp.Verification, name: str, row: int, value: Any) -> tp.Verification:
-    array = getattr(result, name).copy()
+    array = getattr(result.rows if name in ("refuted", "epsilon_index") else result, name).copy()
     array[row] = value
     return changed(result, **{name: array})
 
 
 def test_a_result_that_hides_what_can_be_moved_does_not_hold() -> None:
     clf, result = question()
-    with pytest.raises(tp.SoundnessError, match="names other columns than those that its attacker can move"):
+    with pytest.raises(tp.SoundnessError, match="movable of the result is not what follows"):
         check_verification(clf, dataclasses.replace(result, movable=()))
     assert check_verification(clf, dataclasses.replace(result, movable=None), sample=2)["labels"] == 2
 
@@ -72,9 +75,9 @@ def test_a_damaged_result_does_not_hold(tmp_path: Path) -> None:
         (with_entry(result, "predicted", stable, 1 - result.predicted[stable]), "the model gives it another label"),
         (with_entry(result, "stability", unstable, P), "no counterexample"),
         (with_entry(result, "stability", stable, R), "no counterexample"),
-        (with_entry(result, "has_witness", broken, False), "no counterexample"),
-        (with_entry(result, "attacked", broken, result.neighbour[broken]), "no counterexample"),
-        (with_entry(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample"),
+        (with_entry(result, "has_witness", broken, False), "rows of a counterexample that it does not have"),
+        (with_entry(result, "attacked", broken, result.neighbour[broken]), "another attacked_label"),
+        (with_entry(result, "attacked", broken, result.attacked[broken] + 1.0), "no counterexample|attacked_label"),
         (changed(result, resilience=claimed[None]), "no counterexample"),
     ):
         with pytest.raises(tp.SoundnessError, match=message):
@@ -88,12 +91,14 @@ def test_what_has_no_proof_is_counted_and_not_claimed(tmp_path: Path) -> None:
     assert counts["proofs"] == 0 and counts["proofs not checked"] == n_proved
     assert check_verification(clf, result, sample=5)["labels"] == 5
     # Of what was made up, the file has no proof.
-    row = int(np.argmax(result.stability == R))
+    row = int(np.argmax((result.stability == R) & result.correct))
     resilience = result.resilience_by_epsilon[0].copy()
     resilience[row] = U
     false = with_entry(
         with_entry(changed(result, resilience=resilience[None]), "stability", row, P), "has_witness", row, False
     )
+    for name, value in (("neighbour", result.X), ("attacked", result.X), ("attacked_label", result.predicted)):
+        false = with_entry(false, name, row, value[row])
     counts = check_verification(clf, false, proofs=tmp_path / "proofs.tpp")
     assert counts["proofs"] == n_proved and counts["proofs not checked"] == 1
 
@@ -125,3 +130,107 @@ def test_samples_and_seeds_are_whole_numbers(sample: Any, seed: Any) -> None:
     clf, result = question()
     with pytest.raises(tp.InvalidInput, match="must be a whole number of at least"):
         check_verification(clf, result, sample, seed)
+
+
+# --- what is false about a row ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[ProofFiles, tp.Verification]:
+    files = proof_files(tmp_path_factory.mktemp("told"), actors=["yes"], epsilons=[0.01, {"age": 0.3}], epsilon=None)
+    return files, tp.Verification.from_json(files.result)
+
+
+def is_believed(files: ProofFiles, result: tp.Verification, folder: Path) -> bool:
+    """Whether either checker believes what a result says; of what only proofs can show, nothing is asked."""
+    result.to_json(folder / "told.json")
+    by_program = main([str(files.model), str(folder / "told.json"), str(files.proofs), "--quiet"]) == 0
+    try:
+        check_verification(tp.load_model(files.model), result)
+    except tp.SoundnessError:
+        return by_program
+    return True
+
+
+def outcomes(result: tp.Verification, row: int, stability: Any, *resilience: Any, **fields: Any) -> tp.Verification:
+    """The result with other outcomes of a row."""
+    each, other = result.stability.copy(), np.stack(result.resilience_by_epsilon)
+    each[row], other[:, row] = stability, resilience
+    result = changed(result, stability=each, resilience=other)
+    for name, value in fields.items():
+        result = with_entry(result, name, row, value)
+    return result
+
+
+def test_a_row_is_refuted_in_what_its_counterexample_says(
+    told: tuple[ProofFiles, tp.Verification], tmp_path: Path
+) -> None:
+    """One of a neighbour says nothing about the row itself."""
+    files, result = told
+    assert is_believed(files, result, tmp_path)
+    row = int(np.argmax(result.rows.refuted == Refuted.RESILIENCE))
+    assert result.rows.refuted[row] == Refuted.RESILIENCE and result.stability[row] == P and result.correct[row]
+    both = np.stack(result.resilience_by_epsilon)[:, row]
+    for false in (
+        outcomes(result, row, R, R, R),
+        outcomes(result, row, R, R, R, refuted=Refuted.STABILITY, epsilon_index=-1),
+        outcomes(result, row, P, *both, refuted=Refuted.STABILITY, epsilon_index=-1),
+        outcomes(result, row, P, P, P),
+        outcomes(result, row, P, *both, epsilon_index=1 - result.rows.epsilon_index[row])
+        if both.tolist() != [R, R]
+        else outcomes(result, row, R, *both),
+    ):
+        assert not is_believed(files, false, tmp_path)
+
+
+def test_rows_that_nobody_attacks_and_rows_with_a_wrong_label_are_what_the_format_says(
+    told: tuple[ProofFiles, tp.Verification], tmp_path: Path
+) -> None:
+    files, result = told
+    spared = int(np.argmax(~result.is_attacked & ~result.correct))
+    assert not result.is_attacked[spared] and not result.correct[spared]
+    for stability, resilience in ((R, R), (U, R), (P, U), (P, P)):
+        assert not is_believed(files, outcomes(result, spared, stability, resilience, resilience), tmp_path)
+    everybody = proof_files(tmp_path, epsilon=0.01)
+    result = tp.Verification.from_json(everybody.result)
+    wrong = int(np.argmin(result.correct))
+    assert not result.correct[wrong]
+    for stability, resilience in ((P, U), (U, U), (P, P)):
+        assert not is_believed(everybody, outcomes(result, wrong, stability, resilience), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rows_with_missing": 1},
+        {"by_class": []},
+        {"movable": [0]},
+        {"unreached": [1]},
+        {"untested": [2]},
+        {"fingerprint": "0" * 64},
+        {"decision": "label 'yes' where its probability is at least 0.9"},
+        {"categories": [{"feature": 0}]},
+        {"label_dtype": "<i8"},
+        {"epsilon_names": ["one", "two"]},
+        {"proofs": {"checked": 99, "rejected": 0, "unchecked": 0, "version": "1"}},
+        {"transform": "log1p"},
+    ],
+)
+@pytest.mark.parametrize("quiet", [True, False])
+def test_the_program_finds_again_what_is_said_of_all_rows(tmp_path: Path, fields: Any, quiet: bool) -> None:
+    files = proof_files(tmp_path)
+    assert main([*map(str, files.changed("result", tmp_path, **fields)), *(["--quiet"] * quiet)]) in (1, 2)
+
+
+def test_open_rows_are_counted_either_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the program prints lies around what the engine found, and is that where all is checked."""
+    files = proof_files(tmp_path)
+    result = tp.Verification.from_json(files.result)
+    n, proved = len(result), np.flatnonzero(result.is_proved)
+    row = int(proved[result.correct[proved]][0])
+    short = rewritten(files, tmp_path / "short.tpp", lambda one, data: "left out" if one == row else data)
+    assert main([*map(str, short)]) == 1
+    said = capsys.readouterr().out
+    assert f"proved     {len(proved)} rows: {len(proved) - 1} checked, 1 not checked" in said
+    low = round(float(result.robustness.lower) * n)
+    assert f"follows    robustness: {low - 1} to {low} of {n} rows" in said

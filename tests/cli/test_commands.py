@@ -305,7 +305,9 @@ def test_a_map_is_built_checked_and_resumed(folder: Path, tmp_path: Path, capsys
     code, out, _ = run(capsys, *check, "--proofs", tmp_path / "m.tpp")
     assert code == 0 and "all boxes tile the space" in out and "20 of" in out
     code, out, _ = run(capsys, *check)
-    assert code == 0 and "0 of" in out and "--proofs FILE" in out
+    assert code == 1 and "proofs     0 of" in out and "--proofs FILE" in out and "FAILED" in out
+    code, out, _ = run(capsys, *check, "--no-proofs")
+    assert code == 0 and "they may be wrong" in out
 
 
 @pytest.mark.parametrize("mode", ["online", "map"])
@@ -408,7 +410,11 @@ def test_check_accepts_a_result_and_refuses_a_false_one(
         capsys, "verify", folder / "model.json", folder / "test.csv", "--label", "y", "--delta", "0.5", "--json", file
     )  # fmt: skip
     code, out, _ = run(capsys, "check", folder / "model.json", file)
-    assert code == 0 and "holds" in out
+    assert code == 1 and "holds" in out and "FAILED     not everything that is called proved was checked" in out
+    code, out, _ = run(capsys, "check", folder / "model.json", file, "--no-proofs")
+    assert code == 0 and "rows that are called proved: they may be wrong" in out
+    code, _, err = run(capsys, "check", folder / "model.json", file, "--no-proofs", "--proofs", "p.tpp")
+    assert code == 2 and "are opposites" in err
     result = tp.Verification.from_json(file)
     changed(result, stability=np.zeros_like(result.stability)).to_json(file)
     code, _, err = run(capsys, "check", folder / "model.json", file)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import treeproof as tp
 from tests.support.commands import run
 from tests.support.proof_files import ProofFiles, proof_files, rewritten
 from tests.support.pseudo_boolean import is_refuted
+from tests.support.results import changed
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +24,13 @@ def test_check_takes_proofs_in_place_of_proving_again(files: ProofFiles, capsys:
     n = len(tp.check_proofs(*files, progress=False).checked)
     code, out, _ = run(capsys, "check", files.model, files.result, "--proofs", files.proofs, "--jobs", 1)
     assert code == 0
-    holds, proofs = out.splitlines()
-    assert holds.startswith("holds      12 of 12 rows: 12 labels, ")
-    assert holds.endswith(" counterexamples")
+    holds, *follows, proofs = out.splitlines()
+    assert holds.startswith("holds      12 labels and ")
+    assert holds.endswith(" counterexamples, of 12 of 12 rows")
+    assert [line.split(":")[0] for line in follows] == [
+        *("follows    accuracy", "follows    stability", "follows    robustness"),
+        'follows    resilience at {"all"',
+    ]
     assert proofs == f"proofs     {n} of {n} proved rows (100%) checked by treeproof {tp.__version__}"
 
 
@@ -32,7 +38,7 @@ def test_check_of_a_sample_checks_its_proofs(files: ProofFiles, capsys: pytest.C
     options = ("--proofs", files.proofs, "--sample", 3, "--seed", 0, "--jobs", 1)
     code, out, _ = run(capsys, "check", files.model, files.result, *options)
     assert code == 0
-    assert "holds      3 of 12 rows" in out
+    assert ", of 3 of 12 rows" in out
     assert out.splitlines()[-1].split()[3] in "123"
 
 
@@ -137,7 +143,7 @@ def test_check_takes_cheapest_attacks(files: ProofFiles, tmp_path: Path, capsys:
     attacks.write_text(json.dumps({name: value for name, value in content.items() if name != "price"}))
     code, _, err = run(capsys, "check", files.model, attacks, "--proofs", proofs, "--jobs", 1)
     assert code == 2
-    assert "the model or the result cannot be read" in err
+    assert "the result lacks 'price'" in err
 
 
 def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,14 +157,14 @@ def test_export_writes_what_veripb_reads(files: ProofFiles, tmp_path: Path, caps
         assert is_refuted(problem.read_text(), proof.read_text())
     code, _, err = run(capsys, "proof", "export", *files, row, "--out", tmp_path / "no" / "such" / "one")
     assert code == 2 and "cannot write" in err
-    for changed, options, said in (
+    for other, options, said in (
         (files, [999], "has no proof of row 999: the result has rows 0 to 11"),
         (files, [row, "--neighbourhood", 9], "has no proof of neighbourhood 9, but of "),
         (files, ["one"], "'one' is not a valid integer"),
         ((files.result, *files[1:]), [row], "is not a valid treeproof model"),
         ((*files[:2], files.model), [row], "is no file of proofs"),
     ):
-        code, _, err = run(capsys, "proof", "export", *changed, *options, "--out", tmp_path / "other")
+        code, _, err = run(capsys, "proof", "export", *other, *options, "--out", tmp_path / "other")
         assert code == 2 and said in err and len(err.splitlines()) == 1
     assert not list(tmp_path.glob("other*"))
 
@@ -188,3 +194,24 @@ def test_proofs_of_maps_are_listed_and_not_shown(
     ):
         code, _, err = run(capsys, "proof", *words, *(["--out", tmp_path / "one"] if words[0] == "export" else []))
         assert code == 2 and "boxes.tpp proves boxes of a map" in err
+
+
+def test_a_gate_says_that_it_opens_with_rows_of_a_file(
+    files: ProofFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever writes the file that is resumed can write anything: with --strict the gate stays closed."""
+    result = tp.Verification.from_json(files.result)
+    np.savez(tmp_path / "rows.npz", X=result.X, y=result.y)
+    forged = changed(
+        result, stability=np.zeros_like(result.stability), resilience=np.zeros((0, len(result)), dtype=np.int8),
+        has_witness=np.zeros(len(result), dtype=bool), epsilons=(), epsilon_names=None,
+    )  # fmt: skip
+    forged.to_json(tmp_path / "forged.json")
+    command = ["verify", files.model, tmp_path / "rows.npz", "--delta", "0.03", "--jobs", 1]
+    gate = [*command, "--json", tmp_path / "forged.json", "--resume", "--fail-under-robustness", 0.9]
+    code, out, err = run(capsys, *gate, "--strict")
+    assert code == 1, (out, err)
+    assert "FAILED     rows were taken over by --resume, unchecked" in out
+    code, out, _ = run(capsys, *gate)
+    assert code == 0 and "WARNING    passed, but rows were taken over by --resume" in out
+    assert run(capsys, "check", files.model, tmp_path / "forged.json")[0] in (1, 2)

@@ -42,8 +42,8 @@ def test_a_threat_file_and_options_with_relations_say_the_same(files: Path, caps
     assert first.relations == second.relations and (first.stability == second.stability).all()
     theirs = tp.verify(loans().forest, loans().X, loans().y, ATTACKER, relations=RELATIONS)
     assert (first.stability == theirs.stability).all()
-    code, out, err = run(capsys, "check", files / "model.json", files / "a.json")
-    assert code == 0 and "holds      60 of 60 rows" in out, err
+    code, out, err = run(capsys, "check", files / "model.json", files / "a.json", "--no-proofs")
+    assert code == 0 and ", of 60 of 60 rows" in out, err
 
 
 def test_one_reach_for_all_leaves_out_the_members_of_a_named_group(

@@ -45,7 +45,7 @@ def test_verify_guard_map_and_check_use_the_cut(folder: Path, capsys: pytest.Cap
     assert found.decision == TEXT
     expected = tp.load_model(model, threshold=0.3, classes=["bad", "good"])
     assert (found.predicted == expected.predict(found.X)).all()
-    assert run(capsys, "check", model, result, *OPTIONS)[0] == 0
+    assert run(capsys, "check", model, result, *OPTIONS, "--no-proofs")[0] == 0
     code, _, err = run(capsys, "check", model, result, "--classes", "bad,good")
     assert code == 2 and "with other --voting, --threshold or --classes" in err
     code, out, _ = run(capsys, "map", model, *OPTIONS, *attack, "--out", folder / "model.tpm")

@@ -1,4 +1,4 @@
-"""Files of models, attackers and results made up by hand, with as few fields as the checker needs."""
+"""Files of models, attackers and results made up by hand."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def model_content(trees: list[dict[str, Any]], classes: list[Any], n: int = 1, *
     return {
         "format": "treeproof-ensemble",
         "version": 2,
+        "origin": "by hand",
         "n_features": n,
         "feature_names": ["a", "b", "c"][:n],
         "classes": classes,
+        "class_dtype": {int: "int64", float: "float64", bool: "bool"}.get(type(classes[0]), "str"),
         "trees": trees,
         "base": [0.0] * len(classes),
         "rule": {**rule, "base_last": False},
@@ -52,7 +54,8 @@ def attacker_content(**fields: Any) -> dict[str, Any]:
     given = {
         "intervals": {"all": [0, 0]},
         "costs": {"all": 1},
-        **dict.fromkeys(["budget", "domain", "power", "radius"]),
+        **dict.fromkeys(["budget", "domain", "power"]),
+        "radius": 0.0,
     }
     return {"format": "treeproof-attacker", "version": 2, **given, **fields}
 
@@ -62,14 +65,27 @@ def result_content(x: list[Any], label: Any, attacker: dict[str, Any], **fields:
     return {
         "format": "treeproof-verification",
         "version": 4,
+        "model": "by hand",
+        "decision": "",
+        "fingerprint": "0" * 64,
         "n_features": len(x),
         "feature_names": None,
-        "X": [x],
-        "y": [label],
-        "predicted": [label],
+        "categories": [],
+        "seconds": 0.0,
+        "interrupted": False,
+        "boxes": 0,
+        **dict.fromkeys(["movable", "unreached", "untested", "actors", "epsilon_names"]),
+        "relations": [],
+        "broken": [],
+        "label_dtype": "|O",
+        **{name: [x] for name in ("X", "neighbour", "attacked")},
+        **{name: [label] for name in ("y", "predicted", "neighbour_label", "attacked_label")},
         "stability": [0],
         "resilience": [],
+        "refuted": [None],
         "epsilons": [],
+        "rows_with_missing": 0,
+        "by_class": [],
         "attacker": attacker,
         **fields,
     }

@@ -109,7 +109,7 @@ def test_check_holds_others_to_their_labels(question: Any) -> None:
     claimed[0, other] = R
     with pytest.raises(tp.SoundnessError, match=f"row {other}: it is not attacked, but does not count by its label"):
         check_verification(clf, changed(result, resilience=claimed))
-    with pytest.raises(tp.SoundnessError, match="other columns than those that its attacker moves in vain"):
+    with pytest.raises(tp.SoundnessError, match="unreached of the result is not what follows"):
         check_verification(clf, changed(result, in_vain=type(result.in_vain)((0,), ())))
 
 

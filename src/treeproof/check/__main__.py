@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from treeproof import __version__
 from treeproof.check.attacks import Attacks, question_of
+from treeproof.check.fields import read_json
 from treeproof.check.maps import OPEN, MapQuestion, check_boxes
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.results import check_result
-from treeproof.check.rows import Checked, check_header, check_rows
+from treeproof.check.results import check_result, check_told, in_words
+from treeproof.check.rows import Checked, Question, check_header, check_rows
 from treeproof.check.rules import Rejected
 
 
@@ -34,11 +34,12 @@ def main(arguments: list[str] | None = None) -> int:
     is_map = given.files[0].suffix == ".tpm"
     if len(given.files) != (2 if is_map else 3):
         parser.error("there must be three files, MODEL RESULT PROOFS, or two, MAP PROOFS")
-    found, rows = Checked(), None
+    found, rows, told = Checked(), None, ""
     try:
-        model, rows, each = (_of_map if is_map else _of_result)(given.files, given.rows)
+        question, rows, each = (_of_map if is_map else _of_result)(given.files, given.rows)
         for _, one in each:
             found.add(one)
+        told = _told(question)
     except (Rejected, OSError) as error:
         why = f"cannot read {error.filename}: {error.strerror}" if isinstance(error, OSError) else error
         print(_line(f"treeproof.check: {why}"), file=sys.stderr)
@@ -51,24 +52,45 @@ def main(arguments: list[str] | None = None) -> int:
         what, several = ("box", "boxes") if is_map else ("row", "rows")
         lines = [f"checked    {len(found.checked)} of {len(rows)} {several}, by treeproof {__version__}"]
         lines += [f"           {found.counterexamples} counterexamples, {found.boxes} closed boxes of proofs"]
-        lines += [f"           about the model with the hash {model}"]
+        lines += [f"           about the model with the hash {question.model.hash}", *_follows(question, found, rows)]
         for word, reasons in (("rejected", found.rejected), ("unchecked", found.unchecked)):
             lines += [f"{word:10} {what} {row}: {why}" for row, why in reasons.items()]
+        lines += [f"rejected   {told}"] * bool(told)
         print("\n".join(map(_line, lines)))
-    return 0 if len(found.checked) == len(rows) else 1
+    return 0 if len(found.checked) == len(rows) and not told else 1
 
 
-Found: TypeAlias = "tuple[str, list[int], Iterator[tuple[int, Checked]]]"
-"""The hash of the model that it is about, the numbers of rows or boxes, and what becomes of each."""
+def _told(question: Question | MapQuestion) -> str:
+    """What a result says of all its rows, and is not so."""
+    try:
+        if isinstance(question, Question) and not isinstance(question, Attacks):
+            check_told(question)
+    except Rejected as error:
+        return str(error)
+    return ""
+
+
+def _follows(question: Question | MapQuestion, found: Checked, rows: list[int]) -> list[str]:
+    """What a result proves of these rows, as far as it was checked."""
+    if not isinstance(question, Question):
+        return []
+    proved = set(question.proved_rows) & set(rows)
+    left = len(proved - {*found.checked})
+    lines = [f"proved     {len(proved)} rows: {len(proved) - left} checked, {left} not checked"]
+    return lines + [f"follows    {one}" for one in in_words(question, found, rows)]
+
+
+Found: TypeAlias = "tuple[Question | MapQuestion, list[int], Iterator[tuple[int, Checked]]]"
+"""What is asked, the numbers of rows or boxes, and what becomes of each."""
 
 
 def _of_result(files: list[Path], chosen: str | None) -> Found:
     model, result, proofs = files
-    question, file = question_of(content_of(model), content_of(result)), ProofFile.open(proofs)
+    question, file = question_of(read_json(model), read_json(result)), ProofFile.open(proofs)
     check_header(question, file)
     rows = _chosen(chosen, list(range(len(question.result["X"]))))
     check_all = check_rows if isinstance(question, Attacks) else check_result
-    return question.model.hash, rows, check_all(question, file, rows)
+    return question, rows, check_all(question, file, rows)
 
 
 def _of_map(files: list[Path], chosen: str | None) -> Found:
@@ -76,29 +98,12 @@ def _of_map(files: list[Path], chosen: str | None) -> Found:
     question, file = MapQuestion.of(path), ProofFile.open(proofs)
     check_header(question, file)
     boxes = _chosen(chosen, [node for node, _, status in question.map.boxes() if status != OPEN])
-    return question.model.hash, boxes, check_boxes(question, file, frozenset(boxes))
+    return question, boxes, check_boxes(question, file, frozenset(boxes))
 
 
 def _line(text: str) -> str:
     """One line, harmless to show, whatever a file says."""
     return "".join(each if each.isprintable() else "?" for each in text)
-
-
-def content_of(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, in which no name stands twice."""
-    try:
-        content = json.loads(path.read_text("utf-8"), object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError) as error:
-        raise Rejected(f"{path} is not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise Rejected(f"{path} is no JSON object")
-    return content
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError(f"a name stands twice among {[name for name, _ in pairs][:9]}")
-    return dict(pairs)
 
 
 def _chosen(text: str | None, known: list[int]) -> list[int]:

@@ -15,11 +15,6 @@ from treeproof.check.chains import Rule
 from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.doubles import printed
 
-FIELDS = {
-    *("format", "version", "intervals", "costs", "budget", "domain", "power", "radius", "scale", "up", "down"),
-    *("step", "blank", "fill", "unseen", "groups", "rules", "goal"),
-}
-
 PER_COLUMN = {"intervals": [0, 0], "costs": 1, "domain": None, "scale": 1, "step": None, "blank": None, "fill": None}
 """What may be given for each column, and what holds for columns that are not named."""
 
@@ -29,8 +24,8 @@ class Names:
 
     def __init__(self, model: Mapping[str, Any]) -> None:
         self.n = int(model["n_features"])
-        self._names = model["feature_names"] or ()
-        if len(set(self._names)) < len(self._names):
+        self._places = {name: f for f, name in enumerate(model["feature_names"] or ())}
+        if len(self._places) < len(model["feature_names"] or ()):
             raise ValueError("two columns have the same name")
         self._blank = "_" if model.get("blanks_underscored") else " "
         self.categories = {each["feature"]: Category(each) for each in model.get("categories", ())}
@@ -39,8 +34,8 @@ class Names:
         """The position of a column that is given by its name or position."""
         if isinstance(key, str):
             name = key.replace(" ", self._blank)
-            if name in self._names:
-                return self._names.index(name)
+            if name in self._places:
+                return self._places[name]
         elif type(key) is int and 0 <= key < self.n:
             return key
         raise ValueError(f"the model has no column {key!r}")
@@ -95,10 +90,6 @@ class Category:
 
 def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Column]:
     """What the attacker of a file can do to each column of the model of a file."""
-    if attacker.get("format") != "treeproof-attacker" or attacker.get("version") not in (1, 2):
-        raise ValueError(f"an attacker of format {attacker.get('format')!r} {attacker.get('version')!r} is not known")
-    if attacker.keys() - FIELDS:
-        raise ValueError(f"an attacker has no {', '.join(sorted(attacker.keys() - FIELDS))}")
     names = Names(model)
     given = {name: names.each(attacker.get(name), default) for name, default in PER_COLUMN.items()}
     columns = [
@@ -118,6 +109,15 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
                 low, high = columns[f].reach
                 columns[f] = replace(columns[f], reach=(max(low, least), min(high, most)))
     return [replace(column, budget=limit) for column in columns]
+
+
+def accepts(model: Mapping[str, Any], columns: Sequence[Column], row: Sequence[float]) -> bool:
+    """Whether a model accepts every value of a row, and the domain contains it."""
+    takes, never = model["handles_missing"], model.get("no_missing", ())
+    return all(
+        takes and f not in never if math.isnan(value) else column.domain[0] <= value <= column.domain[1]
+        for f, (value, column) in enumerate(zip(row, columns, strict=False))
+    )
 
 
 def names_in(attacker: Mapping[str, Any]) -> list[Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from treeproof.check.evidence import Reach
+from treeproof.check.fields import ATTACKS as TABLE
 from treeproof.check.one_hot import View, Views
 from treeproof.check.results import ITSELF, changes_label
-from treeproof.check.rows import Question
+from treeproof.check.rows import Question, readable
 from treeproof.check.rules import Rejected
 
 ATTACKS = "treeproof-attacks"
@@ -20,13 +21,11 @@ MOST_KEPT = 8
 class Attacks(Question):
     """What a file of cheapest attacks says: each row is stable against who has less than the price of its attack."""
 
-    formats: ClassVar = {**Question.formats, "result": (ATTACKS, 1)}
+    table: ClassVar = TABLE
 
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
         as_result = {"y": result["predicted"], "stability": result["exact"], "resilience": [], "epsilons": []}
         super().__init__(model, {**result, **as_result})
-        if {len(result["attacked"]), len(result["price"])} != {len(result["X"])}:
-            raise Rejected("the result has lists of other lengths than it has rows")
         self._views: dict[Any, Views] = {}
 
     def proved(self, number: int) -> list[int]:
@@ -58,6 +57,8 @@ class Attacks(Question):
         super().check_said(number)
         price = self.result["price"][number]
         if price is None:
+            if self.result["attacked"][number] != self.result["X"][number]:
+                raise Rejected("it has no attack, but is changed by one")
             return 0
         x, attacked = self.row(number), self.row(number, "attacked")
         reach = Reach(self.content, self._who_pays(price, 0), self.result.get("relations") or ())
@@ -80,6 +81,11 @@ class Attacks(Question):
         return {**self.attacker, "radius": price * (1 - CLOSE) if less else min(price * (1 + CLOSE), radius)}
 
 
+@readable("the model or the result")
 def question_of(model: dict[str, Any], result: dict[str, Any]) -> Question:
     """What was asked, by a file of results or of cheapest attacks; Rejected if it is neither."""
-    return (Attacks if result.get("format") == ATTACKS else Question).of(model, result)
+    is_attacks = type(result) is dict and result.get("format") == ATTACKS
+    question = (Attacks if is_attacks else Question).of(model, result)
+    if result["fingerprint"] != question.model.fingerprint:
+        raise Rejected("the result is about another model: not the same fingerprint")
+    return question

@@ -19,7 +19,7 @@ from treeproof.check.doubles import printed
 from treeproof.check.one_hot import View
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.relation_texts import Said, Where, facts_in, total
-from treeproof.check.rules import Rejected
+from treeproof.check.rules import Rejected, held
 
 RULED_OUT, CUT, CASES, SUM = range(4)
 Ends: TypeAlias = "tuple[float, float]"
@@ -217,7 +217,7 @@ def check_clash(pairs: Pairs, steps: Reader) -> None:
     """Walks a tree that says why there are no such pairs; Rejected if it does not."""
     waiting = [pairs]
     while waiting:
-        here, op = waiting.pop(), steps.number()
+        here, op = held(waiting, len(pairs.columns) + len(waiting[-1].facts)).pop(), steps.number()
         if op == CUT:
             waiting += reversed(here.cut(steps.number(), steps.number(), steps.double()))
         elif op == CASES:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, TypeAlias
 
-from treeproof.check.attackers import columns_of, is_affordable, names_in, purses_of, sizes_of
+from treeproof.check.attackers import accepts, columns_of, is_affordable, names_in, purses_of, sizes_of
 from treeproof.check.columns import ANY, Column
 from treeproof.check.named_groups import Seen
 from treeproof.check.relation_texts import OneHot, Relations
@@ -32,7 +32,6 @@ class Reach:
         own = enumerate(self.columns[: model["n_features"]])
         self.relations = Relations(model, relations, {f for f, column in own if column.step is not None})
         self._purses = purses_of(self._seen.model, attacker, self.columns)
-        self._no_missing = set(model.get("no_missing", ())) if model["handles_missing"] else None
 
     def around(self, epsilon: Any) -> Around:
         """The neighbourhood that a result file says."""
@@ -49,7 +48,7 @@ class Reach:
         valid = [attacked] if is_itself else [near, attacked]
         if any(map(self.relations.broken, valid)) or not around.holds(x, near):
             return False
-        if not all(map(self._is_accepted, (x, near, attacked))):
+        if not all(accepts(self._model, self.columns, row) for row in (x, near, attacked)):
             return False
         rows, prices = self._seen.rows([x, near, attacked]), {}
         for f, (own, start, end) in enumerate(zip(*rows, strict=True)):
@@ -60,19 +59,38 @@ class Reach:
                 prices[f] = price
         return self.can_pay(prices)
 
+    @cached_property
+    def fillable(self) -> set[int]:
+        """The columns whose missing values can be filled in."""
+        known = enumerate(self.columns[: self._model["n_features"]])
+        return {f for f, one in known if one.fill is not None and (one.budget is None or one.fill <= one.budget)}
+
+    def may_move(self, f: int) -> bool:
+        """Whether a column, or its group if the attacker names that, can be changed at all for what he can pay."""
+        groups = (number for number, group in enumerate(self._seen.named) if f in group.columns)
+        column = self.columns[next((self._model["n_features"] + number for number in groups), f)]
+        if column.power is not None:
+            return column.reach != (0.0, 0.0)
+        costs = [cost for cost in (column.blank, column.fill) if cost is not None] + [one.cost for one in column.rules]
+        costs += [] if column.matrix is None else column.matrix.values()
+        costs += [column.cost] if column.matrix is None and column.reach != (0.0, 0.0) else []
+        return bool(costs) and (column.budget is None or min(costs) <= column.budget)
+
+    def is_named(self, f: int, around: Sequence[Around]) -> bool:
+        """Whether a column is a member of a group that the attacker or a neighbourhood names."""
+        return any(f in seen.members for seen in (self._seen, *(one.seen for one in around)))
+
+    def spans_a_cut(self, f: int, x: Row, cuts: Sequence[float], around: Sequence[Around]) -> bool:
+        """Whether neighbours of a row, and what can be made of them, have more than one cell of a column."""
+        column, found = self.columns[f], 0
+        for size in (0.0, *(one.sizes[f] for one in around)):
+            for price, mask in column.cells(x[f], size, None, cuts):
+                found |= mask if column.budget is None or price <= column.budget else 0
+        return found.bit_count() > 1
+
     def can_pay(self, prices: Mapping[int, Fraction]) -> bool:
         """Whether the attacker can pay these prices of columns."""
         return is_affordable(self._purses, prices)
-
-    def _is_accepted(self, row: Row) -> bool:
-        """Whether the model accepts every value and the domain contains it."""
-        for f, (value, column) in enumerate(zip(row, self.columns, strict=False)):
-            if math.isnan(value):
-                if self._no_missing is None or f in self._no_missing:
-                    return False
-            elif not column.domain[0] <= value <= column.domain[1]:
-                return False
-        return True
 
 
 class Around:
@@ -81,16 +99,16 @@ class Around:
     def __init__(
         self, model: Mapping[str, Any], groups: Sequence[OneHot], columns: Sequence[Column], epsilon: Any
     ) -> None:
-        self._seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, groups)
+        self.seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, groups)
         grouped = {f for group in groups for f in group.columns}
         # Neighbours share the values of groups, unless ε names these.
-        self._sizes = [0.0 if f in grouped else size for f, size in enumerate(sizes_of(self._seen.model, epsilon))]
-        self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self._seen.named)]
+        self.sizes = [0.0 if f in grouped else size for f, size in enumerate(sizes_of(self.seen.model, epsilon))]
+        self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self.seen.named)]
 
     def holds(self, x: Row, near: Row) -> bool:
         """Whether a row is a neighbour of x."""
-        pairs = zip(self._columns, self._sizes, *self._seen.rows([x, near]), strict=True)
+        pairs = zip(self._columns, self.sizes, *self.seen.rows([x, near]), strict=True)
         return all(
-            own == other or f in self._seen.members or column.is_near(own, other, size)
+            own == other or f in self.seen.members or column.is_near(own, other, size)
             for f, (column, size, own, other) in enumerate(pairs)
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,14 +16,17 @@ from treeproof.check.attackers import columns_of, is_affordable, purses_of
 from treeproof.check.claims import Grid, Place, Region
 from treeproof.check.columns import Column, Near
 from treeproof.check.doubles import cells_between
-from treeproof.check.model_file import Model, hash_of
+from treeproof.check.fields import ATTACKER, LARGEST_MAP, check, parse
+from treeproof.check.model_file import Model, check_model, hash_of
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import CLAIM, SPLIT, Checked, readable
-from treeproof.check.rules import Rejected, check_tree
+from treeproof.check.rules import Rejected, check_tree, held
 
 MAGIC, HEAD = b"\x89TPMAP\r\n", struct.Struct("<8sIIQQQQdQ32s32s32s")
 STABLE, UNSTABLE, OPEN = range(3)
+LEFT_AGAIN = -1
+"""In place of a node: a column is what it was before its parent."""
 MOVED = 8
 """A part of a proof: one move changes the label of each row of a box."""
 Range: TypeAlias = "tuple[float, float]"
@@ -50,14 +52,17 @@ class Map:
         """A map with the cuts, the space and the nodes that these bytes are."""
         n, numbers = len(starts) // 8 - 1, [number for (number,) in struct.iter_unpack("<d", ends)]
         first = [start for (start,) in struct.iter_unpack("<q", starts)]
-        columns = [f for f in range(n) for _ in range(first[f], first[f + 1])]
-        if n != model["n_features"] or first[0] != 0 or len(numbers) != 2 * n + len(columns):
+        if n != model["n_features"] or first[0] != 0 or first != sorted(first) or len(numbers) != 2 * n + first[-1]:
             raise Rejected("the sizes of the map do not fit")
+        columns = [f for f in range(n) for _ in range(first[f], first[f + 1])]
+        cuts = list(zip(columns, numbers[2 * n :], strict=True))
+        if not all(one < other for one, other in itertools.pairwise(cuts)):
+            raise Rejected("cuts of the map do not rise")
         return cls(
             model,
             attacker,
             tuple(zip(numbers[:n], numbers[n : 2 * n], strict=True)),
-            list(zip(columns, numbers[2 * n :], strict=True)),
+            cuts,
             list(struct.iter_unpack("<ii", nodes)),
             hashlib.sha256(starts + ends + nodes).hexdigest(),
         )
@@ -65,37 +70,46 @@ class Map:
     @classmethod
     def open(cls, path: Path) -> Map:
         """The map of a file."""
-        data = path.read_bytes()
+        data = path.read_bytes() if path.stat().st_size <= LARGEST_MAP else b""
         if data[:8] != MAGIC or len(data) < HEAD.size:
             raise Rejected(f"{path.name} is no stability map")
-        _, version, d, n_cuts, n_nodes, model, attacker, *_, checksum = HEAD.unpack(data[: HEAD.size])
+        _, version, d, n_cuts, n_nodes, model, attacker, _, _, *prints, checksum = HEAD.unpack(data[: HEAD.size])
         if version != 1 or hashlib.sha256(data[HEAD.size :]).digest() != checksum:
             raise Rejected(f"{path.name} is damaged, or of another version")
         sizes = [model, attacker, 8 * (d + 1), 8 * (2 * d + n_cuts)]
         parts = [HEAD.size, *itertools.accumulate(sizes, initial=HEAD.size)][1:]
         front = parts[-1] + -parts[-1] % 64
-        if front + 8 * n_nodes != len(data):
-            raise Rejected(f"{path.name} is cut off")
+        if front + 8 * n_nodes != len(data) or any(data[parts[-1] : front]):
+            raise Rejected(f"{path.name} is cut off, or has more than a map")
         content = [data[begin:end] for begin, end in itertools.pairwise(parts)]
-        return cls.of(json.loads(content[0]), json.loads(content[1]), content[2], content[3], data[front:])
+        said = [parse(part, f"what {path.name} holds") for part in content[:2]]
+        check_model(said[0], f"the model of {path.name}")
+        check(said[1], ATTACKER, f"the attacker of {path.name}")
+        if prints != [bytes.fromhex(Model.of(said[0]).fingerprint), hashlib.sha256(content[1]).digest()]:
+            raise Rejected(f"{path.name} is about another model or attacker than it holds")
+        return cls.of(said[0], said[1], content[2], content[3], data[front:])
 
     def boxes(self) -> Iterator[tuple[int, Box, int]]:
         """Every box with its number and status; Rejected if they overlap, are empty or do not fill the space."""
         seen: set[int] = set()
-        waiting = [(0, self.space)]
+        box, waiting = list(self.space), [(0, 0, self.space[0])]
         while waiting:
-            node, box = waiting.pop()
+            # Deep trees of many columns are no reason to keep a box for each of their parts.
+            node, f, box[f] = waiting.pop()
+            if node == LEFT_AGAIN:
+                continue
             if not 0 <= node < len(self.nodes) or node in seen:
                 raise Rejected(f"the map is not a tree: node {node} is missing or has two parents")
             seen.add(node)
             cut, child = self.nodes[node]
-            if cut < 0:
-                yield node, box, -1 - child
-            elif cut < len(self.cuts):
-                left, right = halves(box, *self.cuts[cut])
-                waiting += [(child, left), (child + 1, right)]
+            if cut == -1 and -3 <= child <= -1:
+                yield node, tuple(box), -1 - child
+            elif 0 <= cut < len(self.cuts):
+                f, at = self.cuts[cut]
+                (left,), (right,) = halves((box[f],), 0, at)
+                waiting += [(LEFT_AGAIN, f, box[f]), (child, f, left), (child + 1, f, right)]
             else:
-                raise Rejected(f"the map has no cut {cut}")
+                raise Rejected(f"the map has no cut {cut}, or no status {child}")
         if len(seen) < len(self.nodes):
             raise Rejected("the map is not a tree: some node cannot be reached")
 
@@ -144,8 +158,7 @@ class MapQuestion:
             raise Rejected("a box has one claim")
         waiting, closed = [box], 0
         while waiting:
-            box = waiting.pop()
-            op = reader.number()
+            box, op = held(waiting, len(box)).pop(), reader.number()
             if op == SPLIT:
                 waiting += reversed(halves(box, reader.number(), reader.double()))
             elif op == CLAIM and status == STABLE:
@@ -176,6 +189,8 @@ class MapQuestion:
         if label not in classes:
             raise Rejected(f"there is no class {label}")
         place, others = Place(self._grid, region), classes - {label}
+        reader.columns, reader.trees = self.model.n_features, len(self.model.trees)
+        reader.cells = 2 + max(map(len, self._grid.cuts))
         return sum(check_tree(place.claim(label, other, others), reader) for other in sorted(others))
 
     def _unmoved(self, box: Box) -> Region:
@@ -224,7 +239,9 @@ def check_boxes(
     question: MapQuestion, proofs: ProofFile | None, chosen: Collection[int] | None = None
 ) -> Iterator[tuple[int, Checked]]:
     """Checks what a map calls stable or unstable: all boxes, or those with `chosen` numbers; and that they tile it."""
-    for node, box, status in list(question.map.boxes()):
+    for _ in question.map.boxes():
+        pass  # before anything is said about one of them
+    for node, box, status in question.map.boxes():
         if status == OPEN or (chosen is not None and node not in chosen):
             continue
         found = Checked()

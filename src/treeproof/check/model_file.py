@@ -11,15 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate, chain
 from operator import lt
 from typing import Any, NamedTuple
 
+from treeproof.check.fields import MODEL, check
 from treeproof.check.rules import Rejected
 
+DECISIONS, CODED = ("argmax", "cut", "softmax", "sigmoid"), ("coded", "unseen", "by_text")
 NAMES = ("origin", "feature_names", "decided")
 """Fields of a model file that change no answer."""
 LARGEST_POWER = 600
 """Beyond it, sigmoids are too flat to tell anything apart."""
+MOST_BITS = 2**16
+"""Of the unit of all scores."""
 MOST_TREES = 2**18
 """Nothing is said about what the sums of more trees round to."""
 
@@ -66,8 +71,6 @@ class Model:
     @classmethod
     def of(cls, content: dict[str, Any]) -> Model:
         """The model of the object in a file."""
-        if content.get("format") != "treeproof-ensemble":
-            raise Rejected(f"the model's format is {content.get('format')!r}")
         leaves: dict[tuple[float, ...], Node] = {}
         trees = [_nodes(tree, leaves) for tree in content["trees"]]
         model = cls(content["n_features"], len(content["classes"]), trees, content["base"], content["rule"], content)
@@ -81,7 +84,7 @@ class Model:
         members = rule.get("members", ())
         above_0 = [rule["divisor"], rule["steepness"], *(member["divisor"] for member in members)]
         numbers = [*above_0, rule["cut"], *(member["weight"] for member in members)]
-        is_known = rule["decision"] in ("argmax", "cut", "softmax", "sigmoid") and rule["precision"] in PRECISIONS
+        is_known = rule["decision"] in DECISIONS and rule["precision"] in PRECISIONS
         if not (is_known and all(map(math.isfinite, numbers)) and min(above_0) > 0):
             raise Rejected("the model's rule is none")
         if (n, self.n_classes) != (1, 2) if rule["decision"] == "cut" else n != self.n_classes:
@@ -114,6 +117,40 @@ class Model:
         """What tells models with other answers apart."""
         kept = {name: value for name, value in self.content.items() if name not in NAMES}
         return hash_of(kept)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What results and maps call the model: SHA-256 of its arrays and rule, without names."""
+        content, rule, n = self.content, self.rule, len(self.base)
+        digest, roots = hashlib.sha256(), list(accumulate(map(len, self.trees[:-1]), initial=0))
+        if content.get("categories"):
+            said = [[one[name] for name in ("feature", "values", *CODED)] for one in content["categories"]]
+            digest.update(repr([(f, tuple(values), *flags) for f, values, *flags in said]).encode())
+        if content.get("no_missing"):
+            digest.update(repr(tuple(content["no_missing"])).encode())
+        members = [(one["n_trees"], float(one["divisor"]), float(one["weight"])) for one in rule.get("members", ())]
+        classes = list(map(float if content["class_dtype"] == "float64" else lambda one: one, content["classes"]))
+        words = DECISIONS.index(rule["decision"]), rule["precision"], float(rule["divisor"]), rule["base_last"]
+        ends = float(rule["cut"]), float(rule["steepness"]), classes, self.n_features, content["handles_missing"]
+        digest.update(repr((*words, *ends, *members)).encode())
+        nodes = [(root, node) for root, tree in zip(roots, self.trees, strict=True) for node in tree]
+        further = [node.cuts[1:] for _, node in nodes]
+        arrays: list[tuple[str, Any]] = [
+            ("i", [node.feature for _, node in nodes]),
+            ("d", [node.cuts[0] if node.cuts else 0.0 for _, node in nodes]),
+            ("i", [root + node.left if node.cuts else -1 for root, node in nodes]),
+            ("i", [root + node.right if node.cuts else -1 for root, node in nodes]),
+            ("?", [node.nan_left for _, node in nodes]),
+            ("d", [score for _, node in nodes for score in node.scores or (0.0,) * n]),
+            *(("i", roots), ("d", self.base), ("d", content["value_low"]), ("d", content["value_high"])),
+        ]
+        if any(further):
+            starts = list(accumulate(map(len, further), initial=0))
+            arrays += [("i", starts), ("d", list(chain.from_iterable(further)))]
+        for place, (kind, numbers) in enumerate(arrays):
+            digest.update(repr((len(nodes), n) if place == 5 else (len(numbers),)).encode())
+            digest.update(struct.pack(f"<{len(numbers)}{kind}", *numbers))
+        return digest.hexdigest()
 
     @cached_property
     def cuts(self) -> list[list[float]]:
@@ -193,8 +230,12 @@ class Model:
     @cached_property
     def unit(self) -> int:
         """Times this number all leads are whole."""
-        numbers = [*self._bases, *(number for terms in self._terms.values() for number in terms.values())]
-        return math.lcm(*{number.denominator for number in numbers})
+        numbers, unit = [*self._bases, *(number for terms in self._terms.values() for number in terms.values())], 1
+        for denominator in {number.denominator for number in numbers}:
+            unit = math.lcm(unit, denominator)
+            if unit.bit_length() > MOST_BITS:
+                raise Rejected("the scores of the model have no unit that could be counted in")
+        return unit
 
     @cached_property
     def _whole(self) -> list[dict[float, int]]:
@@ -288,6 +329,27 @@ class Model:
         return margin
 
 
+def check_model(content: dict[str, Any], where: str) -> None:
+    """Rejects what is no content of a model's file, and columns and classes that are none or more than one."""
+    check(content, MODEL, where)
+    n, low, high, names = (content[name] for name in ("n_features", "value_low", "value_high", "feature_names"))
+    if not n or not content["trees"] or not len(low) == len(high) == n == len(low if names is None else set(names)):
+        raise Rejected(f"{where} has other columns than it says")
+    categories = content.get("categories", [])
+    for columns in (content.get("no_missing", []), [each["feature"] for each in categories]):
+        if len({f for f in columns if f < n}) < len(columns):
+            raise Rejected(f"{where} names a column that it does not have, or one twice")
+    if not all(one <= other for one, other in zip(low, high, strict=True)):
+        raise Rejected(f"a column of {where} has no values")
+    if not all(each["coded"] or len(set(map(float, each["values"]))) == len(each["values"]) for each in categories):
+        raise Rejected(f"a category of {where} has a number twice")
+    kinds: dict[str, set[type]] = {"bool": {bool}, "int64": {int}, "float64": {int, float}, "str": {str}}
+    if not {*map(type, content["classes"])} <= kinds[content["class_dtype"]]:
+        raise Rejected(f"the classes of {where} are not of the type that it says")
+    if content.get("decided", {"class": 0})["class"] >= len(content["classes"]):
+        raise Rejected(f"{where} has decided about none of its classes")
+
+
 def hash_of(content: Any) -> str:
     """SHA-256 of an object as JSON with sorted names and no blanks."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -296,13 +358,14 @@ def hash_of(content: Any) -> str:
 
 def _nodes(tree: dict[str, Any], leaves: dict[tuple[float, ...], Node]) -> list[Node]:
     """The nodes of a tree; every one but the first is the child of exactly one. Leaves with the same scores are one."""
-    more = dict(tree.get("more", ()))
-    scores = iter(tree["scores"])
+    more, scores = dict(tree.get("more", ())), iter(tree["scores"])
     nodes = []
     for number, (f, cut, left, right, nan_left) in enumerate(
         zip(tree["feature"], tree["threshold"], tree["left"], tree["right"], tree["nan_left"], strict=True)
     ):
         if f < 0:
+            if (f, cut, left, right, nan_left) != (-1, 0, -1, -1, False):
+                raise Rejected("a leaf of the model has a test")
             own = tuple(map(float, next(scores)))
             if own not in leaves:
                 leaves[own] = Node(-1, (), -1, -1, False, own)
@@ -310,8 +373,11 @@ def _nodes(tree: dict[str, Any], leaves: dict[tuple[float, ...], Node]) -> list[
         else:
             nodes.append(Node(f, (float(cut), *map(float, more.get(number, ()))), left, right, nan_left, ()))
     children = [child for node in nodes if node.feature >= 0 for child in (node.left, node.right)]
-    if sorted(children) != list(range(1, len(nodes))) or not nodes:
+    of_tests = {number for number in more if 0 <= number < len(nodes) and nodes[number].feature >= 0}
+    if sorted(children) != list(range(1, len(nodes))) or not nodes or len(of_tests) < len(tree.get("more", ())):
         raise Rejected("a tree of the model is none")
+    if next(scores, None) is not None:
+        raise Rejected("a tree of the model has scores of no leaf")
     return nodes
 
 

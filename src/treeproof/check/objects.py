@@ -18,8 +18,8 @@ from treeproof.check.columns import Column
 from treeproof.check.maps import Map, MapQuestion, check_boxes
 from treeproof.check.model_file import Model
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.results import check_result
-from treeproof.check.rows import Question, check_header
+from treeproof.check.results import check_result, check_told
+from treeproof.check.rows import Checked, Question, check_header
 from treeproof.check.rules import Rejected
 from treeproof.errors import InvalidInput, SoundnessError
 from treeproof.files import as_path
@@ -36,10 +36,8 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.attacker_file import content_of as content_of_attacker
 from treeproof.threat.epsilon import as_epsilon, as_sets
 from treeproof.threat.moves import ANY
-from treeproof.threat.one_hot import bind_neighbours, bind_valid, bind_valid_epsilon
-from treeproof.threat.reached import moved_in_vain
+from treeproof.threat.one_hot import bind_valid, bind_valid_epsilon
 from treeproof.threat.relations import Relations
-from treeproof.threat.threat import Threat
 
 _MODELS: Kept[Model] = Kept()
 _REACHES: Kept[evidence.Reach] = Kept()
@@ -225,37 +223,39 @@ def check_verification(
     hold. Returns how many labels, counterexamples and proofs were checked, and how many proofs were not.
     Counterexamples keep the result's relations, and the rows that break them are those that the result names.
     """
-    ensemble, attacker = as_ensemble(model), result.attacker
-    if attacker is None:
+    question, found, _ = checked_rows(model, result, sample, seed, proofs)
+    lacking = sum(len(question.proved(row)) for row in found.unchecked)
+    proved = sum(len(question.proved(row)) for row in found.outcomes)
+    counts = {"labels": len(found.outcomes), "counterexamples": found.counterexamples}
+    return {**counts, "proofs": proved - lacking, "proofs not checked": lacking}
+
+
+def checked_rows(
+    model: Any,
+    result: Verification,
+    sample: int | None = None,
+    seed: int | None = None,
+    proofs: str | os.PathLike[str] | None = None,
+) -> tuple[Question, Checked, list[int]]:
+    """The same, with what was asked, what was found, and the rows."""
+    ensemble = as_ensemble(model)
+    if result.attacker is None:
         raise InvalidInput("the result does not name its attacker")
-    rows = range(len(result)) if sample is None else drawn(len(result), sample, seed).tolist()
-    threat = bind_valid(attacker, ensemble, result.relations)
-    _check_columns(ensemble, threat, result)
-    question = Question(model_of(ensemble).content, content_of_result(result))
+    bind_valid(result.attacker, ensemble, result.relations)
+    rows = list(range(len(result))) if sample is None else drawn(len(result), sample, seed).tolist()
+    question, all_found = Question(model_of(ensemble).content, content_of_result(result)), Checked()
     try:
         file = None if proofs is None else ProofFile.open(as_path(proofs))
         if file is not None:
             check_header(question, file)
+        for row, found in check_result(question, file, rows):
+            if found.rejected:
+                raise SoundnessError(f"row {row}: {found.rejected[row]}")
+            all_found.add(found)
+        check_told(question)
     except Rejected as error:
         raise SoundnessError(str(error)) from None
-    counts = {"labels": 0, "counterexamples": 0, "proofs": 0, "proofs not checked": 0}
-    for row, found in check_result(question, file, rows):
-        if found.rejected:
-            raise SoundnessError(f"row {row}: {found.rejected[row]}")
-        counts["labels"] += 1
-        counts["counterexamples"] += found.counterexamples
-        counts["proofs not checked" if found.unchecked else "proofs"] += len(question.proved(row))
-    return counts
-
-
-def _check_columns(ensemble: Ensemble, threat: Threat, result: Verification) -> None:
-    """Checks what a result says of the columns that its attacker moves."""
-    if result.movable not in (None, tuple(np.flatnonzero(threat.movable).tolist())):
-        raise SoundnessError("the result names other columns than those that its attacker can move")
-    told, around = bind_neighbours(result.epsilons, ensemble, threat)
-    sizes = [one.sizes for one in around]
-    if result.in_vain not in (None, moved_in_vain(told, ensemble, result.X[result.is_attacked], sizes)):
-        raise SoundnessError("the result names other columns than those that its attacker moves in vain")
+    return question, all_found, rows
 
 
 def drawn(n: int, sample: int, seed: int | None) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
-from treeproof.check.attackers import columns_of, names_in, purses_of, sizes_of
+from treeproof.check.attackers import accepts, columns_of, names_in, purses_of, sizes_of
 from treeproof.check.claims import Grid
 from treeproof.check.columns import Column, Size
 from treeproof.check.doubles import cells_between
@@ -105,6 +105,10 @@ class Views:
         nothing: list[Size] = [0.0] * len(self._columns)
         self._sizes = [nothing, *(self._sizes_of(model, each) for each in result["epsilons"])]
         self._usual = self._view(self._groups_with([()] * len(self._groups)))
+
+    def accepts(self, x: Sequence[float]) -> bool:
+        """Whether a row is one that somebody may ask about."""
+        return accepts(self._seen, self._own, x)
 
     def of(self, x: Sequence[float]) -> tuple[View, list[float]]:
         """The view for a row, and the row in it."""

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from treeproof.check.rules import Box, Rejected, Weights
 
+MOST_CELLS = 2**20
+"""No column has more."""
 MOST_BITS = 4096
 """No number of a proof has more."""
 
@@ -17,6 +19,8 @@ class Reader:
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
+        self.columns = self.trees = self.cells = MOST_CELLS
+        """There are no more of them, and few bytes are not believed that they are about more."""
 
     @property
     def is_done(self) -> bool:
@@ -94,7 +98,7 @@ class Reader:
             raise Rejected(f"there is no condition {forbids}")
         for _ in range(self.number()):
             f, sides, passes = self.number(), self.number(), 0
-            for segment in _between(self._rising(self.number())):
+            for segment in _between(self._rising(self.number()), self.cells):
                 passes |= segment if sides & 1 else 0
                 sides ^= 1
             tests.append((f, passes, sides & 2 == 2))
@@ -112,10 +116,14 @@ class Reader:
             f += 1 + self.number()
             cuts = self._rising(self.number())
             levels = self._running(len(cuts) + 1)
-            segments[f] = _between(cuts)
+            if f >= self.columns:
+                raise Rejected("weights are given to a column without cells, or to no tree")
+            segments[f] = _between(cuts, self.cells)
             tree = -1
             for _ in range(self.number()):
                 tree += 1 + self.number()
+                if tree >= self.trees:
+                    raise Rejected("weights are given to a column without cells, or to no tree")
                 ends = self._rising(self.number())
                 reached = self._running(len(ends) + 1)
                 piece, own = 0, []
@@ -147,11 +155,11 @@ class Reader:
         return numbers
 
 
-def _between(cuts: list[int]) -> list[int]:
+def _between(cuts: list[int], cells: int) -> list[int]:
     """Masks of the cells up to the first cut, up to the next, and above the last: of them there is no end."""
     masks, below = [], 0
     for cut in cuts:
-        if cut > 2**20:
+        if cut > cells:
             raise Rejected(f"there is no cell {cut}")
         upto = (1 << (cut + 1)) - 1
         masks.append(upto & ~below)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from treeproof.check.fields import HEADER, check, parse
 from treeproof.check.rules import Rejected
 
 HEAD, TAIL = b"TPP1\n", b"TPPEND\n\0"
 LARGEST = 2**30
 """No record is larger when it is unpacked."""
+SMALL, MOST_TIMES = 2**24, 64
+"""An index is no larger than one or the other, as times of the file: each of its rows has a record there."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,18 @@ class ProofFile:
             tail = file.read(24)
             if tail[16:] != TAIL:
                 raise Rejected(f"{path.name} was not written to its end")
-            try:
-                index = json.loads(_unpacked(_read(file, *struct.unpack("<QQ", tail[:16]))))
-                return cls(
-                    path,
-                    dict(index["header"]),
-                    {int(row): (int(at), int(long)) for row, (at, long) in index["rows"].items()},
-                    {int(row): str(why) for row, why in index["without"].items()},
-                )
-            except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-                raise Rejected(f"the index of {path.name} cannot be read: {error!r}") from None
+            most = min(LARGEST, max(SMALL, MOST_TIMES * size))
+            index = parse(_unpacked(_read(file, *struct.unpack("<QQ", tail[:16])), most), f"the index of {path.name}")
+        try:
+            check(index["header"], HEADER, "the header of proofs")
+            rows, without = ({_row(row): value for row, value in index[name].items()} for name in ("rows", "without"))
+            check(list(rows.values()), [["count", "count"]], "a place of a record")
+            check(list(without.values()), ["text"], "a reason")
+            if index.keys() != {"header", "rows", "without"}:
+                raise Rejected(f"the index of {path.name} has other fields than it must have")
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Rejected(f"the index of {path.name} cannot be read: {error!r}") from None
+        return cls(path, index["header"], {row: (at, long) for row, (at, long) in rows.items()}, without)
 
     def payload(self, row: int) -> bytes:
         """The steps of the proof of one row."""
@@ -64,11 +68,18 @@ def _read(file: BinaryIO, offset: int, length: int) -> bytes:
     return file.read(length)
 
 
-def _unpacked(data: bytes) -> bytes:
+def _row(text: str) -> int:
+    """The number of a row, written in one way only."""
+    if len(text) > 19 or str(int(text)) != text:
+        raise ValueError(f"{text[:40]!r} is the number of no row")
+    return int(text)
+
+
+def _unpacked(data: bytes, most: int = LARGEST) -> bytes:
     """What was packed, unless it is broken or too large."""
     unpacker = zlib.decompressobj()
     try:
-        unpacked = unpacker.decompress(data, LARGEST)
+        unpacked = unpacker.decompress(data, most)
     except zlib.error as error:
         raise Rejected(f"a record cannot be unpacked: {error}") from None
     if not unpacker.eof or unpacker.unused_data:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from treeproof.check.attackers import Names
 from treeproof.check.doubles import nearest, printed
+from treeproof.check.fields import is_decimal
 from treeproof.check.rules import Rejected
 
 Span: TypeAlias = "tuple[float, float] | None"
@@ -37,6 +38,7 @@ _TOKEN = re.compile(
     |(?P<sign><=|>=|==|!=|[<>+\-*/(),\[\]=])""",
     re.VERBOSE,
 )
+_NEXT, MOST_LETTERS = re.compile(r"\s*(.{0,2})", re.DOTALL), 2**20
 _WORDS = ("and", "or", "not", "in", "is", "True", "False")
 _CALLS = ("implies", "any_of", "all_of", "not_", "one_of", "at_most_one")
 _ORDERS = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}
@@ -49,18 +51,22 @@ class _Text:
 
     def __init__(self, text: str) -> None:
         self._text, at, written = text, 0, []
+        if len(text) > MOST_LETTERS:
+            raise Rejected("a relation has too many letters")
         self._meant: dict[str, Said] = {}
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None:
                 raise self._odd()
             at, kind, token = found.end(), found.lastgroup, found[0]
-            after = text[at:].lstrip()[:1]
-            if kind == "sign" or token in _WORDS or (kind == "name" and token in _CALLS and after == "("):
+            after = _NEXT.match(text, at)[1]  # type: ignore[index]
+            if kind == "sign" or token in _WORDS or (kind == "name" and token in _CALLS and after[:1] == "("):
                 written.append(token)
             elif kind == "name" and (
-                (written[-1:] == ["is"] or written[-2:] == ["is", "not"]) or after == "=" != text[at:].lstrip()[1:2]
+                (written[-1:] == ["is"] or written[-2:] == ["is", "not"]) or (after[:1] == "=" != after[1:])
             ):
+                if not token.isascii():
+                    raise self._odd()  # Python takes letters that look alike for one
                 written.append("_" + token)
             elif kind != "blank":
                 name = f"x{len(self._meant)}"
@@ -72,11 +78,11 @@ class _Text:
         """What it says."""
         try:
             return self._truth(ast.parse(self._written, mode="eval").body)
-        except SyntaxError:
+        except (SyntaxError, MemoryError):
             raise self._odd() from None
 
     def _odd(self) -> Rejected:
-        return Rejected(f"the relation {self._text!r} cannot be read")
+        return Rejected(f"the relation {self._text[:200]!r} cannot be read")
 
     def _truth(self, node: ast.expr) -> Said:
         match node:
@@ -178,6 +184,8 @@ class _Text:
 def _meant(kind: str, token: str) -> Said:
     """What a number, a text or a name stands for."""
     if kind == "number":
+        if not is_decimal(token):
+            raise Rejected(f"{token[:40]} in a relation has too many digits")
         return "number", Fraction(token)
     plain = token[1:-1].replace(token[0] * 2, token[0])
     return ("value", plain) if kind == "text" else ("column", plain if kind == "quoted" else token)

@@ -1,18 +1,31 @@
-"""Checks rows of a result: their labels, their counterexamples, and what proves them."""
+"""Checks rows of a result: their labels, their counterexamples, and what proves them; and what it says of all rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from treeproof.check.evidence import Reach
+from treeproof.check.model_file import Model
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rows import PROVED, Checked, Question, check_rows, readable
+from treeproof.check.rows import PROVED, Checked, Question, check_rows, key_of, readable
 from treeproof.check.rules import Rejected
 
-REFUTED = 1
+REFUTED, UNKNOWN = 1, 2
 ITSELF = {"all": 0.0}
 """The neighbourhood of a row alone."""
+_KINDS: dict[str, set[type]] = {
+    "b": {bool},
+    "i": {int},
+    "u": {int},
+    "f": {float, int},
+    "U": {str},
+    "O": {str, bool, int, float},
+}
+"""What labels are, by the letter of numpy's name for their type."""
 
 
 def check_result(question: Question, proofs: ProofFile | None, rows: Iterable[int]) -> Iterator[tuple[int, Checked]]:
@@ -21,7 +34,7 @@ def check_result(question: Question, proofs: ProofFile | None, rows: Iterable[in
     for row in rows:
         found = Checked()
         try:
-            found.counterexamples += evidence.check(row)
+            known = evidence.check(row)
         except Rejected as error:
             found.rejected[row] = str(error)
         else:
@@ -29,6 +42,8 @@ def check_result(question: Question, proofs: ProofFile | None, rows: Iterable[in
                 found.add(next(check_rows(question, proofs, [row]))[1])
             elif question.proved(row):
                 found.unchecked[row] = "there is no file of proofs"
+            found.counterexamples += question.result["refuted"][row] is not None
+            found.outcomes[row] = known if row not in found.rejected else [UNKNOWN] * len(known)
         yield row, found
 
 
@@ -38,39 +53,185 @@ class Evidence:
     @readable("the result")
     def __init__(self, question: Question) -> None:
         self._question, self._result = question, question.result
-        self._reach = Reach(question.content, question.attacker, self._result.get("relations") or ())
+        self._reach = Reach(question.content, question.attacker, self._result["relations"])
         self._around = [self._reach.around(epsilon) for epsilon in (ITSELF, *self._result["epsilons"])]
-        self._broken = [frozenset(rows) for rows in self._result.get("broken") or ()]
+        self._broken = [frozenset(rows) for rows in self._result["broken"]]
 
     @readable("the result")
-    def check(self, row: int) -> bool:
-        """Whether the row has a counterexample; Rejected if that or something else does not hold."""
+    def check(self, row: int) -> list[int]:
+        """What is known of the row and of each neighbourhood without a proof; Rejected if something does not hold."""
         question, result = self._question, self._result
         question.check_said(row)
-        x, is_correct = question.row(row), question.is_correct(row)
+        x, is_correct, said = question.row(row), question.is_correct(row), question.said(row)
         if list(self._reach.relations.broken(x)) != [number for number, rows in enumerate(self._broken) if row in rows]:
             raise Rejected("it breaks other relations than the result says")
-        stability, resilience = result["stability"][row], [outcomes[row] for outcomes in result["resilience"]]
-        has_witness = result["refuted"][row] is not None
+        rows = [question.row(row, name) for name in ("neighbour", "attacked")]
+        for name, one in zip(("neighbour_label", "attacked_label"), rows, strict=True):
+            if question.model.label(one) != question.class_of(result[name][row]):
+                raise Rejected(f"the model gives what is there another {name}")
+        by_label = [] if is_correct else [REFUTED] * (len(said) - 1)
         if not question.is_attacked(row):
-            by_label = PROVED if is_correct else REFUTED
-            if has_witness or any(one != by_label for one in [*resilience, *([stability] if is_correct else [])]):
+            by_label = [PROVED, *(by_label or [PROVED] * (len(said) - 1))]
+            if said != by_label or result["refuted"][row] is not None:
                 raise Rejected("it is not attacked, but does not count by its label alone")
-            return False
-        refuted = [0] if stability == REFUTED else []
-        refuted += [k for k, outcome in enumerate(resilience, 1) if outcome == REFUTED and is_correct]
-        if (has_witness or refuted) and not (has_witness and self._has_counterexample(row, x, refuted)):
-            raise Rejected("it has no counterexample that holds")
-        return has_witness
+        elif not is_correct and said[1:] != by_label:
+            raise Rejected("it has the wrong label, but is not called refuted in all neighbourhoods")
+        refuted = self._refuted(row, x, *rows)
+        if question.is_attacked(row):
+            by_label = [UNKNOWN, *(by_label or [UNKNOWN] * (len(said) - 1))]
+        return [REFUTED if which in refuted else known for which, known in enumerate(by_label)]
 
-    def _has_counterexample(self, row: int, x: list[float], refuted: list[int]) -> bool:
-        near, attacked = (self._question.row(row, name) for name in ("neighbour", "attacked"))
-        if not changes_label(self._question, near, attacked):
-            return False
-        return any(self._reach.holds(self._around[k], x, near, attacked) for k in refuted)
+    def _refuted(self, row: int, x: list[float], near: list[float], attacked: list[float]) -> Collection[int]:
+        """Of what a counterexample holds: 0 is the row itself, k its k-th neighbourhood."""
+        said, what = self._question.said(row), self._result["refuted"][row]
+        called = [which for which, one in enumerate(said) if one == REFUTED]
+        if what is None:
+            if not all(_is_same(x, other) for other in (near, attacked)):
+                raise Rejected("it has rows of a counterexample that it does not have")
+            needs_one = called if self._question.is_correct(row) else called[: said[0] == REFUTED]
+            if needs_one:
+                raise Rejected("it has no counterexample that holds")
+            return ()
+        asked = [0] if what == "stability" else called if what == -1 else [what + 1]
+        is_told = said[0] != REFUTED if what != "stability" else len(called) == len(said)
+        if not (is_told and {*asked} <= {*called} and changes_label(self._question, near, attacked)):
+            raise Rejected("it has no counterexample that holds, or one of something else")
+        found = [which for which in called if self._reach.holds(self._around[which], x, near, attacked)]
+        if not {*asked} & {*found}:
+            raise Rejected("it has no counterexample that holds")
+        return called if 0 in found else found
+
+
+def _is_same(one: list[float], other: list[float]) -> bool:
+    return all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(one, other, strict=True))
 
 
 def changes_label(question: Any, near: list[float], attacked: list[float]) -> bool:
     """Whether an attack changes a label, to one that the attacker wants if it has a goal."""
     before, after = question.model.label(near), question.model.label(attacked)
     return before not in question.goal and after in question.goal if question.goal else before != after
+
+
+# --- what is said of all rows ----------------------------------------------------------------------------------------
+
+
+@readable("the result")
+def check_told(question: Question) -> None:
+    """Rejects what a result says of all its rows, unless it is what they add up to."""
+    result, model, n = question.result, question.model, len(question.result["X"])
+    reach = Reach(question.content, question.attacker, result["relations"])
+    where = result["broken"]
+    if len(where) != len(result["relations"]) or any(rows != sorted({*rows} & {*range(n)}) for rows in where):
+        raise Rejected("the result names rows that break relations, and are none")
+    columns = _columns_told(question, reach)
+    moved = range(model.n_features) if result["movable"] is None else columns["movable"]
+    filled = reach.fillable
+    missing = [
+        question.is_attacked(row) and any(x[f] is None for f in moved if f not in filled)
+        for row, x in enumerate(result["X"])
+    ]
+    found: dict[str, Any] = {
+        **{name: rows for name, rows in columns.items() if result[name] is not None},
+        "decision": decided_in(model),
+        "categories": model.content.get("categories", []),
+        "rows_with_missing": sum(missing),
+    }
+    for name, value in found.items():
+        if not _is_equal(result[name], value):
+            raise Rejected(f"{name} of the result is not what follows from the rest")
+    by_class = {key_of(one["class"]): one for one in result["by_class"]}
+    labels = {key_of(label): label for label in result["y"]}
+    if len(by_class) < len(result["by_class"]) or by_class.keys() != labels.keys():
+        raise Rejected("by_class of the result names other classes than its rows have")
+    if not all(_is_equal(by_class[key], _measures_of(question, label, missing)) for key, label in labels.items()):
+        raise Rejected("by_class of the result is not what its rows add up to")
+    if len(set(map(key_of, result["actors"] or ()))) < len(result["actors"] or ()):
+        raise Rejected("the result names an actor twice")
+    names, proofs = result["epsilon_names"], result.get("proofs")
+    if names is not None and len(names) != len(result["epsilons"]):
+        raise Rejected("the result has names of other neighbourhoods")
+    if proofs and sum(proofs[name] for name in ("checked", "rejected", "unchecked")) != len(question.proved_rows):
+        raise Rejected("proofs of the result are not about as many rows as it calls proved")
+    kind = re.fullmatch(r"[<>|=]?([biufUO])\d{0,9}", result["label_dtype"])
+    every = (result[name] for name in ("y", "predicted", "neighbour_label", "attacked_label"))
+    if kind is None or not {type(label) for labels in every for label in labels} <= _KINDS[kind[1]]:
+        raise Rejected("label_dtype of the result is not the type of its labels")
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Whether two things are the same in a file, where true is not 1."""
+    first, second = (json.dumps(each, sort_keys=True, default=repr) for each in (one, other))
+    return first == second
+
+
+def decided_in(model: Model) -> str:
+    """The cut in words, as the model's file says it."""
+    said = model.content.get("decided")
+    return "" if said is None else f"label {model.content['classes'][said['class']]!r} {said['where']}"
+
+
+def _columns_told(question: Question, reach: Reach) -> dict[str, list[int]]:
+    """The columns that the attacker can move, and those of them that lead to no threshold."""
+    cuts, result = question.model.cuts, question.result
+    movable = [f for f in range(question.model.n_features) if reach.may_move(f)]
+    rows = [question.row(row) for row in range(len(result["X"])) if question.is_attacked(row)]
+    around = [reach.around(epsilon) for epsilon in result["epsilons"]]
+    # What is said of members of groups that somebody names is taken as it is: they change together.
+    still = [
+        f
+        for f in movable
+        if cuts[f]
+        and (
+            f in (result["unreached"] or ())
+            if reach.is_named(f, around)
+            else not any(reach.spans_a_cut(f, x, cuts[f], around) for x in rows)
+        )
+    ]
+    return {"movable": movable, "unreached": still, "untested": [f for f in movable if not cuts[f]]}
+
+
+def _measures_of(question: Question, label: Any, missing: list[bool]) -> dict[str, Any]:
+    """What the rows of a class add up to."""
+    rows = [row for row, one in enumerate(question.result["y"]) if key_of(one) == key_of(label)]
+    outcomes = [_robust_first(question, row, question.said(row)) for row in rows]
+    shares = [[low / len(rows), high / len(rows)] for low, high in _bounds(outcomes)]
+    return {
+        "class": label,
+        "rows": len(rows),
+        "accuracy": sum(map(question.is_correct, rows)) / len(rows),
+        "robustness": shares[0],
+        "resilience": shares[1:],
+        "open_rows": sum(UNKNOWN in each for each in outcomes),
+        "rows_with_missing": sum(missing[row] for row in rows),
+    }
+
+
+def _robust_first(question: Question, row: int, outcomes: list[int]) -> list[int]:
+    """The outcomes of robustness and resilience."""
+    return outcomes if question.is_correct(row) else [REFUTED, *outcomes[1:]]
+
+
+def _bounds(outcomes: list[list[int]]) -> list[tuple[int, int]]:
+    """Per measure how many rows have it at least, and at most."""
+    return [(each.count(PROVED), len(each) - each.count(REFUTED)) for each in zip(*outcomes, strict=True)]
+
+
+def in_words(question: Question, found: Checked, rows: Collection[int]) -> list[str]:
+    """What follows for these rows from what was checked, in lines; what was not checked may go either way."""
+    if not rows or "refuted" not in question.result:
+        return []
+    none, proved, result = [UNKNOWN] * (1 + len(question.result["epsilons"])), {*found.checked}, question.result
+    each = []
+    for row in rows:
+        known = zip(question.said(row), found.outcomes.get(row, none), strict=True)
+        each.append((row, [PROVED if said == PROVED and row in proved else one for said, one in known]))
+    names = result["epsilon_names"] or map(json.dumps, result["epsilons"])
+    called = ["stability", "robustness", *(f"resilience at {name[:60]}" for name in names)]
+    bounds = _bounds([one for _, one in each])[:1] + _bounds([_robust_first(question, *one) for one in each])
+    right, n = sum(map(question.is_correct, rows)), len(rows)
+    shares = zip(["accuracy", *called], [(right, right), *bounds], strict=False)  # names may be too few, or too many
+    return [f"{name}: {_ends(low, high)} of {n} rows, {_ends(low / n, high / n)}" for name, (low, high) in shares]
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

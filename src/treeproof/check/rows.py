@@ -15,11 +15,12 @@ from typing import Any, ClassVar, TypeAlias
 from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
 from treeproof.check.clashes import Pairs, check_clash
 from treeproof.check.columns import ANY, Column, Size
-from treeproof.check.model_file import Model, hash_of
+from treeproof.check.fields import RESULT, check
+from treeproof.check.model_file import Model, check_model, hash_of
 from treeproof.check.one_hot import View, Views
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.proof_file import ProofFile
-from treeproof.check.rules import Leaf, Rejected, check_tree
+from treeproof.check.rules import Leaf, Rejected, check_tree, held
 
 PROVED = 0
 CLAIM, SPLIT, IDLE, CONTENT, VALID, VALID_CONTENT = range(6)
@@ -36,6 +37,8 @@ class Checked:
     unchecked: dict[int, str] = field(default_factory=dict)
     boxes: int = 0
     counterexamples: int = 0
+    outcomes: dict[int, list[int]] = field(default_factory=dict)
+    """What is known by now of rows that are not rejected, and of each of their neighbourhoods."""
 
     def add(self, other: Checked) -> None:
         """What is known about other rows, too."""
@@ -44,6 +47,7 @@ class Checked:
         self.unchecked |= other.unchecked
         self.boxes += other.boxes
         self.counterexamples += other.counterexamples
+        self.outcomes |= other.outcomes
 
 
 BROKEN = (
@@ -65,39 +69,44 @@ def readable(what: str) -> Iterator[None]:
 class Question:
     """What a result says was asked, as files of models, attackers and results say it."""
 
-    formats: ClassVar = {"model": ("treeproof-ensemble", 2), "result": ("treeproof-verification", 4)}
+    table: ClassVar = RESULT
+    per_row: ClassVar = (
+        *("y", "predicted", "stability", "refuted", "neighbour", "attacked", "neighbour_label", "attacked_label"),
+        *("price", "exact"),
+    )
     reader: Callable[[bytes], Reader] = Reader
 
     @classmethod
     @readable("the model or the result")
     def of(cls, model: dict[str, Any], result: dict[str, Any]) -> Question:
         """The question in the objects of two files; Rejected if they are no such objects."""
+        check_model(model, "the model")
+        check(result, cls.table, "the result")
         return cls(model, result)
 
     def __init__(self, model: dict[str, Any], result: dict[str, Any]) -> None:
-        for what, given in (("model", model), ("result", result)):
-            if (given.get("format"), given.get("version")) != self.formats[what]:
-                raise Rejected("the {} is no {} of version {}".format(what, *self.formats[what]))
         self.model, self.result = Model.of(model), result
         names = result["feature_names"]
-        if model["feature_names"] and names and list(names) != list(model["feature_names"]):
+        named = model["feature_names"]
+        if names is not None and (len({*names}) != model["n_features"] or (named and names != named)):
             raise Rejected("the result has other names of columns than the model")
         model = {**model, "feature_names": model["feature_names"] or names}
         self.content = model
         """The model's file, with the names that the result has for its columns."""
         self.attacker = result["attacker"]
-        if {result["n_features"], *map(len, result["X"])} != {self.model.n_features}:
+        rows = (row for name in ("X", "neighbour", "attacked") for row in result.get(name, ()))
+        if {result["n_features"], *map(len, rows)} != {self.model.n_features}:
             raise Rejected("the result is about rows of another model")
-        per_row = [result["y"], result["predicted"], result["stability"], *result["resilience"]]
+        per_row = [*(result[name] for name in self.per_row if name in result), *result["resilience"]]
         if {len(one) for one in per_row} != {len(result["X"])} or len(result["epsilons"]) != len(result["resilience"]):
             raise Rejected("the result has lists of other lengths than it has rows")
-        if not {outcome for one in per_row[2:] for outcome in one} <= {0, 1, 2}:
-            raise Rejected("the result says something else than proved, refuted or unknown")
         self.views = Views(model, self.model, self.attacker, result)
-        self._classes = {_key(label): number for number, label in enumerate(model["classes"])}
+        self._classes = {key_of(label): number for number, label in enumerate(model["classes"])}
         if len(self._classes) < self.model.n_classes:
             raise Rejected("two classes of the model have the same label")
-        self.goal = frozenset(self._classes[_key(label)] for label in self.attacker.get("goal") or ())
+        if not {*map(key_of, result["y"]), *(self._actors or ())} <= self._classes.keys():
+            raise Rejected("the result has labels that the model does not have")
+        self.goal = frozenset(self._classes[key_of(label)] for label in self.attacker.get("goal") or ())
 
     def row(self, number: int, name: str = "X") -> list[float]:
         """A row as the model sees it, or what its counterexample is."""
@@ -112,6 +121,8 @@ class Question:
 
         What only a proof can show, and counterexamples of results, are not looked at.
         """
+        if not self.views.accepts(self.row(number)):
+            raise Rejected("the model does not take it, or it lies outside of the attacker's domain")
         if self.model.label(self.row(number)) != self.label(number):
             raise Rejected("the model gives it another label than the result says")
         if max(self.proved(number), default=0) > 0 and not self.is_correct(number):
@@ -120,23 +131,34 @@ class Question:
 
     def is_correct(self, number: int) -> bool:
         """Whether the result says that the model is right about a row."""
-        return bool(_key(self.result["y"][number]) == _key(self.result["predicted"][number]))
+        return bool(key_of(self.result["y"][number]) == key_of(self.result["predicted"][number]))
 
     def label(self, number: int) -> int:
         """The number of the class that the result says the model predicts."""
-        return self._classes[_key(self.result["predicted"][number])]
+        return self.class_of(self.result["predicted"][number])
+
+    def class_of(self, label: Any) -> int:
+        """The number of the class with a label."""
+        return self._classes[key_of(label)]
+
+    def said(self, number: int) -> list[int]:
+        """The outcomes that the result has for a row, and for each of its neighbourhoods."""
+        return [outcomes[number] for outcomes in (self.result["stability"], *self.result["resilience"])]
 
     def is_attacked(self, number: int) -> bool:
         """Whether the row is one of those that somebody attacks."""
+        return self._actors is None or key_of(self.result["y"][number]) in self._actors
+
+    @cached_property
+    def _actors(self) -> set[Any] | None:
         actors = self.result.get("actors")
-        return actors is None or _key(self.result["y"][number]) in {_key(actor) for actor in actors}
+        return None if actors is None else set(map(key_of, actors))
 
     def proved(self, number: int) -> list[int]:
         """What the result calls proved about a row: 0 for the row itself, k for its k-th neighbourhood."""
         if not self.is_attacked(number):
             return []
-        outcomes = [self.result["stability"], *self.result["resilience"]]
-        return [which for which, outcome in enumerate(outcomes) if outcome[number] == PROVED]
+        return [which for which, outcome in enumerate(self.said(number)) if outcome == PROVED]
 
     @property
     def proved_rows(self) -> list[int]:
@@ -157,7 +179,7 @@ class Question:
         }
 
 
-def _key(label: Any) -> Any:
+def key_of(label: Any) -> Any:
     """A label, told from others that are equal, such as 1 and True."""
     return type(label) is bool, label
 
@@ -178,8 +200,9 @@ def check_header(question: Any, proofs: ProofFile) -> None:
     """Rejects proofs about something else than a question, of rows or of a map."""
     if proofs.header.get("version") != 1:
         raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
-    for name, value in question.hashes().items():
-        if proofs.header.get(name) != value:
+    hashes = question.hashes()
+    for name in [*hashes, *sorted(proofs.header.keys() - hashes.keys() - {"version", "treeproof"})]:
+        if proofs.header.get(name) != hashes.get(name):
             raise Rejected(f"the proofs are about another question: not the same {name}")
 
 
@@ -241,7 +264,7 @@ def _check_parts(asked: Asked, reader: Reader) -> int:
     waiting: list[Part] = [(None,) * len(asked.x)]
     boxes = 0
     while waiting:
-        part, op = waiting.pop(), reader.part()
+        part, op = held(waiting, len(asked.x)).pop(), reader.part()
         if op == SPLIT:
             f, cut = reader.number(), reader.double()
             if f >= len(asked.x):
@@ -291,6 +314,7 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
         extra.setdefault(reader.number(), []).append(reader.double())
     wanted = every - goal if is_content else goal or every - {label}
     grid = Grid(view.model, extra) if extra else view.grid
+    reader.cells = 2 + max(map(len, grid.cuts))
     chains = [reader.chain() for _ in range(reader.number())] if has_chains else []
     columns = [column.at_rest for column in view.columns] if is_content else view.columns
     region = region_of(asked, columns, grid, part)
@@ -298,6 +322,7 @@ def _check_claim(asked: Asked, part: Part, reader: Reader, has_chains: bool, is_
         return sum(check_tree_of_nothing(reader) for _ in wanted)
 
     valid = Valid(asked, grid, columns, part, region)
+    reader.columns, reader.trees = len(columns), len(view.model.trees) + len(chains)
     place = Place(grid, region, [_chain(valid, region.cells, *chain) for chain in chains], valid.rules_out)
     return sum(check_tree(place.claim(label, other, wanted), reader) for other in sorted(wanted))
 

@@ -20,8 +20,17 @@ class Rejected(Exception):
     """A proof does not hold, and why."""
 
 
+MOST_HELD = 2**26
+"""No parts of a proof wait together that are made of more."""
 MOST_AT_ONCE = 16
 """Prices that are looked through one by one."""
+
+
+def held(waiting: list[Any], size: int) -> list[Any]:
+    """Parts that wait, each of so many columns or trees; Rejected if they are too many, since a bomb is no proof."""
+    if len(waiting) * size > MOST_HELD:
+        raise Rejected("the proof keeps too many parts waiting")
+    return waiting
 
 
 class Leaf(NamedTuple):
@@ -446,7 +455,7 @@ def check_tree(claim: Claim, steps: Steps) -> int:
     waiting: list[tuple[Box, Weights | None]] = [(Box(claim), None)]
     closed = 0
     while waiting:
-        box, weights = waiting.pop()
+        box, weights = held(waiting, len(claim.region) + len(claim.trees)).pop()
         steps.at(box, weights)
         op = steps.op()
         if op in (CUT_LEFT, CUT_RIGHT):

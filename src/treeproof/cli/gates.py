@@ -37,6 +37,8 @@ class Found(NamedTuple):
     """How many rows break the relations themselves, in words; None if none does."""
     is_doubtful: bool = False
     """Whether these are so many that the relations are more likely wrong than the rows."""
+    is_resumed: bool = False
+    """Whether rows were taken over from a file, as it says."""
 
     @classmethod
     def of(cls, result: Verification | TableSummary) -> Found:
@@ -50,8 +52,11 @@ class Found(NamedTuple):
 
     @property
     def weaknesses(self) -> list[str]:
-        """Why what is proved may say less than it seems to: the attacker moves in vain, or almost no row is valid."""
-        return self.in_vain[:1] * self.is_empty + [self.broken or ""] * self.is_doubtful
+        """Why what is proved may say less than it seems to: moves in vain, almost no valid row, rows of a file."""
+        said = self.in_vain[:1] * self.is_empty + [self.broken or ""] * self.is_doubtful
+        return (
+            said + ["rows were taken over by --resume, unchecked: treeproof check --proofs does that"] * self.is_resumed
+        )
 
     def rows_of(self, name: str) -> Measures:
         """The measures of the class with this name, or of all rows if there is no name."""

@@ -23,7 +23,8 @@ MOST_REASONS = 20
 @click.argument("evidence")
 @click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
 @click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
-@click.option("--proofs", metavar="FILE", help="What `verify` or `map` wrote; without it, proofs are not checked.")
+@click.option("--proofs", metavar="FILE", help="What `verify` or `map` wrote, which proves what is called proved.")
+@click.option("--no-proofs", is_flag=True, help="Exit with 0 although nothing that is called proved was checked.")
 @click.option("--note", is_flag=True, help="With --proofs: write into the result how many of them were checked.")
 @jobs_option
 def check(
@@ -31,6 +32,7 @@ def check(
     sample: int | None,
     seed: int | None,
     proofs: str | None,
+    no_proofs: bool,
     note: bool,
     jobs: int,
     max_bytes: int,
@@ -46,23 +48,21 @@ def check(
     treeproof check model.json model.tpm --proofs boxes.tpp
     """
     import treeproof as tp
-    from treeproof import check as plain
-    from treeproof.check.objects import drawn
+    from treeproof.check.objects import checked_rows
     from treeproof.check.proofs import Asked, attacks_in
+    from treeproof.check.results import in_words
 
     if seed is not None and sample is None:
         raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
     if note and (proofs is None or sample is not None):
         raise InvalidInput("--note needs --proofs, and no --sample: a result says how many of all its proofs hold")
+    if no_proofs and proofs is not None:
+        raise InvalidInput("--no-proofs and --proofs FILE are opposites; give one of them")
     given, seed = seed, secrets.randbits(64) if seed is None else seed
     ensemble = load(max_bytes=max_bytes, **model)
     if evidence.endswith(".tpm"):
-        smap = tp.StabilityMap.load(evidence, ensemble)
-        proved = plain.check_map(ensemble, smap.attacker, smap, sample, seed, proofs)
-        screen.say(f"holds      all boxes tile the space, and the proofs of {proved} of {smap.n_boxes} were checked")
-        if proofs is None:
-            screen.say("proofs     are checked with --proofs FILE, if `treeproof map` wrote one")
         _say_drawn(sample, given, seed)
+        _check_map(evidence, ensemble, sample, seed, proofs, no_proofs)
         return
     if attacks_in(evidence, max_bytes) is not None:
         if proofs is None or sample is not None or note:
@@ -72,20 +72,46 @@ def check(
     result = _result(evidence, ensemble, max_bytes)
     if proofs is not None:
         Asked.of(ensemble, result, proofs)  # before anything is checked that takes long
-    counts = plain.check_verification(ensemble, result, sample, seed)
-    del counts["proofs"]
-    without = counts.pop("proofs not checked")
-    rows = len(result) if sample is None else min(sample, len(result))
-    screen.say(f"holds      {rows} of {len(result)} rows: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    question, found, rows = checked_rows(ensemble, result, sample, seed)
+    labels = f"{len(rows)} labels and {found.counterexamples} counterexamples"
+    screen.say(f"holds      {labels}, of {len(rows)} of {len(result)} rows")
     _say_drawn(sample, given, seed)
-    if proofs is None and without:
-        screen.say(f"unchecked  {without} proofs; --proofs FILE checks them, if `treeproof verify` wrote it")
-    if proofs is not None:
-        which = None if sample is None else drawn(len(result), sample, seed).tolist()
-        found = tp.check_proofs(ensemble, result, proofs, rows=which, n_jobs=jobs)
-        if note and not found.interrupted:
-            found.noted_in(result).to_json(evidence)
-        _say_proofs(found)
+    proved = int(result.is_proved[rows].sum())
+    if proofs is None:
+        for line in in_words(question, found, rows):
+            screen.say(f"follows    {line}")
+        _say_unproved(proved, "rows that are called proved", no_proofs)
+        return
+    checked = tp.check_proofs(ensemble, result, proofs, rows=rows, n_jobs=jobs)
+    if note and not checked.interrupted:
+        checked.noted_in(result).to_json(evidence)
+    found.checked += checked.checked
+    for line in in_words(question, found, rows):
+        screen.say(f"follows    {line}")
+    _say_proofs(checked)
+
+
+def _check_map(
+    evidence: str, ensemble: Ensemble, sample: int | None, seed: int, proofs: str | None, no_proofs: bool
+) -> None:
+    """Checks a map, and says how many of its boxes have proofs that hold."""
+    import treeproof as tp
+
+    smap = tp.StabilityMap.load(evidence, ensemble)
+    proved = tp.check.check_map(ensemble, smap.attacker, smap, sample, seed, proofs)
+    decided = smap.n_boxes - smap.counts[tp.Status.OPEN]
+    screen.say("holds      all boxes tile the space")
+    screen.say(f"proofs     {proved} of {decided} boxes that are called stable or unstable were checked")
+    _say_unproved(min(decided, sample or decided) - proved, "boxes that are called stable or unstable", no_proofs)
+
+
+def _say_unproved(left: int, what: str, is_meant: bool) -> None:
+    """Says that nothing was checked of what is called proved; ends with 1, unless that was asked for."""
+    if left:
+        screen.say(f"unchecked  {left} {what}: they may be wrong; --proofs FILE checks them, if it has their proofs")
+    if left and not is_meant:
+        screen.say("FAILED     not everything that is called proved was checked (--no-proofs: that is meant)")
+        click.get_current_context().exit(1)
 
 
 def _result(evidence: str, ensemble: Ensemble, max_bytes: int) -> Verification:

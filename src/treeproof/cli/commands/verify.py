@@ -86,7 +86,7 @@ WITNESSES, CLASSES = 3, 20
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with 1 if the attacker brings a column that it may move to no threshold, or most rows break relations.",
+    help="Exit with 1 if a column that may move reaches no threshold, most rows break relations, or some are resumed.",
 )
 def verify(
     model: str,
@@ -162,7 +162,7 @@ def verify(
             "actors": named_classes(actors, "--actors", ensemble),
         }
         gates.check_classes(ensemble)
-        gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how))
+        gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how)._replace(is_resumed=resume))
         return
     of_parts = {**writing, "part_proofs": part_proofs}
     _refuse({f"--{name.replace('_', '-')}": value for name, value in of_parts.items()}, "goes with --out")
@@ -177,7 +177,7 @@ def verify(
     attacked = named_classes(actors, "--actors", ensemble)
     _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, relations, around)
     say_actors(attacked)
-    checkpoints = Checkpoints(kept)
+    checkpoints, earlier = Checkpoints(kept), _earlier(kept, max_bytes) if resume else None
     result = tp.verify(
         ensemble,
         rows.X,
@@ -187,7 +187,7 @@ def verify(
         actors=attacked,
         relations=relations,
         **limits,
-        resume=_earlier(kept, max_bytes) if resume else None,
+        resume=earlier,
         checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
         proofs=proofs,
         proof_limit=proof_limit,
@@ -207,7 +207,7 @@ def verify(
         page = tp.report_html(ensemble, result, n_jobs=jobs)
         outputs.save(report, lambda file: write_whole(file, page))
     outputs.finish()
-    gates.apply(Found.of(result))
+    gates.apply(Found.of(result)._replace(is_resumed=earlier is not None))
 
 
 def _refuse(options: dict[str, Any], why: str) -> None:
