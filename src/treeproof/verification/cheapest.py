@@ -206,7 +206,7 @@ def cheapest_attack(
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
         # What was not found in time is not said, and needs no proof.
         file.finish()
-    return _result(asked, threat, found, attacker)
+    return _result(asked, threat, found, attacker, limits)
 
 
 def _proof_file(proofs: Any, asked: Request, attacker: Attacker) -> NoProofFile:
@@ -270,7 +270,7 @@ def _who_pays_less(attacker: Attacker, price: float) -> Attacker:
     return attacker.with_budget(int(price) - 1) if attacker.power is None else attacker.with_radius(price * (1 - CLOSE))
 
 
-def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker) -> CheapestAttacks:
+def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker, limits: Limits) -> CheapestAttacks:
     """The result, once every attack has been replayed on the source model."""
     rows = found.attacked
     moved = differ(rows, asked.X)
@@ -284,7 +284,8 @@ def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker
     if asked.given is not None:
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
     missing = np.isnan(asked.X[:, ~found_by.fillable]).sum(axis=1)
-    exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
+    in_vain = replace(asked, threat=found_by).moved_in_vain(limits) or InVain()
+    exact = found.outcome == Outcome.PROVED
     broken = asked.threat.relations.broken(asked.X)
     about = Question(
         asked.ensemble.origin,

@@ -82,7 +82,8 @@ class Leaf:
         """Which values of an input the step refuses."""
         takes = self.takes[column]
         if values.dtype == object:
-            return np.array([_sort_of(value, self._known(column)) not in takes for value in values], dtype=bool)
+            known = self._known(column)
+            return np.array([_sort_of(value, known) not in takes for value in values], dtype=bool)
         refused = np.isnan(values) if "nan" not in takes else np.zeros(len(values), dtype=bool)
         if "inf" not in takes:
             refused |= np.isinf(values)
