@@ -112,6 +112,29 @@ def test_without_another_place_the_temporary_folder_is_used_and_said_once(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no /dev/null to stand in for what cannot be written")
+def test_the_users_own_compiled_code_stays_where_numba_keeps_it(tmp_path: Path) -> None:
+    ours, users, home, temporary = (tmp_path / name for name in ("ours", "users", "home", "tmp"))
+    for folder in (ours, users, home, temporary):
+        folder.mkdir()
+    # No place beside our file, and no home while it is imported: ours goes to the temporary folder.
+    (ours / "__pycache__").write_text("in the way")
+    (users / "own.py").write_text("from numba import njit\n\n@njit(cache=True)\ndef own(x):\n    return x + 1\n")
+    code = (
+        f"import os, sys; sys.path.append({str(users)!r}); {ASK}; import numba; print(repr(numba.config.CACHE_DIR)); "
+        f"os.environ['HOME'] = {str(home)!r}; import own; own.own(1); print(own.own.stats.cache_path)"
+    )
+    said, _ = ask(ours, code, HOME="/dev/null", TMPDIR=str(temporary))
+    kept, setting, own = said.splitlines()
+    assert hits(kept) == 0 and str(temporary) in kept
+    assert setting == "''"
+    assert own == str(users / "__pycache__")
+    assert list((users / "__pycache__").glob("own.own-*.nbi"))
+    assert not [path for path in temporary.rglob("*") if "own.own" in path.name]
+    assert hits(ask(ours, HOME="/dev/null", TMPDIR=str(temporary))[0]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="no /dev/null to stand in for what cannot be written")
 def test_without_any_place_code_is_compiled_every_time(tmp_path: Path, nowhere: dict[str, str]) -> None:
     code = f"import tempfile; tempfile.tempdir = '/dev/null/tmp'; {ASK}"
     for _ in range(2):

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.any_attacker import random_attacker as random_attacker_of_all
 from tests.support.any_attacker import random_row
 from tests.support.category_models import random_model
 from treeproof.check.attackers import columns_of, is_affordable, purses_of, sizes_of
+from treeproof.check.chains import MOST_RANGES
 from treeproof.check.columns import Column
 from treeproof.importers.native import as_text
 from treeproof.model.builder import LEAF, EnsembleBuilder
@@ -28,6 +30,7 @@ from treeproof.results.verification_file import epsilon_to_json
 from treeproof.threat.attacker_file import content_of
 from treeproof.threat.epsilon import bind_around
 from treeproof.threat.prices import price_table
+from treeproof.threat.rule_chains import MOST_PIECES
 
 LARGEST = sys.float_info.max
 NAN = math.nan
@@ -662,10 +665,18 @@ def test_rules_without_an_end_make_no_cell_dearer() -> None:
     prices = by_cell(column, 0.0, 0.0, None, [-1.0, 0.5, 99.5, 1e9])
     assert prices[1:4] == [0, 3, 300]
     # After many tries nobody knows what can be had at all, but all of it costs as much as what was tried last.
-    assert prices[4] == prices[0] == 3 * 20_000
+    assert prices[4] == prices[0] == 3 * MOST_RANGES
+    assert MOST_RANGES == MOST_PIECES, "the search follows as many"
 
 
 def test_a_row_outside_of_the_domain_is_its_own_neighbour() -> None:
     column = read(tp.Attacker({"x": (-1, 1)}, domain={"x": (0, 5)}))[0]
     assert by_cell(column, 7.0, 0.0, None, [0.0, 4.0, 6.0]) == [None, None, None, 0, None]
     assert by_cell(column, 5.5, 0.0, None, [0.0, 4.0, 5.25]) == [None, None, 1, 0, None]
+
+
+def test_the_checker_follows_chains_as_far_as_the_search() -> None:
+    model = DecisionTreeClassifier().fit([[0.0], [40.0]], [0, 1])
+    little = [tp.Rule(0, change=by) for by in ("0.001", "-0.001")]
+    result = tp.verify(model, [[40.0]], [1], tp.Attacker.rules(little, domain=(0, 45)))
+    assert result.has_witness.all() and model.predict([result.witness(0).attacked]).tolist() == [0]

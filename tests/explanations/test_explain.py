@@ -15,6 +15,8 @@ import treeproof as tp
 from tests.support.applicants import applicants
 from tests.support.clock import Clock
 from tests.support.loans import RELATIONS, is_valid, loans
+from treeproof._kernels import compiling
+from treeproof.explanations.bound import Bound
 from treeproof.results.asked import OneOf, Range
 from treeproof.results.verdicts import Outcome
 
@@ -158,3 +160,30 @@ def test_what_is_no_table_is_refused(X: Any) -> None:
 def test_no_rows_are_refused() -> None:
     with pytest.raises(tp.InvalidInput, match="X has no rows"):
         tp.explain(applicants(), np.empty((0, 5)))
+
+
+@pytest.mark.parametrize("kind", ["reason", "smallest"])
+def test_compiling_takes_nothing_of_the_time_of_a_row(kind: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, X = RandomForestClassifier(5, max_depth=4, random_state=0), np.random.default_rng(0).normal(size=(60, 4))
+    clf.fit(X, X[:, 0] * X[:, 1] > 0)
+    known = tp.explain(clf, X[:3], kind=kind)
+    asked = []
+
+    def after_compiling(loop: Any) -> Any:
+        def run(*given: Any) -> Any:
+            asked.append(1)
+            for change in (1, -1):
+                for watcher in compiling.watchers:
+                    watcher(change)
+                clock.add(30.0 if change == 1 else 0.0)
+            return loop(*given)
+
+        return run
+
+    for name in ("_ask", "drop"):
+        monkeypatch.setattr(Bound, name, after_compiling(getattr(Bound, name)))
+    found = tp.explain(clf, X[:3], kind=kind, timeout=2)
+    assert asked
+    assert [(one.columns, one.outcome, one.minimal) for one in found] == [
+        (one.columns, one.outcome, one.minimal) for one in known
+    ]

@@ -87,3 +87,44 @@ def test_the_first_double_that_prints_as_a_number_or_more(near: float, aside: Fr
         assert decimal_of(first) > number or (closed and decimal_of(first) == number)
     if math.isfinite(before):
         assert decimal_of(before) < number or (not closed and decimal_of(before) == number)
+
+
+LONG = ["1e-16000", "1e-100000000", "1e100000000", "1e" + "9" * 5000, "0." + "0" * 3000 + "1", "7" * 3001]
+
+
+@pytest.mark.parametrize("given", [*LONG, Decimal("1e-100000000"), 10**3000, 10**5000], ids=range(9))
+def test_what_has_more_digits_than_anybody_needs_is_refused_before_it_is_calculated_with(given: Any) -> None:
+    for make in (
+        lambda: parse_decimal(given, "step"),
+        lambda: tp.Attacker((-0.1, 0.1), step=given),
+        lambda: tp.steps(-1, 1, given),
+        lambda: tp.Rule("hours", change=given),
+        lambda: tp.Rule("hours", change=(0, given)),
+    ):
+        with pytest.raises(tp.InvalidInput, match="too many digits; written out, it may have 3,000"):
+            make()
+
+
+@pytest.mark.parametrize(
+    "given", ["1e-2999", "-1e2999", "9" * 3000, "0." + "1" * 3000, "1.5e-2998", 10**3000 - 1], ids=range(6)
+)
+def test_what_has_just_few_enough_is_written_and_read_again(given: Any) -> None:
+    value = parse_decimal(given, "step")
+    assert value == Fraction(given)
+    assert parse_decimal(plain_decimal(value), "step") == value
+
+
+@pytest.mark.parametrize("given", ["1_000", "１", "0x10", "1e1_0", "1 0", ".", "", "e5", "+-1", "1e", "--1", "1__0"])
+def test_decimals_are_written_in_one_way(given: str) -> None:
+    with pytest.raises(tp.InvalidInput, match="must be a finite number"):
+        parse_decimal(given, "step")
+
+
+@pytest.mark.parametrize("given", ["1.", ".5", "+1", " 2 ", "-0", "00.10", "1E+2"])
+def test_decimals_need_no_zeros(given: str) -> None:
+    assert parse_decimal(given, "step") == Fraction(given)
+
+
+def test_numbers_that_are_too_long_to_be_shown_are_refused_by_name() -> None:
+    with pytest.raises(tp.InvalidInput, match=r"budget of about 2\*\*16610 is too large"):
+        tp.Attacker((-0.1, 0.1), budget=10**5000)

@@ -151,15 +151,26 @@ def test_a_map_goes_on_from_a_checkpoint_and_ends_the_same(n_jobs: int, monkeypa
     assert (rest.nodes == whole.nodes).all()
 
 
-def test_a_task_of_a_map_ends_after_its_time_and_cuts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_a_map_ends_after_its_share_of_work_and_cuts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, _, _ = small_forest(9, 4)
     whole = tp.StabilityMap.build(clf, ATTACKERS[0])
-    monkeypatch.setattr(partition, "TASK_SECONDS", 0.0)
+    monkeypatch.setattr(partition, "TASK_TREES", 0)
+    monkeypatch.setattr(partition, "SMALL_TASK_BOXES", 20)
     pieces = []
     take = partition.Partition.take
     monkeypatch.setattr(partition.Partition, "take", lambda self, *a: (pieces.append(a), take(self, *a))[1])
     assert (tp.StabilityMap.build(clf, ATTACKERS[0]).nodes == whole.nodes).all()
     assert len(pieces) > 3
+
+
+def test_a_map_is_the_same_however_fast_the_machine_is(clock: Clock) -> None:
+    clf, X, _ = small_forest(9, 4)
+    maps = []
+    for clock.per_look in (0.0, 1000.0):
+        for given in ({}, {"max_boxes": 40}, {"order": X}):
+            maps.append(tp.StabilityMap.build(clf, ATTACKERS[0], **given))  # noqa: PERF401
+    for fast, slow in zip(maps[:3], maps[3:], strict=True):
+        assert (fast.nodes == slow.nodes).all()
 
 
 def test_rows_that_take_long_come_one_by_one(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

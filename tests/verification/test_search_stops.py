@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.clock import Clock, press_ctrl_c
@@ -172,3 +173,13 @@ def test_a_row_that_needs_more_masks_than_can_be_numbered_is_given_up(tmp_path: 
     near, far = ([int(n) for n in line.strip("[]").split()] for line in done.stdout.splitlines())
     assert near == [20, 0, 0]
     assert far[Outcome.PROVED] == 0 and far[Outcome.UNKNOWN] > 10
+
+
+@pytest.mark.parametrize("limit", ["max_seconds", "timeout"])
+def test_chains_of_rules_end_with_the_time_of_their_rows(limit: str, clock: Clock) -> None:
+    model = DecisionTreeClassifier().fit([[0.0], [9e8]], [0, 1])
+    little = tp.Attacker.rules([tp.Rule(0, change=by) for by in ("1e-3", "-1e-3")], budget=2**40, domain=(0, 1e9))
+    clock.per_look = 0.1
+    result = tp.verify(model, [[0.0], [1.0]], [0, 0], little, **{limit: 5})
+    assert (result.stability == Outcome.UNKNOWN).all() and result.in_vain is None
+    assert clock.looks < 1000

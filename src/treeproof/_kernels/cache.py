@@ -83,6 +83,34 @@ class CheckedCache(FunctionCache):  # type: ignore[misc]
             _warn_once(f"compiled code cannot be kept in {self._cache_path}: {error.strerror}")
 
 
+class _TemporaryPlace:
+    """What numba asks for the place of a function's code. Its own settings stay as they are: they are the user's."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._line, self._folder = function.__code__.co_firstlineno, Path(file).absolute().parent
+
+    from_function = classmethod(lambda cls, function, file: cls(function, file))
+
+    def get_cache_path(self) -> str:
+        name = f"{self._folder.name}-{hashlib.sha256(os.fsencode(self._folder)).hexdigest()[:20]}"
+        return str(Path(_temporary_folder() or "", name))
+
+    def ensure_cache_path(self) -> None:
+        Path(self.get_cache_path()).mkdir(exist_ok=True)
+
+    def get_source_stamp(self) -> str:
+        return _sources()
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _TemporaryCache(CheckedCache):
+    """The same in the temporary folder."""
+
+    _impl_class = type("_TemporaryImpl", (FunctionCache._impl_class,), {"_locator_classes": [_TemporaryPlace]})
+
+
 @cache
 def _sources() -> str:
     """A checksum of the text of all kernels."""
@@ -104,8 +132,7 @@ def cache_of(function: Any) -> Any:
         _warn_once("there is no folder to keep compiled code in, so that every process compiles it again, for minutes")
         return NullCache()
     _warn_once(f"there is no folder to keep compiled code in but the temporary one: {folder}")
-    config.CACHE_DIR = folder
-    return CheckedCache(function)
+    return _TemporaryCache(function)
 
 
 def _nowhere(function: Any) -> bool:

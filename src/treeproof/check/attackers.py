@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from treeproof.check.chains import Rule
+from treeproof.check.chains import Leap, Rule
 from treeproof.check.columns import ANY, Column, Size
 from treeproof.check.doubles import printed
 
@@ -76,6 +76,7 @@ class Category:
         self.known = sorted(map(float, range(len(values)) if self.coded else values))
         self.unseen = [float(len(values))] if self.coded and content["unseen"] else []
         """What rows hold for all values that the model does not know."""
+        self.all = frozenset(self.known)
 
     def _key(self, value: Any) -> Any:
         """The value, or its text, where the model goes by that: whole numbers have no point there."""
@@ -179,8 +180,8 @@ def _column(
     )
 
 
-def _rules(names: Names, f: int, rule: Mapping[str, Any], domain: tuple[float, float]) -> list[Rule]:
-    """A rule of numbers, or of each category that it is for, as decimals."""
+def _rules(names: Names, f: int, rule: Mapping[str, Any], domain: tuple[float, float]) -> list[Rule | Leap]:
+    """A rule of numbers, as decimals, or of categories; none that leads to a value that the model does not know."""
     category, when = names.categories.get(f), rule.get("when")
     if (category is None) != ("change" in rule):
         raise ValueError(f"column {rule['column']!r} cannot have the rule {rule!r}")
@@ -189,11 +190,8 @@ def _rules(names: Names, f: int, rule: Mapping[str, Any], domain: tuple[float, f
         first, last = printed(domain[0] if math.isinf(low) else low), printed(domain[1] if math.isinf(high) else high)
         least, most = rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2
         return [Rule(first, last, _decimal(least), _decimal(most), _cost(rule["cost"]))]
-    to, starts = category.double(rule["to"]), category.known if when is None else names.doubles(f, when["values"])
-    if to is None:
-        return []
-    pairs = [(printed(start), printed(to) - printed(start)) for start in starts]
-    return [Rule(start, start, away, away, _cost(rule["cost"])) for start, away in pairs]
+    to, starts = category.double(rule["to"]), category.all if when is None else names.doubles(f, when["values"])
+    return [] if to is None else [Leap(frozenset(starts), to, _cost(rule["cost"]))]
 
 
 def sizes_of(model: Mapping[str, Any], epsilon: Any) -> list[Size]:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from treeproof.check.doubles import Grid, nearest, printed, quotient
 
-MOST_RANGES = 20_000
-"""Of what chains lead to; there may be no end of them."""
+MOST_RANGES = 50_000
+"""Of what chains lead to; there may be no end of them. The search follows as many, and refuses more."""
 MOST_SPENT = 2**40 + 1
 """What chains cost at most, if there is no budget: more than any budget of a group."""
 
 
 class Rule(NamedTuple):
-    """Adds something from `least` to `most` to numbers from `low` to `high`; rules of categories add to one value.
+    """Adds something from `least` to `most` to numbers from `low` to `high`.
 
     All are the decimals that doubles print as.
     """
@@ -28,6 +28,34 @@ class Rule(NamedTuple):
     least: Fraction
     most: Fraction
     cost: int
+
+
+class Leap(NamedTuple):
+    """Makes one value of a category out of some others."""
+
+    starts: frozenset[float]
+    to: float
+    cost: int
+
+
+def leaps(
+    rules: Sequence[Leap], domain: tuple[float, float], budget: Fraction | None, starts: Sequence[float]
+) -> Iterator[tuple[int, float, float]]:
+    """What rules make of values of a category, again and again: prices, rising, and each value as a range."""
+    queue, reached = [(0, value) for value in starts], set()
+    left = [rule for rule in rules if domain[0] <= rule.to <= domain[1]]
+    while queue:
+        price, value = heapq.heappop(queue)
+        if value in reached:
+            continue
+        reached.add(value)
+        yield price, value, value
+        # Whatever a rule is applied to first is the cheapest; later it leads to the same at a higher price.
+        for rule in left:
+            spent = min(price + rule.cost, MOST_SPENT) if budget is None else price + rule.cost
+            if value in rule.starts and (budget is None or spent <= budget):
+                heapq.heappush(queue, (spent, rule.to))
+        left = [rule for rule in left if value not in rule.starts]
 
 
 def chains(

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from treeproof.check.chains import MOST_SPENT, Rule, chains, chains_on
+from treeproof.check.chains import MOST_SPENT, Leap, Rule, chains, chains_on, leaps
 from treeproof.check.doubles import (
     Grid,
     at_least,
@@ -88,7 +88,8 @@ class Column:
     """Neighbours and moves of numbers are points of a grid."""
     blank: int | None = None
     fill: int | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Rule | Leap, ...] = ()
+    """All of numbers, or all of categories."""
     power: int | None = None
     """A move costs (distance / unit) ** power."""
     unit: Fraction = Fraction(1)
@@ -156,15 +157,26 @@ class Column:
         """The price of the cheapest chain of rules; on a grid, a double may be several points at once."""
         if self.step is None:
             first, last = end, end
-            found = chains(self.rules, self.domain, self.budget, [(start, start)])
+            found = self._led_to([(start, start)])
         else:
             grid = Grid(x, self.step)
             first, last = grid.numbers(end, end)
-            found = chains_on(grid, self.rules, self.domain, self.budget, grid.numbers(start, start))
+            found = chains_on(grid, self._of_numbers, self.domain, self.budget, grid.numbers(start, start))
         for price, low, high in found:
             if first <= last and low <= last and first <= high:
                 return None if math.isinf(low) else Fraction(price)  # nobody looked farther
         return None
+
+    @property
+    def _of_numbers(self) -> list[Rule]:
+        return [rule for rule in self.rules if isinstance(rule, Rule)]
+
+    def _led_to(self, starts: Sequence[tuple[float, float]]) -> Iterator[tuple[int, float, float]]:
+        """What chains of rules lead to from numbers of some ranges, or from values of a category."""
+        values = [rule for rule in self.rules if isinstance(rule, Leap)]
+        if values:
+            return leaps(values, self.domain, self.budget, [value for value, _ in starts])
+        return chains(self._of_numbers, self.domain, self.budget, starts)
 
     def _price_of_steps(self, grid: Grid, start: float, end: float) -> Fraction | None:
         """The price of going from one point to another. A double may be several points at once."""
@@ -347,7 +359,7 @@ class Column:
         """What chains of rules cost, and the cells where they end."""
         if near.grid is not None:
             begin, end = near.grid.numbers(*self.domain)
-            for price, first, last in chains_on(near.grid, self.rules, self.domain, self.budget, near.numbers):
+            for price, first, last in chains_on(near.grid, self._of_numbers, self.domain, self.budget, near.numbers):
                 yield price, near.grid.cells(cuts, int(max(first, begin)), int(min(last, end)))
             return
         low, high = self.domain
@@ -355,7 +367,7 @@ class Column:
         # All numbers between many neighbours are taken for neighbours, which makes no cell dearer.
         starts = [(near.low, near.high)] if singly is None else [(value, value) for value in singly]
         left = cells_between(cuts, low, high)
-        for price, first, last in chains(self.rules, self.domain, self.budget, starts):
+        for price, first, last in self._led_to(starts):
             cells = cells_between(cuts, max(first, low), min(last, high))
             yield price, cells
             left &= ~cells

@@ -22,7 +22,6 @@ from treeproof.maps.fine_grid import FineGrid
 from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.verdicts import Outcome, Status
-from treeproof.run import clock
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits
 from treeproof.run.watch import Door, run_watched, watched
@@ -35,8 +34,9 @@ TASK_BOXES = 100_000
 FIRST_TASK_BOXES = 20_000
 SMALL_TASK_BOXES = 1_000
 """Boxes that one task visits at most: all at once where the end is in sight, few where order matters."""
-TASK_SECONDS = 1.0
-"""When a task ends even if it may visit more boxes: until then, nobody else knows what it has cut."""
+TASK_TREES = 2_000_000
+"""In how many trees one task looks at boxes, about: until it ends, nobody else knows what it has cut. What it cuts must
+not depend on how fast the machine is, so that it is no time that ends it."""
 TASKS_PER_WORKER = 8
 MAX_NODES = 2**31 - 2**20
 
@@ -74,12 +74,11 @@ def cut_up(problem: Problem, task: Task) -> Piece:
     scan_trees(model, problem.leaf_groups, reach, marks)
     fits, tables = boxed_model(model, problem.space, reach, marks)
     if fits:
-        stop, until = np.zeros(1, dtype=np.int64), clock.now() + TASK_SECONDS
+        stop = np.array([limits.is_over()], dtype=np.int64)
 
         def look() -> None:
-            stop[0] = limits.is_over() or clock.now() >= until
+            stop[0] = limits.is_over()
 
-        look()
         (nodes, rest, rest_box), visited = watched(
             lambda: cut_box(problem.space, Boxed(*tables), box, points, limit, stop), limits, look
         )
@@ -286,16 +285,17 @@ class Partition:
     def _next(self, workers: int, in_order: bool, limits: Limits, max_boxes: int | None) -> list[Task]:
         """The next boxes to cut."""
         n = min(len(self.waiting), workers * TASKS_PER_WORKER)
+        most = int(np.clip(TASK_TREES // self.problem.ensemble.n_trees, SMALL_TASK_BOXES, TASK_BOXES))
         if in_order:
             limit = SMALL_TASK_BOXES
         elif (
             limits.deadline is not None
         ):  # small enough at first for the largest boxes to come first, if there is little time
-            limit = int(np.clip(self.visited // n, SMALL_TASK_BOXES, TASK_BOXES))
+            limit = int(np.clip(self.visited // n, SMALL_TASK_BOXES, most))
         elif self.visited == 0:  # what is done before workers could be asked needs none
-            limit = min(FIRST_TASK_BOXES, TASK_BOXES)
+            limit = min(FIRST_TASK_BOXES, most)
         else:
-            limit = int(np.clip(self.visited // workers, SMALL_TASK_BOXES, TASK_BOXES))
+            limit = int(np.clip(self.visited // workers, SMALL_TASK_BOXES, most))
         if max_boxes is not None:
             left = max_boxes - self.n_boxes  # a visit adds one box at most
             n = min(n, left)

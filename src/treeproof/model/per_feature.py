@@ -120,7 +120,7 @@ def as_number(value: Any, where: str) -> float:
     try:
         number = float(value)
     except OverflowError:
-        raise InvalidInput(f"{where} {value!r} is too large for a double") from None
+        raise InvalidInput(f"{where} of about 2**{int(value).bit_length()} is too large for a double") from None
     if math.isnan(number):
         raise InvalidInput(f"{where} is NaN")
     return number

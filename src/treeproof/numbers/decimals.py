@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,12 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.numbers.doubles import FloatArray, ordinal
 
+MAX_DIGITS, MAX_EXPONENT_DIGITS = 3000, 6
+"""Of a number that users write out, on either side of its point; no double needs so many."""
+MOST_SHOWN = 40
+"""Characters of a number that a message repeats."""
+FEWER = f"written out, it may have {MAX_DIGITS:,} on either side of its point"
+_WRITTEN = re.compile(r"[+-]?(?=\.?\d)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
 MOST_DIGITS = 22
 """Powers of ten up to this one are doubles."""
 
@@ -30,14 +37,33 @@ def parse_decimal(value: Any, where: str) -> Fraction:
     """A finite decimal that users give as a whole number, a float, a Decimal or text such as "0.05"."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and math.isfinite(value):
-        return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
-    if isinstance(value, str) and "/" not in value:
-        try:
-            return Fraction(value)
-        except ValueError:
-            pass
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) >= 10**MAX_DIGITS:
+            raise InvalidInput(f"{where} has too many digits", way_out=FEWER)
+        return Fraction(value)
+    if isinstance(value, (float, Decimal, str)):
+        number = written_decimal(str(value), where)
+        if number is not None:
+            return number
     raise InvalidInput(f"{where} must be a finite number, got {value!r}")
+
+
+def written_decimal(text: str, where: str) -> Fraction | None:
+    """The number that is written as a decimal, such as "-1.5e-3"; None for other text.
+
+    One with more digits than anybody needs is refused before it is calculated with.
+
+    >>> written_decimal("-1.5e-3", "step"), written_decimal("1_000", "step")
+    (Fraction(-3, 2000), None)
+    """
+    found = _WRITTEN.fullmatch(text.strip())
+    if found is None:
+        return None
+    whole, places, exponent = (part or "" for part in found.groups())
+    up = int(exponent or 0) if len(exponent) <= MAX_EXPONENT_DIGITS else MAX_DIGITS + 1
+    if max(len(whole), len(places)) + abs(up) > MAX_DIGITS:
+        raise InvalidInput(f"{where} {text[:MOST_SHOWN]!r} has too many digits", way_out=FEWER)
+    return Fraction(text.strip())
 
 
 def plain_decimal(value: Fraction) -> int | float | str:
@@ -54,9 +80,11 @@ def plain_decimal(value: Fraction) -> int | float | str:
         near = math.inf
     if math.isfinite(near) and decimal_of(near) == value:
         return near
-    digits = 0
-    while (value * 10**digits).denominator != 1:
-        digits += 1
+    twos = (value.denominator & -value.denominator).bit_length() - 1
+    fives, rest = 0, value.denominator >> twos
+    while rest > 1:
+        fives, rest = fives + 1, rest // 5
+    digits = max(twos, fives)
     whole, rest = divmod(abs(value.numerator) * 10**digits // value.denominator, 10**digits)
     return f"{'-' * (value < 0)}{whole}.{rest:0{digits}}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +51,13 @@ class Limits:
         if self.stop[0] == GO_ON and self.deadline is not None and clock.now() >= self.deadline:
             self.stop[0] = LATE
         return bool(self.stop[0] != GO_ON)
+
+    def for_rows(self, n: int) -> Callable[[], bool]:
+        """Whether all is over, or the time of n rows that begins now, and that they share."""
+        timeout, began = self.timeout, clock.at_work()
+        if timeout is None:
+            return self.is_over
+        return lambda: self.is_over() or clock.at_work() - began > timeout * n
 
     def for_row(self) -> RowTime:
         """The time of a row, which begins now."""

@@ -36,6 +36,8 @@ class Memory:
     def __init__(self, n_bytes: int | None = None) -> None:
         self._left = 2**62 if n_bytes is None else n_bytes
         self._lock = threading.Lock()
+        self.too_little = False
+        """Whether some tree found no room: then there is no use in going on with others."""
 
     def take(self, n_bytes: int) -> bool:
         """Whether that much more may be used; negative numbers give it back."""
@@ -76,12 +78,15 @@ def first_candidates(compiled: CompiledAnalysis, workers: Workers) -> tuple[Boxe
     If there is no time or memory for them, the one attack that holds all others.
     """
     n_trees = compiled.ensemble.n_trees
-    found = workers.run([partial(analyze_one, compiled, t, workers.limits, workers.memory) for t in range(n_trees)])
+    memory = workers.memory
+    found = workers.run([partial(analyze_one, compiled, t, workers.limits, memory) for t in range(n_trees)])
     if any(part is None for part in found):
+        memory.take(-COPIES * sum(part.nbytes for part in found if part is not None))
         return compiled.everything(), np.zeros(1, dtype=np.int32)
     boxes = np.concatenate(found)
     origin = np.repeat(np.arange(n_trees, dtype=np.int32), [len(part) for part in found])
     kept = unique_rows(boxes)
+    memory.take(-COPIES * (len(boxes) - len(kept)) * boxes[:1].nbytes)
     return boxes[kept], origin[kept]
 
 
@@ -108,7 +113,7 @@ def analyze_one(compiled: CompiledAnalysis, tree: int, limits: Limits, memory: M
     """The attacks under which one tree's prediction may change (Alg. 3), or None if there is no time or memory."""
     from treeproof._kernels.symbolic.trees import analyze_tree
 
-    annotated = annotate_one(compiled, tree, limits, memory)
+    annotated = None if memory.too_little else annotate_one(compiled, tree, limits, memory)
     if annotated is None:
         return None
     nodes, boxes = annotated
@@ -119,22 +124,24 @@ def analyze_one(compiled: CompiledAnalysis, tree: int, limits: Limits, memory: M
         return analyze_tree(model.tests, model.kinds, rules, nodes, as_ranges(boxes), found, limits.stop), (attacks,)
 
     found = _with_room(run, boxes[:1].nbytes, memory)
+    memory.take(-COPIES * (boxes.nbytes + nodes.nbytes))
     return None if found is None else found[0]
 
 
 def _with_room(run: Callable[[int], tuple[int, Any]], n_bytes: int, memory: Memory) -> Any:
-    """Runs with arrays of growing size until they suffice; what is filled of them, or None."""
+    """Runs with arrays of growing size until they suffice; what is filled of them, which stays counted, or None."""
     from treeproof._kernels.symbolic.trees import FULL
 
     size = 256
     while memory.take(COPIES * size * n_bytes):
         n, arrays = run(size)
-        memory.take(-COPIES * size * n_bytes)
+        memory.take(-COPIES * (size - max(n, 0)) * n_bytes)
         if n >= 0:
             return tuple(array[:n].copy() for array in arrays)
         if n != FULL:
             return None
         size *= 4
+    memory.too_little = True
     return None
 
 
@@ -149,9 +156,9 @@ def unique_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         keys += column * weight  # wraps around
     order = np.argsort(keys, kind="stable")
     same = keys[order[1:]] == keys[order[:-1]]
-    # Equal keys only say where to look.
-    pairs = np.flatnonzero(same)
-    same[pairs] = (flat[order[pairs + 1]] == flat[order[pairs]]).all(axis=1)
+    # Equal keys only say where to look; some at once, since rows are copied.
+    for pairs in np.array_split(np.flatnonzero(same), len(same) // CHUNK + 1):
+        same[pairs] = (flat[order[pairs + 1]] == flat[order[pairs]]).all(axis=1)
     return np.sort(order[np.concatenate(([True], ~same))])
 
 
@@ -173,6 +180,9 @@ class Lane:
         self._limits, self._memory = workers.limits, workers.memory
         n, n_trees = len(boxes), compiled.ensemble.n_trees
         size = max(64, 2 * n)
+        self.full = not self._memory.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
+        if self.full:
+            size = n
         slots, state = np.zeros(size, dtype=SLOT), np.zeros(1, dtype=STATE)
         slots["origin"][:n], slots["why"][:n] = origin, what
         state["n_slots"], state["free"] = n, -1
@@ -185,7 +195,6 @@ class Lane:
             state=state,
         )
         push_all(undecided, self.queue)
-        self.full = not self._memory.take(COPIES * 2 * size * (boxes[:1].nbytes + 16))
 
     @property
     def iteration(self) -> int:
@@ -297,8 +306,10 @@ def deal(
     workers.run(partial(judge, first) for first in range(0, len(boxes), CHUNK))
     candidates = np.flatnonzero(what >= SPLIT_PRE)
     candidates = candidates[np.argsort(undecided[candidates], kind="stable")]
+    ended = boxes[what == ENDED]
+    workers.memory.take(-COPIES * (len(boxes) - len(ended)) * boxes[:1].nbytes)
     hands = (candidates[lane::N_LANES] for lane in range(N_LANES))
     lanes = [
         Lane(compiled, workers, boxes[hand], origin[hand], what[hand], undecided[hand]) for hand in hands if len(hand)
     ]
-    return boxes[what == ENDED], lanes
+    return ended, lanes

@@ -123,6 +123,7 @@ class _Binding:
         self.blank, self.fill = self._bind_more(attacker.blank), self._bind_more(attacker.fill)
         self.unit = np.array(attacker.scale.bind(ensemble, 1.0), dtype=np.float64)
         self.named = self._features(attacker.intervals)
+        self._codes: dict[Any, tuple[float, ...]] = {}
         self.rules: dict[int, list[Rule]] = defaultdict(list)
         for rule in attacker.rewrites:
             self.rules[ensemble.feature_index(rule.column)].append(rule)
@@ -323,10 +324,16 @@ class _Binding:
             low, high = rule.when if isinstance(rule.when, tuple) else ANY
             ends = [None if math.isinf(end) else decimal_of(end) for end in (low, high)]
             return BoundRule(rule.cost, low=ends[0], high=ends[1], change=self._change(f, rule.change))
-        codes = self.categories[f].known().tolist()
-        if isinstance(rule.when, Values):
-            codes = sorted(self._doubles(f, rule.when, strict=False))
-        return BoundRule(rule.cost, codes=tuple(codes), to=self._double(f, rule.to))
+        return BoundRule(rule.cost, codes=self._codes_of(f, rule.when), to=self._double(f, rule.to))
+
+    def _codes_of(self, f: int, when: Any) -> tuple[float, ...]:
+        """What rows hold for the values that a rule of categories is for; many rules are for the same."""
+        listed = when.values if isinstance(when, Values) else ()
+        key = f, listed, tuple(map(type, listed))  # True is 1, but may not be in a model
+        if key not in self._codes:
+            codes = self._doubles(f, when, strict=False) if listed else self.categories[f].known().tolist()
+            self._codes[key] = tuple(sorted(codes))
+        return self._codes[key]
 
     def _change(self, f: int, change: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
         """What a rule may add to a number; with a step, from whole numbers of steps to whole numbers of steps."""

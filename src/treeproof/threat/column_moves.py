@@ -13,6 +13,7 @@ import numpy as np
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray
+from treeproof.threat.category_chains import ByCategoryRules
 from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
 from treeproof.threat.grid_chains import ByRulesOnGrid, GridChains
 from treeproof.threat.rule_chains import BoundRule, RuleChains
@@ -235,6 +236,8 @@ class ColumnMoves(FieldsOnly):
         exactly = Fraction if self.step is None else decimal_of
         fee = Fee(self.cost, self.power, exactly(self.unit))
         if self.rules:
+            if self.rules[0].to is not None:
+                return ByCategoryRules(self.rules, self.domain, self.budget)
             chains = RuleChains(self.rules, self.domain, self.budget)
             return ByRules(chains) if self._grid is None else ByRulesOnGrid(GridChains(chains, self._grid))
         if self.interval is None:

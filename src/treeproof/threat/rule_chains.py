@@ -1,4 +1,4 @@
-"""Chains of rewriting rules: what can become what, and what the cheapest chain costs."""
+"""Chains of rewriting rules of numbers: what can become what, and what the cheapest chain costs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.numbers.decimals import decimal_of, first_printed_from, nearest_double, rounding_to
 from treeproof.numbers.doubles import LARGEST, FloatArray
+from treeproof.numbers.patience import look
 
 MOST_PIECES = 50_000
-"""Of what chains reach; more are refused, since there may be no end of them."""
+"""Of what chains reach; more are refused, since there may be no end of them. `check/chains.py` follows as many."""
+LOOK_EVERY = 64
+"""Pieces from one look at the time to the next."""
 MOST_CELLS = 20_000
 """Of those whose starts are kept."""
+MOST_STARTS = 256
+"""Of which it is kept what they lead to."""
 
 
 Range = tuple[Fraction, bool, Fraction, bool]
@@ -81,14 +86,16 @@ class RuleChains:
             if rule.change is not None:
                 when = low if rule.low is None else rule.low, high if rule.high is None else rule.high
                 arrows.append(Arrow(when, rule.change, (low, high), rule.cost))
-            elif rule.to is not None:
-                starts, end = map(decimal_of, rule.codes or ()), decimal_of(rule.to)
-                arrows += [Arrow((one, one), (end - one, end - one), (low, high), rule.cost) for one in starts]
         return arrows
 
     @cached_property
     def _known(self) -> dict[tuple[float, float], Reached]:
         """The starts of cells. Rows come and go, and most cells stay the same."""
+        return {}
+
+    @cached_property
+    def _ends(self) -> dict[float, Reached]:
+        """What chains from values lead to."""
         return {}
 
     @cached_property
@@ -98,13 +105,23 @@ class RuleChains:
 
     def ends(self, start: float) -> Reached:
         """What the chains from a value lead to: ranges of the doubles nearest to what they reach."""
-        origin = decimal_of(start)
-        pieces = spread((origin, True, origin, True), self.arrows, self.budget)
-        return Reached(
-            np.array([price for price, *_ in pieces], dtype=np.float64),
-            np.array([nearest_double(first) for _, first, _, _, _ in pieces]),
-            np.array([nearest_double(last) for _, _, _, last, _ in pieces]),
-        )
+        found = self._ends.get(start)
+        if found is None:
+            origin = decimal_of(start)
+            pieces = spread((origin, True, origin, True), self.arrows, self.budget)
+            found = Reached(
+                np.array([price for price, *_ in pieces], dtype=np.float64),
+                np.array([nearest_double(first) for _, first, _, _, _ in pieces]),
+                np.array([nearest_double(last) for _, _, _, last, _ in pieces]),
+            )
+            if len(self._ends) >= MOST_STARTS:
+                self._ends.clear()
+            self._ends[start] = found
+        return found
+
+    def n_known(self, first: FloatArray, last: FloatArray) -> int:
+        """How many of these cells have known starts."""
+        return sum(cell in self._known for cell in zip(first.tolist(), last.tolist(), strict=True))
 
     def starts(self, first: float, last: float) -> Reached:
         """Where chains start that lead into the cell [first, last]: ranges of doubles, by what these print as."""
@@ -159,6 +176,8 @@ def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[
         if not reached.add(first, last):
             continue
         found.append((price, first, last))
+        if len(found) % LOOK_EVERY == 0:
+            look()
         if len(found) > MOST_PIECES:
             raise InvalidInput(
                 f"chains of rules lead to more than {MOST_PIECES} values; give the attacker a domain, or a budget: "

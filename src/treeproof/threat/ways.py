@@ -165,6 +165,10 @@ class ByRules(Way):
 
     def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
         """The least cost of chains that start where the row may."""
+        begun, of_row = np.unique(starts.low, return_inverse=True)
+        if len(begun) < len(first) - self.chains.n_known(first, last) and (starts.low == starts.high).all():
+            each = [self._paid_from(start, first, last) for start in begun.tolist()]
+            return np.array(each)[of_row] if each else np.empty((0, len(first)))
         reached, begin = self.chains.starts_of_cells(first, last)
         paid = np.empty((len(starts.own), len(first)))
         # So many rows at once that memory is no matter.
@@ -173,6 +177,14 @@ class ByRules(Way):
             some = slice(row, row + size)
             held = starts.take(some).within(reached.first, reached.last)
             paid[some] = np.minimum.reduceat(np.where(held, reached.price, np.inf), begin, axis=1)
+        return paid
+
+    def _paid_from(self, start: float, first: FloatArray, last: FloatArray) -> FloatArray:
+        """The same from one value, which takes less than what leads to each of many cells."""
+        reached, paid = self.chains.ends(start), np.full(len(first), np.inf)
+        for cell in np.flatnonzero(first <= last):
+            held = (reached.first <= last[cell]) & (reached.last >= first[cell])
+            paid[cell] = reached.price[held.argmax()] if held.any() else np.inf
         return paid
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -204,7 +204,7 @@ def cheapest_attack(
             take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
         else:
             run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
-        result = _result(asked, threat, found, attacker)
+        result = _result(asked, threat, found, attacker, limits)
         # What was not found in time is not said, and needs no proof.
         file.finish()
     return result
@@ -269,7 +269,7 @@ def _who_pays_less(attacker: Attacker, price: float) -> Attacker:
     return attacker.with_budget(int(price) - 1) if attacker.power is None else attacker.with_radius(price * (1 - CLOSE))
 
 
-def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker) -> CheapestAttacks:
+def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker, limits: Limits) -> CheapestAttacks:
     """The result, once every attack has been replayed on the source model."""
     rows = found.attacked
     moved = differ(rows, asked.X)
@@ -283,7 +283,8 @@ def _result(asked: Request, found_by: Threat, found: Attacks, attacker: Attacker
     if asked.given is not None:
         like_x = changed_frame(asked.given, rows, moved, asked.ensemble.categories)
     missing = np.isnan(asked.X[:, ~found_by.fillable]).sum(axis=1)
-    exact, in_vain = found.outcome == Outcome.PROVED, replace(asked, threat=found_by).moved_in_vain()
+    in_vain = replace(asked, threat=found_by).moved_in_vain(limits) or InVain()
+    exact = found.outcome == Outcome.PROVED
     broken = asked.threat.relations.broken(asked.X)
     about = Question(
         asked.ensemble.origin,

@@ -20,6 +20,7 @@ from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, root_at_most
 from treeproof.numbers.moves import some_move
+from treeproof.numbers.patience import TimeIsUpError, until
 from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
 from treeproof.run.limits import Limits
@@ -339,7 +340,11 @@ class Local:
         self.used = np.zeros(len(low)) if used is None else used.copy()
         if len(low) == 0:
             return np.empty(0, dtype=np.int64), np.empty(low.shape, dtype=np.int32)
-        asked = self.asked_about(low, high, own, labels, X, own_prices, reach, budget)
+        try:
+            with until(self.limits.for_rows(len(low))):
+                asked = self.asked_about(low, high, own, labels, X, own_prices, reach, budget)
+        except TimeIsUpError:
+            return np.full(len(low), Outcome.UNKNOWN, dtype=np.int64), np.full(low.shape, NO_CELL, dtype=np.int32)
         if unaffordable is not None:
             asked = asked._replace(unaffordable=np.ascontiguousarray(unaffordable))
         if exact is not None:

@@ -17,7 +17,9 @@ from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_agreement
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.numbers.patience import TimeIsUpError, until
 from treeproof.results.attacker_words import attacker_on_model
+from treeproof.run.limits import Limits
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.binding import with_own_goal
 from treeproof.threat.one_hot import ValidAround, bind_neighbours
@@ -107,9 +109,14 @@ class Request:
         threat, around = bind_neighbours(epsilons, self.ensemble, self.threat)
         return replace(self, threat=threat), around
 
-    def moved_in_vain(self, epsilons: Iterable[ValidAround] = ()) -> InVain:
-        """The columns that the attacker moves in vain from all rows that it attacks."""
-        return moved_in_vain(self.threat, self.ensemble, self.X[self.is_attacked], [one.sizes for one in epsilons])
+    def moved_in_vain(self, limits: Limits, epsilons: Iterable[ValidAround] = ()) -> InVain | None:
+        """The columns that the attacker moves in vain from all rows that it attacks; None if time is up before."""
+        sizes = [one.sizes for one in epsilons]
+        try:
+            with until(limits.for_rows(len(self.X))):
+                return moved_in_vain(self.threat, self.ensemble, self.X[self.is_attacked], sizes)
+        except TimeIsUpError:
+            return None
 
 
 def as_actors(given: Any, ensemble: Ensemble) -> tuple[Any, ...]:

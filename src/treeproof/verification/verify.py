@@ -128,7 +128,7 @@ def verify(
         table.take(np.arange(len(table)), resume.rows)
     file = _proof_file(proofs, asked, given, table, resume is not None)
     spent = 0.0 if resume is None else resume.seconds
-    in_vain = asked.moved_in_vain(bound)
+    in_vain = asked.moved_in_vain(limits, bound)
 
     def known(table: RowTable, interrupted: bool) -> Verification:
         return _result(asked, predicted, given, table, in_vain, clock.now() - began + spent, interrupted)
@@ -179,7 +179,7 @@ def verify_here(
         with counted(rows):
             part = decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs)
         table.take(rows, part)
-    in_vain = asked.moved_in_vain(bound)
+    in_vain = asked.moved_in_vain(limits, bound)
     result = _result(asked, predicted, epsilons, table, in_vain, clock.now() - began, limits.interrupted)
     return result, proofs.rows
 
@@ -228,7 +228,7 @@ def _result(
     predicted: npt.NDArray[np.int64],
     epsilons: tuple[Any, ...],
     table: RowTable,
-    in_vain: InVain,
+    in_vain: InVain | None,
     seconds: float,
     interrupted: bool,
 ) -> Verification:

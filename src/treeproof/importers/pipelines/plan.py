@@ -83,7 +83,8 @@ class Leaf:
         """Which values of an input the step refuses."""
         takes = self.takes[column]
         if values.dtype == object:
-            return np.array([_sort_of(value, self._known(column)) not in takes for value in values], dtype=bool)
+            taken = self._known(column)
+            return np.array([_sort_of(value, taken) not in takes for value in values], dtype=bool)
         refused = np.isnan(values) if "nan" not in takes else np.zeros(len(values), dtype=bool)
         if "inf" not in takes:
             refused |= np.isinf(values)

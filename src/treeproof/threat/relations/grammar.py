@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 from treeproof.errors import InvalidInput
+from treeproof.numbers.decimals import parse_decimal
 from treeproof.threat.relations.expressions import (
     KEYWORDS,
     MAX_DEPTH,
@@ -46,13 +47,10 @@ from treeproof.threat.relations.expressions import (
 
 MAX_SHOWN = 200
 """Characters of a relation that a message repeats."""
-MAX_DIGITS = 3000
-MAX_EXPONENT = 2000
-"""Of a number in a text; more than those of any number that relations hold."""
 
 _TOKEN = re.compile(
     rf"""(?P<blank>\s+|\#[^\n]*)
-    |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     |(?P<name>{PLAIN_NAME.pattern})
     |(?P<quoted>`(?:[^`]|``)+`)
     |(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
@@ -134,13 +132,6 @@ def _tokens(text: str) -> list[_Token]:
             tokens.append(_Token(kind, found[0], at))
         at = found.end()
     return [*tokens, _Token("end", "", at)]
-
-
-def _number(text: str) -> Fraction:
-    digits, _, exponent = text.lower().partition("e")
-    if len(digits) > MAX_DIGITS or len(exponent) > 6 or abs(int(exponent or 0)) > MAX_EXPONENT:
-        raise InvalidInput("a number in it has too many digits")
-    return Fraction(text)
 
 
 def _as_relation(parsed: _Parsed) -> Relation:
@@ -320,7 +311,7 @@ class _Parser:
         token = self.now
         if token.kind == "number":
             self._at += 1
-            return Sum((), _number(token.text))
+            return Sum((), parse_decimal(token.text, "the number"))
         if token.kind == "text":
             self._at += 1
             return _Literal(token.text[1:-1].replace(token.text[0] * 2, token.text[0]))
