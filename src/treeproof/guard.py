@@ -187,7 +187,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         rows = self._rows(X)
         model = self.estimator_
         if _casts_votes(self.ensemble_) and (self.voting == "hard" or isinstance(model, Ensemble)):
-            votes = self.ensemble_.scores(rows)
+            votes = self.ensemble_.scores(rows, coded=True)
             return np.asarray(votes / votes.sum(axis=1, keepdims=True))
         return np.asarray((model.source if isinstance(model, Ensemble) else model).predict_proba(X))
 

@@ -253,17 +253,17 @@ class Source:
         """The columns that are neither features nor the label."""
         return listed(self.drop)
 
-    def files(self, chunk_rows: int | None) -> RowFiles:
-        """The files that the name stands for, which may be a pattern, to be read in chunks."""
+    def files(self, chunk_rows: int | None, keep: bool = False) -> RowFiles:
+        """The files that the name stands for, which may be a pattern, to be read in chunks; `keep` lines as they are."""
         from treeproof.tables.chunks import CHUNK_ROWS, RowFiles
 
-        return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes, self.style)
+        return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes, self.style, keep)
 
-    def table(self) -> Table:
+    def table(self, keep: bool = False) -> Table:
         """The whole table of the file."""
         from treeproof.tables.readers import read_table
 
-        return read_table(self.file, self.max_bytes, self.style)
+        return read_table(self.file, self.max_bytes, self.style, keep)
 
     def rows(self, ensemble: Ensemble) -> ModelRows:
         """The rows of the file, in the order of the model's features."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, SoundnessError
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
@@ -33,7 +34,10 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
     if ensemble.source is None or not len(rows):
         return
     is_table = hasattr(given, "columns") or getattr(getattr(given, "dtype", None), "kind", "") == "O"
-    has_values = ensemble.takes_frames or any(category.coded for _, category in ensemble.categories)
+    coded = [category for _, category in ensemble.categories if category.coded]
+    has_values = ensemble.takes_frames or bool(coded)
+    if hasattr(given, "dtype") and not isinstance(given, CodedRows):
+        is_table |= not all(category.codes_in_arrays for category in coded)
     if not (has_values and is_table):
         compare_labels(ensemble, rows, ensemble.source_labels(rows), "the library's own model")
         return
@@ -47,7 +51,7 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
 
 def compare_labels(ensemble: Ensemble, rows: FloatArray, labels: npt.NDArray[Any], whose: str) -> None:
     """Raises SoundnessError, with the row and both labels, unless the ensemble gives these rows these labels."""
-    ours = ensemble.predict(rows)
+    ours = ensemble.classes[ensemble.predict_index(rows)]
     if labels.shape != ours.shape:
         raise SoundnessError(
             f"{whose} answers {len(rows)} rows with labels of shape {labels.shape}, so it cannot be compared; "

@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.numbers.doubles import FloatArray
+
+
+class CodedRows(npt.NDArray[np.float64] if TYPE_CHECKING else np.ndarray):  # type: ignore[misc]
+    """Rows as a model has them, with codes for categories: what files and other rows of a model are made into.
+
+    An array of a user holds what the source model takes for it: values.
+    """
+
 
 UNSEEN = "(never seen)"
 """How a value that the model never saw in training is shown."""
@@ -59,6 +70,11 @@ class Category:
     def blank(self) -> float | None:
         """What a table has for a missing value."""
         return None if "none" in self.missing[:1] else math.nan
+
+    @property
+    def codes_in_arrays(self) -> bool:
+        """Whether an array of numbers holds codes: as libraries take pandas' own categories, or since no value is one."""
+        return self.dtype.startswith("category") or all(isinstance(value, str) for value in self.values)
 
     @property
     def n_codes(self) -> int:
@@ -205,7 +221,7 @@ def some_of(known: Sequence[Any], near: Sequence[Any] = ()) -> str:
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
     if not category.coded:
-        return as_doubles(column, name)
+        return _exact_doubles(column, name)
     codes, values = _factorized(column, category)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
     refused = np.flatnonzero(numbers == -1.0)
@@ -215,6 +231,16 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
             f"row {row}, column {name}: the model does not know the value {values[codes[row]]!r}; "
             f"it knows {some_of(category.values)}"
         )
+    return numbers
+
+
+def _exact_doubles(column: Any, name: str) -> FloatArray:
+    """The numbers of a category that is compared by them; whole ones that are no doubles are refused."""
+    numbers = as_doubles(column, name)
+    for row in np.flatnonzero(np.abs(numbers) >= 2**53).tolist():
+        value = column.iloc[row] if hasattr(column, "iloc") else column[row]
+        if not isinstance(value, (float, np.floating)) and int(value) != int(numbers[row]):
+            raise InvalidInput(f"row {row}, column {name}: {value!r} is a category, but no double; encode it as text")
     return numbers
 
 
@@ -325,20 +351,31 @@ def check_names_differ(names: Sequence[str]) -> None:
         raise InvalidInput(f"two features are named {twice!r}; rename one")
 
 
+def as_double(value: Any) -> float | None:
+    """The double of a number, NaN of a missing value; None of anything else: text, bytes, dates, and what overflows."""
+    if is_missing(value):
+        return math.nan
+    if not isinstance(value, (Real, np.bool_, Decimal)) or isinstance(value, np.timedelta64):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
     dtype = getattr(column, "dtype", None)
-    try:
-        if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
-            return np.asarray(column, dtype=np.float64)
-        given = column.tolist() if hasattr(column, "tolist") else list(column)
-        if any(isinstance(value, str) for value in given):  # NumPy would take "1" for a number; models do not
-            raise ValueError
-        return np.array([math.nan if is_missing(value) else value for value in given], dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        for row, value in enumerate(given):
-            if isinstance(value, str) or not (is_missing(value) or np.isreal(value)):
-                raise InvalidInput(
-                    f"row {row}, column {name}: {value!r} is not a number, and the model takes numbers there"
-                ) from None
-        raise
+    if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
+        return np.asarray(column, dtype=np.float64)
+    given = column.tolist() if hasattr(column, "tolist") else list(column)
+    if set(map(type, given)) <= {float, int, bool}:
+        with suppress(OverflowError):
+            return np.array(given, dtype=np.float64)
+    numbers = [as_double(value) for value in given]
+    if None in numbers:
+        row = numbers.index(None)
+        raise InvalidInput(
+            f"row {row}, column {name}: {given[row]!r} is not a number, and the model takes numbers there"
+        )
+    return np.array(numbers, dtype=np.float64)

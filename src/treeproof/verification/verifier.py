@@ -109,7 +109,7 @@ class Verifier:
         if not len(found):
             return {}
         ensemble, near, attacked = self.ensemble, table.neighbour[found], table.attacked[found]
-        labels = zip(ensemble.predict(near), ensemble.predict(attacked), strict=True)
+        labels = zip(*(ensemble.classes[ensemble.predict_index(some)] for some in (near, attacked)), strict=True)
         rows = in_own_values(np.stack((table.X[found], near, attacked), axis=1), ensemble.categories)
         return {
             int(row): Witness(rows[i, 0], rows[i, 1], rows[i, 2], *both, ensemble.feature_names)
