@@ -254,7 +254,7 @@ class Source:
         return listed(self.drop)
 
     def files(self, chunk_rows: int | None, keep: bool = False) -> RowFiles:
-        """The files that the name stands for, which may be a pattern, to be read in chunks; `keep` lines as they are."""
+        """The files that the name stands for, which may be a pattern, to be read in chunks; `keep` keeps lines, too."""
         from treeproof.tables.chunks import CHUNK_ROWS, RowFiles
 
         return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes, self.style, keep)

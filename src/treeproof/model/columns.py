@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.model.written import number_of_text
 from treeproof.numbers.doubles import FloatArray
 
 
@@ -66,15 +67,21 @@ class Category:
     missing: tuple[str, ...] = ("none", "nan", "na")
     """The kinds of missing values that are one: None, NaN, pandas' NA. Another is like a value never seen before."""
 
+    def __post_init__(self) -> None:
+        # Text and numbers of NumPy are equal to Python's, but look otherwise.
+        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
+
     @property
     def blank(self) -> float | None:
         """What a table has for a missing value."""
         return None if "none" in self.missing[:1] else math.nan
 
-    @property
+    @cached_property
     def codes_in_arrays(self) -> bool:
-        """Whether an array of numbers holds codes: as libraries take pandas' own categories, or since no value is one."""
-        return self.dtype.startswith("category") or all(isinstance(value, str) for value in self.values)
+        """Whether arrays of numbers hold codes: libraries take them for pandas' own categories, or no value is one."""
+        return self.dtype.startswith("category") or all(
+            isinstance(value, str) and number_of_text(value) is None for value in self.values
+        )
 
     @property
     def n_codes(self) -> int:
@@ -187,6 +194,11 @@ def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Cate
         words = {name: each[name] for name in ("coded", "unseen", "dtype", "by_text")}
         found[f] = Category(tuple(values), **words, missing=tuple(missing))
     return tuple(sorted(found.items()))
+
+
+def _plain(value: Any) -> Any:
+    is_plain = isinstance(value, (np.str_, np.number, np.bool_)) and not isinstance(value, np.timedelta64)
+    return value.item() if is_plain else value
 
 
 def is_missing(value: Any) -> bool:
@@ -355,7 +367,7 @@ def as_double(value: Any) -> float | None:
     """The double of a number, NaN of a missing value; None of anything else: text, bytes, dates, and what overflows."""
     if is_missing(value):
         return math.nan
-    if not isinstance(value, (Real, np.bool_, Decimal)) or isinstance(value, np.timedelta64):
+    if isinstance(value, np.timedelta64) or not isinstance(value, (Real, np.bool_, Decimal)):
         return None
     try:
         return float(value)

@@ -1,4 +1,4 @@
-"""Values as text writes them: the one grammar of numbers, what stands for a missing value, and which known value is meant."""
+"""Values as text writes them: the grammar of numbers, what stands for a missing value, which known value is meant."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from treeproof.numbers.doubles import FloatArray
 NUMBER = re.compile(
     r"[ \t]*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)[ \t]*", re.ASCII | re.IGNORECASE
 )
-"""A number as pandas reads one: ASCII digits, a point, an exponent, and blanks around it; no underscores, no hex."""
+"""A number as pandas reads one: ASCII digits, a point, an exponent, blanks around it; no underscores, no hex."""
 
 MISSING_TEXT = frozenset(
     ("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 )
-"""What stands for a missing value in a column of categories, exactly so, unless the model knows a value of that text."""
+"""What is missing in a column of categories, written exactly so, unless the model knows a value of that text."""
 
 NO_NUMBER = frozenset({"", "na", "n/a", "<na>", "#n/a", "#na", "nan", "-nan", "null", "none", "?"})
-"""What stands for a missing number, in lower case and without blanks around it: no number is written so."""
+"""What is a missing number, in lower case and without blanks around it: no number is written so."""
 
 TRUTH = {"true": True, "false": False}
 """What Python and others write for yes and no, in lower case; as numbers, they are 1 and 0."""
@@ -88,8 +88,8 @@ class Known:
         self.values, self._decimal = list(values), decimal
         self._texts: dict[str, int] = {}
         self._exact: dict[Any, int] = {}
-        self._doubles: dict[float, int] = {}
-        self._truth: dict[bool, int] = {}
+        self._doubles: dict[Any, int] = {}
+        self._truth: dict[Any, int] = {}
         for place, value in enumerate(self.values):
             plain = value.item() if isinstance(value, np.generic) else value
             if isinstance(plain, bool):
@@ -131,7 +131,7 @@ class Known:
         plain = text.strip(" \t")
         truth = TRUTH.get(plain.lower())
         if truth is not None:
-            return {self._truth.get(truth) if self._truth else self._exact.get(int(truth), self._doubles.get(truth))}
+            return {self._truth.get(truth) if self._truth else self._exact.get(truth, self._doubles.get(truth))}
         if not (self._exact or self._doubles):
             return set()
         try:

@@ -26,9 +26,9 @@ NPZ_ARRAYS = ("X", "y", "feature_names")
 def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN, keep: bool = False) -> Table:
     """The table in a .csv, .tsv, .parquet, .feather, .libsvm (.svm, .svmlight, .txt) or .npz file.
 
-    `style` says how text files are written, and `keep` keeps their lines as they are; they may be packed, as `test.csv.bz2` is (.gz, .bz2, .xz). An .npz file
-    holds the array `X`, and optionally `y` and `feature_names`. What a file says about its size is checked before it is
-    believed: rows and columns must fit into `max_bytes` as doubles.
+    `style` says how text files are written, and `keep` keeps their lines as they are; they may be packed, as
+    `test.csv.bz2` is (.gz, .bz2, .xz). An .npz file holds the array `X`, and optionally `y` and `feature_names`. What a
+    file says about its size is checked before it is believed: rows and columns must fit into `max_bytes` as doubles.
     """
     file = as_path(path)
     text = partial(read_csv, style=style, keep=keep)

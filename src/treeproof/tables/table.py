@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -68,7 +68,7 @@ class Table:
     """The columns of a file as it has them: text stays text until a column of a model says what it means."""
 
     source: str
-    columns: dict[str, Text | npt.NDArray[Any]]
+    columns: Mapping[str, Text | npt.NDArray[Any]]
     named: bool
     """Whether the file names its columns; if not, they are "0", "1", …, and the label is "label"."""
     first_row: int = 0
@@ -154,14 +154,15 @@ class Table:
         parts = [np.empty(0)]
         for values in column.split() if isinstance(column, Text) else [column.tolist()]:
             # True and 1 are equal, and yet two values.
-            keys = values if isinstance(column, Text) else [(type(value), value) for value in values]
-            row, value = 0, None
+            keys: list[Any] = values if isinstance(column, Text) else [(type(value), value) for value in values]
+            key = None
             try:
-                for row, (key, value) in enumerate(zip(keys, values, strict=True)):
+                for key, value in dict(zip(keys, values, strict=True)).items():
                     if key not in codes:
                         codes[key] = code(value)
             except (InvalidInput, TypeError) as error:
-                raise InvalidInput(f"{self._place(sum(map(len, parts)) + row, name)}: {error}") from None
+                row = sum(map(len, parts)) + (keys.index(key) if key in keys else 0)
+                raise InvalidInput(f"{self._place(row, name)}: {error}") from None
             parts.append(np.fromiter(map(codes.__getitem__, keys), np.float64, len(values)))
         return np.concatenate(parts)
 
@@ -188,10 +189,8 @@ class Table:
         # A number has no zeros in front; codes and post codes do. What is missing in a column of text is a value.
         numbers = [value for value in texts if value.strip().lower() not in NO_NUMBER]
         is_code = any(LEADING_ZERO.match(value) for value in texts)
-        is_text = (
-            texts
-            and not numbers
-            or any(value.strip().lower() in ("none", "null") for value in set(texts) - MISSING_TEXT)
+        is_text = (texts and not numbers) or any(
+            value.strip().lower() in ("none", "null") for value in set(texts) - MISSING_TEXT
         )
         if not (is_code or is_text):
             with suppress(InvalidInput):

@@ -26,7 +26,7 @@ def joined(values: Sequence[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """The values of a column as they are written; some thousand are one string, since a string each takes ten times more.
+    """The values of a column as they are written; some thousand are one string, as a string each takes ten times more.
 
     >>> column = Text.of([["1", " 2"], ["x"]])
     >>> len(column), list(column)
