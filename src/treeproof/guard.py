@@ -26,6 +26,7 @@ from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.model.agreement import SAMPLE, SpotCheck, check_agreement, probe_rows
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -307,7 +308,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         inside = np.flatnonzero(~((rows < threat.domain_low) | (rows > threat.domain_high)).any(axis=1))
         proved = np.zeros(len(rows), dtype=bool)
         if hasattr(self, "map_"):
-            proved[inside] = self.map_.is_stable(rows[inside])
+            proved[inside] = self.map_.is_stable(rows[inside].view(CodedRows))
         else:
             self._warn_of_missing(rows)
             index = self.ensemble_.predict_index(rows) if index is None else index

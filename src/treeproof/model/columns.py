@@ -364,8 +364,8 @@ def check_names_differ(names: Sequence[str]) -> None:
 
 
 def as_double(value: Any) -> float | None:
-    """The double of a number, NaN of a missing value; None of anything else: text, bytes, dates, and what overflows."""
-    if is_missing(value):
+    """The double of a number, NaN of None; None of anything else: text, bytes, dates, pandas' NA, what overflows."""
+    if value is None:
         return math.nan
     if isinstance(value, np.timedelta64) or not isinstance(value, (Real, np.bool_, Decimal)):
         return None
@@ -380,6 +380,8 @@ def as_doubles(column: Any, name: str) -> FloatArray:
     dtype = getattr(column, "dtype", None)
     if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
         return np.asarray(column, dtype=np.float64)
+    if getattr(dtype, "kind", "O") in "fiub" and getattr(dtype, "_is_numeric", False):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=math.nan))
     given = column.tolist() if hasattr(column, "tolist") else list(column)
     if set(map(type, given)) <= {float, int, bool}:
         with suppress(OverflowError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.files import MAX_BYTES, as_path, check_bytes
+from treeproof.files import MAX_BYTES, as_path, check_bytes, read_bytes
 from treeproof.tables.csv_files import PACKED, PLAIN, CsvStyle, ending_of, read_csv
 from treeproof.tables.parquet_files import ARROW, read_arrow
 from treeproof.tables.table import Table, check_names, check_shape, listed, plain_labels
@@ -59,8 +61,12 @@ def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN, k
 def _read_libsvm(file: Path, max_bytes: int) -> Table:
     from sklearn.datasets import load_svmlight_file
 
+    content = read_bytes(file, max_bytes)
     try:
-        X, y = load_svmlight_file(str(file))
+        # Python's own numbers may have underscores.
+        if re.search(rb"(?m)^[^#\r\n]*_", content):
+            raise ValueError("a number has an underscore")
+        X, y = load_svmlight_file(io.BytesIO(content))
     except (ValueError, OverflowError) as error:
         raise InvalidInput(f"{file} is not a LIBSVM file: {error}") from None
     check_shape(file, X.shape[0], X.shape[1], max_bytes)

@@ -35,7 +35,7 @@ from treeproof.results.relation_words import CHECK_RELATIONS, are_doubtful, brok
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
-from treeproof.tables.csv_files import CsvStyle
+from treeproof.tables.csv_files import CsvStyle, ending_of
 from treeproof.tables.parquet_files import ARROW, arrow_rows, as_parquet, need_pyarrow
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain, moved_in_vain
@@ -256,7 +256,8 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
                 table, rows = chunk.load()
                 before = answers.counts.copy()
                 if rows is None:
-                    ending, content = ".csv", answers.as_csv(table, Path("part.csv"))
+                    ending = ".tsv" if ending_of(chunk.path) == ".tsv" else ".csv"
+                    content = answers.as_csv(table, Path(f"part{ending}"))
                 else:
                     ending, content = ".parquet", as_parquet({answers.column: answers.of(table)}, rows)
                 with postponed():

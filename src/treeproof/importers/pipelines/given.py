@@ -78,6 +78,11 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
     encoded_only = all(_through_encoder(plan, slot) for _, slot in plan.made_of[f])
     takes_unseen = all(_takes_unseen(leaf) for leaf, _ in encoders)
     numbers = tuple(sorted(float(value) for value in values))
+    if numbers != tuple(sorted(values)):
+        raise UnsupportedModel(
+            f"an encoder of column {f} knows whole numbers that are no doubles, such as {max(values, key=abs)}; "
+            "encode them as text"
+        )
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
 
 
