@@ -65,6 +65,14 @@ def test_whole_numbers_of_any_size_are_categories_exactly() -> None:
     assert [place(text) for text in ("1.0", "01", " 2 ", "2e0", "1e30")] == [0, 0, 1, 1, 4]
     assert [place(text) for text in (str(2**53 + 2), "1_0", "1.5", "one", "", "1e100000000")] == [None] * 6
     assert Known([float(2**53)]).place(str(2**53 + 1)) is None
+    assert [Known([False, True]).place(text) for text in ("True", "FALSE", "1", "0.0", "2", "NA")] == [
+        1,
+        0,
+        1,
+        0,
+        None,
+        None,
+    ]
     with pytest.raises(tp.InvalidInput, match="'1' may mean '1' or 1"):
         Known(["1", 1]).place("1")
 

@@ -191,11 +191,9 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
 def _refused_types(content: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
     """For each feature, the names of types."""
     given = content.get("refused_types", [])
-    if not isinstance(given, list) or not all(isinstance(own, list) for own in given):
-        raise InvalidInput(f"refused_types must be a list of lists, got {given!r}")
-    if given and len(given) != content["n_features"]:
-        raise InvalidInput(f"refused_types has {len(given)} entries; the model has {content['n_features']} features")
-    return tuple(tuple(_text(name, "a refused type") for name in own) for own in given)
+    if not isinstance(given, list) or len(given) not in (0, content["n_features"]):
+        raise InvalidInput(f"refused_types must be a list of {content['n_features']} lists, got {given!r:.60}")
+    return tuple(tuple(_names(own) or ()) for own in given)
 
 
 def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:

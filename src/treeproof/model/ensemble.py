@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -361,11 +362,11 @@ class Ensemble:
         names = getattr(X, "columns", None)
         if names is None:
             return
+        for name, times in Counter(names).most_common(1):
+            if times > 1:
+                raise InvalidInput(f"X has two columns {name!r}; drop one")
         if self.feature_names is not None:
             self._check_columns([str(name) for name in names])
-        if len(set(names)) != len(names):
-            twice = next(name for name in names if list(names).count(name) > 1)
-            raise InvalidInput(f"X has two columns {twice!r}; drop one")
         if len(names) != self.n_features:
             raise InvalidInput(f"X has {len(names)} columns, but the model takes {self.n_features}")
         known = dict(self.categories)
@@ -427,9 +428,6 @@ class Ensemble:
         spelled = [self.own_spelling(name) for name in columns]
         if expected in (columns, spelled):
             return
-        twice = [name for name in columns if columns.count(name) > 1]
-        if twice:
-            raise InvalidInput(f"X has two columns {twice[0]!r}; drop one")
         missing = [name for name in expected if name not in columns and name not in spelled]
         if missing:
             raise InvalidInput(f"X has no column {missing[0]!r}, which the model was trained with")

@@ -132,18 +132,14 @@ class Known:
         truth = TRUTH.get(plain.lower())
         if truth is not None:
             return {self._truth.get(truth) if self._truth else self._exact.get(truth, self._doubles.get(truth))}
-        if not (self._exact or self._doubles):
+        number = number_of_text(plain, self._decimal)
+        if number is None or math.isnan(number):
             return set()
-        try:
-            pointed = with_point(plain, self._decimal)
-        except ValueError:
-            return set()
-        if not NUMBER.fullmatch(pointed):
-            return set()
-        double, exact = self._doubles.get(float(pointed)), _exactly(pointed)
+        pointed = with_point(plain, self._decimal)
+        double, exact = self._doubles.get(number), _exactly(pointed)
         if double is not None and pointed.lstrip("+-").isdecimal() and exact != self.values[double]:
             double = None  # a whole number that is rounded to the one that is known
-        return {self._exact.get(exact), double}
+        return {self._truth.get(exact), self._exact.get(exact), double}
 
 
 def _exactly(number: str) -> Any:

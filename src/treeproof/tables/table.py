@@ -184,15 +184,10 @@ class Table:
         column = self.columns[name]
         if not isinstance(column, Text) and column.dtype.kind in "biuf":
             return self._numbers(name)
-        known = set(column.tolist())
-        texts = [value for value in known if isinstance(value, str)]
-        # A number has no zeros in front; codes and post codes do. What is missing in a column of text is a value.
-        numbers = [value for value in texts if value.strip().lower() not in NO_NUMBER]
-        is_code = any(LEADING_ZERO.match(value) for value in texts)
-        is_text = (texts and not numbers) or any(
-            value.strip().lower() in ("none", "null") for value in set(texts) - MISSING_TEXT
-        )
-        if not (is_code or is_text):
+        texts = {value for value in column.tolist() if isinstance(value, str)} - MISSING_TEXT
+        # A number has no zeros in front; codes and post codes do. Other words for what is missing may be values.
+        is_text = any(LEADING_ZERO.match(value) or value.strip().lower() in NO_NUMBER - {"?"} for value in texts)
+        if not (is_text or texts == {"?"}):
             with suppress(InvalidInput):
                 return self._numbers(name)
         own = np.empty(len(column), dtype=object)
