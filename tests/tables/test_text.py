@@ -218,3 +218,48 @@ def test_decimal_commas_have_the_same_grammar() -> None:
     table = Table("d.csv", {"v": Text.of([["1,5", "1.5"], ["1_0"]])}, True, decimal=CsvStyle.of(";", ",").decimal)
     with pytest.raises(tp.InvalidInput, match=r"row 1, column 'v': '1.5' is not a number"):
         table.numbers(["v"])
+
+
+def test_libsvm_has_the_same_numbers(tmp_path: Path) -> None:
+    (tmp_path / "d.libsvm").write_text("1 1:1.5 # a_comment\n0 1:10\n")
+    assert read_table(tmp_path / "d.libsvm").numbers(["0"])[:, 0].tolist() == [1.5, 10.0]
+    for line in ("1 1:1_0\n", "1_0 1:1\n"):
+        (tmp_path / "d.libsvm").write_text(f"1 1:1.5\n{line}")
+        with pytest.raises(tp.InvalidInput, match="not a LIBSVM file: a number has an underscore"):
+            read_table(tmp_path / "d.libsvm")
+
+
+def test_dates_and_bytes_are_no_numbers_and_no_categories(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    ensemble = tp.from_model(text_model(["a", "b"]))
+    numbers = tp.from_model(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+    for column in (
+        pd.to_datetime(["2024-01-31"]),
+        pd.Series([b"a"]),
+        pd.Series([["a"]]),
+        pd.to_timedelta([1], unit="s"),
+    ):
+        table = read_table(written(pd.DataFrame({"code": column}), tmp_path / "d.parquet"))
+        with pytest.raises(tp.InvalidInput, match="is not a (type of )?numbers?"):
+            table.rows(numbers)
+        if column.dtype != object or not isinstance(column[0], bytes):
+            with pytest.raises(tp.InvalidInput, match="column 'code'.*(not a type of categories|unhashable)"):
+                table.rows(ensemble)
+
+
+def test_a_large_exponent_takes_no_time() -> None:
+    assert Known([1, 2]).place("1e100000000") is None
+    assert Known([1, 2]).place("1e-99999999999999999999") is None
+
+
+def test_classes_are_named_as_labels_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tp.save_model(DecisionTreeClassifier().fit([[0.0], [1.0]], ["1.1", "1.10"]), "m.json")
+    Path("d.csv").write_text("x,label\n0,1.1\n1,1.10\n")
+    for goal, said in (("1.10", "'1.10'"), ("1.1", "'1.1'")):
+        code, out, _ = run(capsys, "verify", "m.json", "d.csv", "--delta", "0.6", "--goal", goal, "--json", "r.json")
+        assert code == 0 and tp.Verification.from_json("r.json").attacker.goal == (goal,), (said, out)
+    code, _, err = run(capsys, "verify", "m.json", "d.csv", "--delta", "0.6", "--goal", "1.100")
+    assert code == 2 and "the model has no class '1.100'; it has 1.1, 1.10" in err
