@@ -79,9 +79,8 @@ class Category:
     @cached_property
     def codes_in_arrays(self) -> bool:
         """Whether arrays of numbers hold codes: libraries take them for pandas' own categories, or no value is one."""
-        return self.dtype.startswith("category") or all(
-            isinstance(value, str) and number_of_text(value) is None for value in self.values
-        )
+        numbers = [number_of_text(value) if isinstance(value, str) else 0.0 for value in self.values]
+        return self.dtype.startswith("category") or all(one is None or math.isnan(one) for one in numbers)
 
     @property
     def n_codes(self) -> int:

@@ -416,7 +416,7 @@ class Ensemble:
         for f, column in enumerate(columns):
             name, category = self.feature_name(f), known.get(f)
             if category is None or (
-                category.codes_in_arrays and isinstance(column, np.ndarray) and column.dtype != object
+                category.codes_in_arrays and isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
             ):
                 rows[:, f] = as_doubles(column, name)
             else:
