@@ -26,6 +26,7 @@ from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.stability_map import StabilityMap
 from treeproof.model.agreement import SpotCheck, check_on_probes
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision
 from treeproof.numbers.doubles import FloatArray
@@ -212,7 +213,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         rows = self._rows(X)
         model = self.estimator_
         if _casts_votes(self.ensemble_) and (self.voting == "hard" or isinstance(model, Ensemble)):
-            votes = self.ensemble_.scores(rows)
+            votes = self.ensemble_.scores(rows, coded=True)
             return np.asarray(votes / votes.sum(axis=1, keepdims=True))
         return np.asarray((model.source if isinstance(model, Ensemble) else model).predict_proba(X))
 
@@ -336,7 +337,7 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
         inside = np.flatnonzero(~((rows < threat.domain_low) | (rows > threat.domain_high)).any(axis=1))
         proved = np.zeros(len(rows), dtype=bool)
         if hasattr(self, "map_"):
-            proved[inside] = self.map_.is_stable(rows[inside])
+            proved[inside] = self.map_.is_stable(rows[inside].view(CodedRows))
         else:
             self._warn_of_missing(rows)
             index = self.ensemble_.predict_index(rows) if index is None else index

@@ -34,7 +34,7 @@ def frame() -> pd.DataFrame:
 def test_suggest_writes_what_python_proposes(
     frame: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    frame.to_csv(tmp_path / "data.csv", index=False, na_rep="?")
+    frame.to_csv(tmp_path / "data.csv", index=False, na_rep="NA")
     code, out, err = run(capsys, "suggest", tmp_path / "data.csv", "--out", tmp_path / "threat.json")
     assert (code, err) == (0, "")
     features = frame.drop(columns="label")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.model.agreement import probe_rows
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 
 
@@ -25,7 +26,7 @@ def category_rows(ensemble: Ensemble, data: np.ndarray, n_random: int = 400) -> 
         block[:, f] = np.nan
         blocks.append(block)
     blocks.append(probe_rows(ensemble, n_random))
-    return np.vstack(blocks)
+    return np.vstack(blocks).view(CodedRows)
 
 
 def beside_codes(codes: np.ndarray) -> np.ndarray:
@@ -38,6 +39,7 @@ def beside_codes(codes: np.ndarray) -> np.ndarray:
 
 def assert_equal_to_library(ensemble: Ensemble, rows: np.ndarray, score: Any) -> None:
     """Labels and scores of the rows, as the user gives them, are those of the library; `score` computes its scores."""
+    rows = rows.view(CodedRows)
     given = ensemble.as_given(rows)
     np.testing.assert_array_equal(ensemble.predict(rows), ensemble.source_labels(rows))
     np.testing.assert_array_equal(ensemble.predict(given), ensemble.source_labels(rows))

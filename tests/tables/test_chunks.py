@@ -28,8 +28,9 @@ def written(folder: Path, ending: str, group: int = 7) -> str:
 
 def rows_of(chunk: Chunk) -> list[float]:
     table, _ = pickle.loads(pickle.dumps(chunk)).load()
-    assert table.first_row == chunk.first_row == table.columns["a.b"][0]
-    return table.columns["a.b"].tolist()
+    numbers: list[float] = table.numbers(["a.b"])[:, 0].tolist()
+    assert table.first_row == chunk.first_row == numbers[0]
+    return numbers
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "tsv.gz", "parquet"])

@@ -197,7 +197,7 @@ MODEL = {
     **_of(USED, value_low=["number"], value_high=["number"], trees=[TREE]),
     **_of(USED, False, no_missing=["count"], categories=[CATEGORY], blanks_underscored="flag"),
     **_of(GIVEN, feature_names=(["text"], _NULL)),
-    **_of(BOUND, False, takes_frames="flag"),
+    **_of(BOUND, False, takes_frames="flag", refused_types=[["text"]]),
     **_of(FORM, origin="text"),
     **_of(FORM, False, decided={"class": "count", "where": "text"}),
 }

@@ -253,17 +253,17 @@ class Source:
         """The columns that are neither features nor the label."""
         return listed(self.drop)
 
-    def files(self, chunk_rows: int | None) -> RowFiles:
-        """The files that the name stands for, which may be a pattern, to be read in chunks."""
+    def files(self, chunk_rows: int | None, keep: bool = False) -> RowFiles:
+        """The files that the name stands for, which may be a pattern, to be read in chunks; `keep` keeps lines, too."""
         from treeproof.tables.chunks import CHUNK_ROWS, RowFiles
 
-        return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes, self.style)
+        return RowFiles(self.file, chunk_rows or CHUNK_ROWS, self.max_bytes, self.style, keep)
 
-    def table(self) -> Table:
+    def table(self, keep: bool = False) -> Table:
         """The whole table of the file."""
         from treeproof.tables.readers import read_table
 
-        return read_table(self.file, self.max_bytes, self.style)
+        return read_table(self.file, self.max_bytes, self.style, keep)
 
     def rows(self, ensemble: Ensemble) -> ModelRows:
         """The rows of the file, in the order of the model's features."""
@@ -276,13 +276,16 @@ def named_classes(text: str | None, option: str, ensemble: Ensemble) -> tuple[An
     """The classes that an option names, as the model has them."""
     if text is None:
         return None
-    by_name = {str(label): label for label in ensemble.classes.tolist()}
-    for name in listed(text):
-        if name not in by_name:
-            raise InvalidInput(f"{option}: the model has no class {name!r}; it has {', '.join(by_name)}")
-    if not listed(text):
+    from treeproof.model.written import Known
+
+    classes = ensemble.classes.tolist()
+    meant = {name: Known(classes).place(name) for name in listed(text)}
+    for name, place in meant.items():
+        if place is None:
+            raise InvalidInput(f"{option}: the model has no class {name!r}; it has {', '.join(map(str, classes))}")
+    if not meant:
         raise InvalidInput(f"{option} must name classes, separated by commas; got {text!r}")
-    return tuple(label for name, label in by_name.items() if name in listed(text))
+    return tuple(label for place, label in enumerate(classes) if place in meant.values())
 
 
 def say_actors(actors: tuple[Any, ...] | None) -> None:

@@ -40,7 +40,7 @@ _TOP = (
     "base",
     "trees",
 )
-_OPTIONAL = ("blanks_underscored", "decided", "no_missing", "categories", "takes_frames")
+_OPTIONAL = ("blanks_underscored", "decided", "no_missing", "categories", "takes_frames", "refused_types")
 _MEMBER = ("n_trees", "divisor", "weight")
 _RULE = ("decision", "precision", "divisor", "base_last", "cut", "steepness")
 _TREE = ("feature", "threshold", "left", "right", "nan_left", "scores")
@@ -118,6 +118,8 @@ def _columns_content(ensemble: Ensemble, plain: Callable[[Any, int], Any]) -> di
         content["categories"] = categories_to_json(ensemble.categories, plain)
     if ensemble.takes_frames:
         content["takes_frames"] = True
+    if ensemble.refused_types:
+        content["refused_types"] = [list(own) for own in ensemble.refused_types]
     return content
 
 
@@ -184,7 +186,16 @@ def load_bytes(data: bytes, *, voting: Voting | None) -> Ensemble:
             pieces=_pieces(tree, number),
         )
     spelling = _flag(content.get("blanks_underscored", False), "blanks_underscored")
-    return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content))
+    refused = _refused_types(content)
+    return replace(builder.build(), blanks_underscored=spelling, decided=_decided(content), refused_types=refused)
+
+
+def _refused_types(content: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """For each feature, the names of types."""
+    given = content.get("refused_types", [])
+    if not isinstance(given, list) or len(given) not in (0, content["n_features"]):
+        raise InvalidInput(f"refused_types must be a list of {content['n_features']} lists, got {given!r:.60}")
+    return tuple(tuple(_names(own) or ()) for own in given)
 
 
 def _pieces(tree: dict[str, Any], number: int) -> dict[int, Pieces]:

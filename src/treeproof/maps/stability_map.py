@@ -431,7 +431,7 @@ class StabilityMap(FieldsOnly):
         return tuple(conditions)
 
     def _label(self, row: FloatArray) -> Any:
-        return self.ensemble.predict(row[None]).tolist()[0]
+        return self.ensemble.classes[self.ensemble.predict_index(row[None])].tolist()[0]
 
     def _name(self, f: int) -> int | str:
         names = self.ensemble.feature_names

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, counted, disbelieved
+from treeproof.model.columns import CodedRows
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
 
@@ -44,7 +45,10 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
     if ensemble.source is None or not len(rows):
         return
     is_table = hasattr(given, "columns") or getattr(getattr(given, "dtype", None), "kind", "") == "O"
-    has_values = ensemble.takes_frames or any(category.coded for _, category in ensemble.categories)
+    coded = [category for _, category in ensemble.categories if category.coded]
+    has_values = ensemble.takes_frames or bool(coded)
+    if hasattr(given, "dtype") and not isinstance(given, CodedRows):
+        is_table |= not all(category.codes_in_arrays for category in coded)
     try:
         labels = ensemble.source_labels(rows, given if has_values and is_table else None)
     except Exception as error:
@@ -55,7 +59,7 @@ def check_agreement(ensemble: Ensemble, rows: FloatArray, given: Any = None) -> 
 
 def compare_labels(ensemble: Ensemble, rows: FloatArray, labels: npt.NDArray[Any], whose: str) -> None:
     """Raises SoundnessError, with both labels, unless the ensemble gives these rows these labels."""
-    ours = ensemble.predict(rows)
+    ours = ensemble.classes[ensemble.predict_index(rows)]
     if labels.shape != ours.shape:
         raise disbelieved(
             f"{whose} answers {len(rows)} rows with labels of shape {labels.shape}, so it cannot be compared"

@@ -9,16 +9,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.model.fields_only import FieldsOnly
+from treeproof.model.written import number_of_text
 from treeproof.numbers.doubles import FloatArray
+
+
+class CodedRows(npt.NDArray[np.float64] if TYPE_CHECKING else np.ndarray):  # type: ignore[misc]
+    """Rows as a model has them, with codes for categories: what files and other rows of a model are made into.
+
+    An array of a user holds what the source model takes for it: values.
+    """
+
 
 UNSEEN = "(never seen)"
 """How a value that the model never saw in training is shown."""
@@ -56,10 +68,20 @@ class Category(FieldsOnly):
     missing: tuple[str, ...] = ("none", "nan", "na")
     """The kinds of missing values that are one: None, NaN, pandas' NA. Another is like a value never seen before."""
 
+    def __post_init__(self) -> None:
+        # Text and numbers of NumPy are equal to Python's, but look otherwise.
+        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
+
     @property
     def blank(self) -> float | None:
         """What a table has for a missing value."""
         return None if "none" in self.missing[:1] else math.nan
+
+    @cached_property
+    def codes_in_arrays(self) -> bool:
+        """Whether arrays of numbers hold codes: libraries take them for pandas' own categories, or no value is one."""
+        numbers = [number_of_text(value) if isinstance(value, str) else 0.0 for value in self.values]
+        return self.dtype.startswith("category") or all(one is None or math.isnan(one) for one in numbers)
 
     @property
     def n_codes(self) -> int:
@@ -174,6 +196,11 @@ def categories_from_json(content: Any, n_features: int) -> tuple[tuple[int, Cate
     return tuple(sorted(found.items()))
 
 
+def _plain(value: Any) -> Any:
+    is_plain = isinstance(value, (np.str_, np.number, np.bool_)) and not isinstance(value, np.timedelta64)
+    return value.item() if is_plain else value
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or one of pandas' own kinds of missing."""
     return _kind_of_missing(value) is not None
@@ -206,7 +233,7 @@ def some_of(known: Sequence[Any], near: Sequence[Any] = ()) -> str:
 def coded_column(column: Any, category: Category, name: str) -> FloatArray:
     """What rows hold for one column of a table; InvalidInput names the first value that the model does not take."""
     if not category.coded:
-        return as_doubles(column, name)
+        return _exact_doubles(column, name)
     codes, values = _factorized(column, category)
     numbers = np.array([category.code_of(value) for value in values] + [math.nan])[codes]
     refused = np.flatnonzero(numbers == -1.0)
@@ -216,6 +243,16 @@ def coded_column(column: Any, category: Category, name: str) -> FloatArray:
             f"row {row}, column {name}: the model does not know the value {values[codes[row]]!r}; "
             f"it knows {some_of(category.values)}"
         )
+    return numbers
+
+
+def _exact_doubles(column: Any, name: str) -> FloatArray:
+    """The numbers of a category that is compared by them; whole ones that are no doubles are refused."""
+    numbers = as_doubles(column, name)
+    for row in np.flatnonzero(np.abs(numbers) >= 2**53).tolist():
+        value = column.iloc[row] if hasattr(column, "iloc") else column[row]
+        if not isinstance(value, (float, np.floating)) and int(value) != int(numbers[row]):
+            raise InvalidInput(f"row {row}, column {name}: {value!r} is a category, but no double; encode it as text")
     return numbers
 
 
@@ -326,20 +363,33 @@ def check_names_differ(names: Sequence[str]) -> None:
         raise InvalidInput(f"two features are named {twice!r}; rename one")
 
 
+def as_double(value: Any) -> float | None:
+    """The double of a number, NaN of None; None of anything else: text, bytes, dates, pandas' NA, what overflows."""
+    if value is None:
+        return math.nan
+    if isinstance(value, np.timedelta64) or not isinstance(value, (Real, np.bool_, Decimal)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
 def as_doubles(column: Any, name: str) -> FloatArray:
     """A column of numbers, missing ones as NaN; InvalidInput names the first value that is none."""
     dtype = getattr(column, "dtype", None)
-    try:
-        if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
-            return np.asarray(column, dtype=np.float64)
-        given = column.tolist() if hasattr(column, "tolist") else list(column)
-        if any(isinstance(value, str) for value in given):  # NumPy would take "1" for a number; models do not
-            raise ValueError
-        return np.array([math.nan if is_missing(value) else value for value in given], dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        for row, value in enumerate(given):
-            if isinstance(value, str) or not (is_missing(value) or np.isreal(value)):
-                raise InvalidInput(
-                    f"row {row}, column {name}: {value!r} is not a number, and the model takes numbers there"
-                ) from None
-        raise
+    if getattr(dtype, "kind", "O") in "fiub" and isinstance(dtype, np.dtype):
+        return np.asarray(column, dtype=np.float64)
+    if getattr(dtype, "kind", "O") in "fiub" and getattr(dtype, "_is_numeric", False):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=math.nan))
+    given = column.tolist() if hasattr(column, "tolist") else list(column)
+    if set(map(type, given)) <= {float, int, bool}:
+        with suppress(OverflowError):
+            return np.array(given, dtype=np.float64)
+    numbers = [as_double(value) for value in given]
+    if None in numbers:
+        row = numbers.index(None)
+        raise InvalidInput(
+            f"row {row}, column {name}: {given[row]!r} is not a number, and the model takes numbers there"
+        )
+    return np.array(numbers, dtype=np.float64)

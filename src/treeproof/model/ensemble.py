@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.model.columns import Category, Column, as_doubles, as_frame, coded_column, in_own_values, some_of
+from treeproof.model.columns import (
+    Category,
+    CodedRows,
+    Column,
+    as_doubles,
+    as_frame,
+    coded_column,
+    in_own_values,
+    some_of,
+)
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.grid import Grid
 from treeproof.model.score_rule import ScoreRule
@@ -217,7 +227,7 @@ class Ensemble(FieldsOnly):
         `given` are the rows as the user has them, if they hold values of categories.
         """
         if self.source is None:
-            return self.predict(X)
+            return self.classes[self.predict_index(X)]
         from joblib import parallel_config
 
         # A library that uses joblib itself must not send its trees to the cluster, which may be gone after Ctrl-C, and
@@ -278,13 +288,13 @@ class Ensemble(FieldsOnly):
     def __sklearn_clone__(self) -> Ensemble:
         return self  # never changes, and has nothing to unlearn
 
-    def scores(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The scores of each row that the decision compares, in the library's own precision."""
-        return self._scores(self.check_rows(X))
+    def scores(self, X: npt.ArrayLike, *, coded: bool = False) -> npt.NDArray[Any]:
+        """The scores of each row that the decision compares, in the library's own precision; X as in `check_rows`."""
+        return self._scores(self.check_rows(X, coded=coded))
 
     def predict_index(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The index in `classes` of the class predicted for each row."""
-        return self.class_of_doubles(self.check_rows(X))
+        """The index in `classes` of the class predicted for each row; arrays of numbers hold codes of categories."""
+        return self.class_of_doubles(self.check_rows(X, coded=True))
 
     def class_of_doubles(self, rows: FloatArray) -> npt.NDArray[np.int64]:
         """The same for any rows of doubles, even between the codes of a category, where no table has any."""
@@ -301,21 +311,19 @@ class Ensemble(FieldsOnly):
         Other types are converted to float64 first; a library may treat them differently: LightGBM narrows whole
         numbers to float32.
         """
-        return self.classes[self.predict_index(X)]
+        return self.classes[self.class_of_doubles(self.check_rows(X))]
 
-    def check_rows(self, X: npt.ArrayLike) -> FloatArray:
+    def check_rows(self, X: npt.ArrayLike, *, coded: bool = False) -> FloatArray:
         """X as a C-ordered (n, n_features) array of doubles, or InvalidInput naming row and column.
 
-        In an array of numbers, categories are codes already; see `treeproof.model.columns`.
+        An array of numbers holds the values of categories, as for the source model, and their codes if it is `coded`,
+        one of CodedRows, or for a library that takes codes; see `treeproof.model.columns`.
         """
         self._refuse_no_rows(X)
         self._check_frame(X)
         self._check_types(X)
         try:
-            given = np.asarray(self._coded(X))
-            if given.dtype.kind == "c":
-                raise TypeError("complex numbers have no order")
-            rows = np.ascontiguousarray(given, dtype=np.float64)
+            rows = self._as_doubles(X, coded or isinstance(X, CodedRows))
         except InvalidInput:
             raise
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
@@ -357,6 +365,9 @@ class Ensemble(FieldsOnly):
         names = getattr(X, "columns", None)
         if names is None:
             return
+        for name, times in Counter(names).most_common(1):
+            if times > 1:
+                raise InvalidInput(f"X has two columns {name!r}; drop one")
         if self.feature_names is not None:
             self._check_columns([str(name) for name in names])
         if len(names) != self.n_features:
@@ -379,27 +390,40 @@ class Ensemble(FieldsOnly):
                     "with that; pass doubles, X.astype(float), to the pipeline and to treeproof"
                 )
 
-    def _coded(self, X: Any) -> Any:
-        """X as numbers, if it holds values of categories, or numbers that pandas keeps with a mask of missing ones."""
+    def _as_doubles(self, X: Any, coded: bool) -> FloatArray:
+        """X as numbers, column by column unless all are numbers of NumPy anyway."""
         is_frame = hasattr(X, "columns")
-        masked = hasattr(X, "iloc") and is_frame and any(getattr(dtype, "_is_numeric", False) for dtype in X.dtypes)
-        if not (self.categories or masked) or (not is_frame and getattr(X, "dtype", np.dtype(object)).kind in "fiub"):
-            return X
-        if not is_frame:
-            X = np.asarray(X, dtype=object)
-            if X.ndim != 2 or X.shape[1] != self.n_features:
-                raise InvalidInput(
-                    f"X has shape {X.shape}, but the model takes rows of {self.n_features} values; "
-                    f"pass a data frame, or an array of shape (n_rows, {self.n_features})"
-                )
+        if is_frame and (self.categories or not all(isinstance(dtype, np.dtype) for dtype in getattr(X, "dtypes", ()))):
+            return self._by_column(
+                [X.iloc[:, f] if hasattr(X, "iloc") else X[name] for f, name in enumerate(X.columns)]
+            )
+        # Of text and numbers NumPy would make text, and of whole numbers and fractions doubles.
+        is_list = not (is_frame or hasattr(X, "dtype"))
+        given = np.asarray(X, dtype=object if is_list and self.categories and not coded else None)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers have no order")
+        if given.dtype.kind not in "fiub" and is_list:
+            given = np.asarray(X, dtype=object)
+        if given.dtype.kind in "fiub" and (coded or not self.categories):
+            return np.ascontiguousarray(given, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != self.n_features:
+            raise InvalidInput(
+                f"X has shape {given.shape}, but the model takes rows of {self.n_features} values; "
+                f"pass a data frame, or an array of shape (n_rows, {self.n_features})"
+            )
+        return self._by_column([given[:, f] for f in range(self.n_features)])
+
+    def _by_column(self, columns: Sequence[Any]) -> FloatArray:
         known = dict(self.categories)
-        rows = np.empty((len(X), self.n_features))
-        for f, name in enumerate(X.columns if is_frame else range(self.n_features)):
-            column = (X.iloc[:, f] if hasattr(X, "iloc") else X[name]) if is_frame else X[:, f]
-            if f in known and known[f].coded:
-                rows[:, f] = coded_column(column, known[f], self.feature_name(f))
+        rows = np.empty((len(columns[0]), self.n_features))
+        for f, column in enumerate(columns):
+            name, category = self.feature_name(f), known.get(f)
+            if category is None or (
+                category.codes_in_arrays and isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
+            ):
+                rows[:, f] = as_doubles(column, name)
             else:
-                rows[:, f] = as_doubles(column, self.feature_name(f))
+                rows[:, f] = coded_column(column, category, name)
         return rows
 
     def _check_columns(self, columns: list[str]) -> None:
@@ -407,9 +431,6 @@ class Ensemble(FieldsOnly):
         spelled = [self.own_spelling(name) for name in columns]
         if expected in (columns, spelled):
             return
-        twice = [name for name in columns if columns.count(name) > 1]
-        if twice:
-            raise InvalidInput(f"X has two columns {twice[0]!r}; drop one")
         missing = [name for name in expected if name not in columns and name not in spelled]
         if missing:
             raise InvalidInput(f"X has no column {missing[0]!r}, which the model was trained with")

@@ -179,7 +179,7 @@ def _described(
 def category_of(group: Group, ensemble: Ensemble) -> Category:
     """The values of a group: the names of its members, and one for all zeros where that is valid."""
     names: Sequence[Any] = ensemble.feature_names or range(ensemble.n_features)
-    return Category(tuple(names[f] for f in group.features) + (() if group.exactly else (NONE,)))
+    return Category(tuple(names[f] for f in group.features) + (() if group.exactly else (NONE,)), dtype="category")
 
 
 def names_of(ensemble: Ensemble) -> list[str]:

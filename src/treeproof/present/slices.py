@@ -77,7 +77,7 @@ def cut_slice(
     if not (np.isfinite(pitch).all() and (pitch > 0).all()):
         raise InvalidInput(f"a slice from {low} to {high} has no area")
     steps = np.arange(resolution) + 0.5
-    through = ensemble.check_rows(np.asarray(row)[None])
+    through = ensemble.check_rows(np.asarray(row)[None], coded=True)
     rows = np.repeat(through, resolution**2, axis=0)
     rows[:, first] = np.tile(low[0] + steps * pitch[0], resolution)
     rows[:, second] = np.repeat(low[1] + steps * pitch[1], resolution)

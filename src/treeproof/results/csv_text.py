@@ -30,6 +30,31 @@ def as_csv(lines: Iterable[Sequence[Any]], raw: bool = False, separator: str = "
     return "".join(written)
 
 
+def appended(
+    records: Iterable[str], lines: Iterable[Sequence[str]], raw: bool = False, separator: str = ",", decimal: str = "."
+) -> str:
+    """Records of a CSV file as they are, but for one more cell: the last one of each of these lines.
+
+    Unless `raw`, a record with text that a spreadsheet would take for a formula is written anew.
+
+    >>> appended(["id,v\\r\\n", '"01",1.10'], [("id", "v", "label"), ("01", "1.10", "=yes")])
+    'id,v,label\\r\\n"01",1.10,\\'=yes\\r\\n'
+    """
+    written: list[str] = []
+    ends, cells = "", {}
+    for record, line in zip(records, lines, strict=True):
+        body = record.removesuffix("\n").removesuffix("\r")
+        ends = record[len(body) :] or ends or "\n"
+        last = line[-1]
+        if last not in cells:
+            cells[last] = as_csv([[last]], raw, separator, decimal)[:-1]
+        if not raw and any(_no_formula(cell, decimal) is not cell for cell in line[:-1]):
+            written.append(as_csv([line], raw, separator, decimal)[:-1] + ends)
+        else:
+            written.append(f"{body}{separator}{cells[last]}{ends}")
+    return "".join(written)
+
+
 def _with_decimal(cell: Any, decimal: str) -> Any:
     return str(cell).replace(".", decimal) if isinstance(cell, float) else cell
 

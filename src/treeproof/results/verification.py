@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
-from treeproof.model.columns import Categories, as_frame, changed_frame, in_own_values
+from treeproof.model.columns import Categories, CodedRows, as_frame, changed_frame, in_own_values
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.attacker_words import (
@@ -107,7 +107,7 @@ class Verification(FieldsOnly):
     @property
     def X(self) -> FloatArray:  # noqa: N802
         """The rows that were verified."""
-        return self.rows.X
+        return self.rows.X.view(CodedRows)
 
     @property
     def stability(self) -> npt.NDArray[np.int8]:
@@ -127,12 +127,12 @@ class Verification(FieldsOnly):
     @property
     def neighbour(self) -> FloatArray:
         """The neighbour that each row's counterexample starts from, where it has one."""
-        return self.rows.neighbour
+        return self.rows.neighbour.view(CodedRows)
 
     @property
     def attacked(self) -> FloatArray:
         """That neighbour after the attack, for each row that has a counterexample."""
-        return self.rows.attacked
+        return self.rows.attacked.view(CodedRows)
 
     @property
     def boxes(self) -> int:

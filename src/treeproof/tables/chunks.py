@@ -19,7 +19,7 @@ from treeproof.files import MAX_BYTES, as_path, file_stamp
 from treeproof.model.ensemble import Ensemble
 from treeproof.tables.csv_files import PLAIN, CsvStyle, ending_of, open_csv
 from treeproof.tables.parquet_files import ParquetFile
-from treeproof.tables.table import Matched, Table, check_shape
+from treeproof.tables.table import Matched, Raw, Table, check_shape
 
 CHUNK_ROWS = 10_000
 """The number of rows in a chunk, unless somebody chooses another."""
@@ -69,7 +69,12 @@ class RowFiles:
     """
 
     def __init__(
-        self, given: Any, chunk_rows: int = CHUNK_ROWS, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN
+        self,
+        given: Any,
+        chunk_rows: int = CHUNK_ROWS,
+        max_bytes: int = MAX_BYTES,
+        style: CsvStyle = PLAIN,
+        keep: bool = False,
     ) -> None:
         self.names = _file_names(given)
         # Workers may have another current folder.
@@ -77,6 +82,8 @@ class RowFiles:
         self.chunk_rows, self.max_bytes, self.style = chunk_rows, max_bytes, style
         self.columns: tuple[str, ...] | None = None
         """The columns that are read of Parquet files; None means all."""
+        self.keep = keep
+        """Whether lines of CSV files are kept as they are."""
         heads = [self._head(path) for path in self.paths]
         self.sources = [[name, *file_stamp(path)] for name, path in zip(self.names, self.paths, strict=True)]
         """What tells these files from others, or from themselves after a change: names, sizes and times."""
@@ -122,11 +129,12 @@ class RowFiles:
 
     def _of_csv(self, number: int, is_done: Callable[[Place], bool]) -> Iterator[Chunk]:
         with open_csv(self.paths[number], self.max_bytes, self.style) as opened:
-            for i, lines in enumerate(opened.blocks(self.chunk_rows)):
+            for i, (lines, records) in enumerate(opened.blocks(self.chunk_rows, self.keep)):
                 place, first_row = Place(number, i), i * self.chunk_rows
                 check_shape(self.paths[number], len(lines), len(opened.names), self.max_bytes)
                 if not is_done(place):
-                    yield self._chunk(place, first_row, opened.table(lines, first_row))
+                    raw = Raw(opened.head, records) if self.keep else None
+                    yield self._chunk(place, first_row, opened.table(lines, first_row, raw))
 
     def _of_parquet(self, number: int, is_done: Callable[[Place], bool]) -> Iterator[Chunk]:
         opened = ParquetFile(self.paths[number], self.max_bytes)

@@ -6,22 +6,16 @@ import bz2
 import csv
 import gzip
 import lzma
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
-from treeproof.tables.table import Table, check_names, check_shape, with_point
-
-PADDED = re.compile(r"^(?:[ \t]|0\d)|[ \t]$", re.MULTILINE)
-"""What a number would lose, as in post codes; where a column really is one of numbers, these are made of text later."""
+from treeproof.tables.table import COLUMN_BYTES, Raw, Table, check_names, check_shape
+from treeproof.tables.text import Text, joined
 
 BLOCK = 4096
 """The number of lines that are kept as text at a time, where nobody asks for another number."""
@@ -78,13 +72,25 @@ class _Lines:
         self.file, self.text, self.delimiter, self.max_bytes = file, text, delimiter, max_bytes
         self.columns = 0
         """What the record being read can have; it may go over several lines. Whoever has read it sets this to 0."""
+        self.kept: list[str] | None = []
+        """The lines since this was last emptied, if they are kept."""
 
     def __iter__(self) -> Iterator[str]:
-        while line := self.text.readline(self.max_bytes + 1):
-            check_bytes(f"one line of {self.file}", len(line), self.max_bytes)
-            self.columns += 1 + line.count(self.delimiter)
-            check_shape(self.file, 1, self.columns, self.max_bytes)
+        readline, delimiter, most = self.text.readline, self.delimiter, self.max_bytes
+        while line := readline(most + 1):
+            self.columns += 1 + line.count(delimiter)
+            if len(line) > most or self.columns * COLUMN_BYTES > most // 2:
+                check_bytes(f"one line of {self.file}", len(line), most)
+                check_shape(self.file, 1, self.columns, most)
+            if self.kept is not None:
+                self.kept.append(line)
             yield line
+
+    def taken(self) -> str:
+        """The lines since this was last asked, together."""
+        lines, self.kept = self.kept or [], []
+        self.columns = 0
+        return "".join(lines)
 
 
 class CsvFile:
@@ -94,9 +100,11 @@ class CsvFile:
         self.file, self.max_bytes, self.decimal = file, max_bytes, style.decimal
         delimiter = style.separator_of(file)
         self._source = _Lines(file, text, delimiter, max_bytes)
-        self._lines = csv.reader(self._source, delimiter=delimiter)
+        # Without strict, a quote that is never closed swallows all rows behind it.
+        self._lines = csv.reader(self._source, delimiter=delimiter, strict=True)
         self.names: list[str] = next(self._lines, [])
-        self._source.columns = 0
+        self.head = self._source.taken()
+        """The first line, as the file has it."""
         check_names(file, self.names)
         for other, called in SEPARATORS.items():
             if len(self.names) == 1 and other != delimiter and other in self.names[0]:
@@ -107,40 +115,39 @@ class CsvFile:
                     way_out=f"say so with separator={other!r}",
                 )
 
-    def blocks(self, size: int) -> Iterator[Lines]:
-        """The rows as text, so many at a time; the last block may be smaller."""
+    def blocks(self, size: int, keep: bool = False) -> Iterator[tuple[Lines, list[str]]]:
+        """The rows as values and, to `keep`, as the file has them, so many at a time; the last block may be smaller."""
         block: Lines = []
-        for number, line in enumerate(self._lines, start=2):
-            self._source.columns = 0
-            if not line:
-                continue
-            if len(line) != len(self.names):
-                raise InvalidInput(
-                    f"{self.file}, line {number}: {len(line)} values in a table of {len(self.names)} columns"
-                )
+        records: list[str] = []
+        width, source = len(self.names), self._source
+        source.kept = [] if keep else None
+        for line in self._lines:
+            source.columns = 0
+            record = source.taken() if keep else ""
+            if len(line) != width:
+                if not line and width > 1:
+                    continue
+                # In a file of one column, an empty line is a row whose cell is empty.
+                line = line or [""]
+                self._check_width(line)
             block.append(line)
+            if keep:
+                records.append(record)
             if len(block) == size:
-                yield block
-                block = []
+                yield block, records
+                block, records = [], []
         if block:
-            yield block
+            yield block, records
 
-    def table(self, lines: Lines, first_row: int) -> Table:
+    def _check_width(self, line: list[str]) -> None:
+        if len(line) != len(self.names):
+            where = f"{self.file}, line {self._lines.line_num}"
+            raise InvalidInput(f"{where}: {len(line)} values in a table of {len(self.names)} columns")
+
+    def table(self, lines: Lines, first_row: int, raw: Raw | None) -> Table:
         """These lines as columns."""
-        columns = dict(zip(self.names, self.columns(lines), strict=True))
-        return Table(str(self.file), columns, True, first_row, self.decimal)
-
-    def columns(self, lines: Lines) -> Iterator[npt.NDArray[Any]]:
-        """The columns of some lines, as numbers where possible: text takes ten times the memory."""
-        for values in zip(*lines, strict=True):
-            if PADDED.search("\n".join(values)):
-                yield np.array(values, dtype=object)
-                continue
-            try:
-                plain = values if self.decimal == "." else [with_point(value, self.decimal) for value in values]
-                yield np.array(plain, dtype=np.float64)
-            except ValueError:
-                yield np.array(values, dtype=object)
+        columns = {name: Text.of([values]) for name, values in zip(self.names, zip(*lines, strict=True), strict=True)}
+        return Table(str(self.file), columns, True, first_row, self.decimal, raw)
 
 
 @contextmanager
@@ -154,18 +161,25 @@ def open_csv(file: Path, max_bytes: int, style: CsvStyle = PLAIN) -> Iterator[Cs
     except UnicodeDecodeError:
         raise InvalidInput(f"{file} is not a text file in UTF-8; save it as one") from None
     except csv.Error as error:
-        raise InvalidInput(f"{file} is not a CSV file: {error}") from None
+        said = "a quote is never closed" if "end of data" in str(error) else error
+        said = f"{said}; is a quote never closed?" if "field limit" in str(error) else said
+        raise InvalidInput(f"{file} is not a CSV file: {said}") from None
 
 
-def read_csv(file: Path, max_bytes: int, style: CsvStyle = PLAIN) -> Table:
-    """The whole table of a CSV file."""
+def read_csv(file: Path, max_bytes: int, style: CsvStyle = PLAIN, keep: bool = False) -> Table:
+    """The whole table of a CSV file; `keep` its lines, too, as they are."""
     with open_csv(file, max_bytes, style) as opened:
-        blocks: list[list[npt.NDArray[Any]]] = [[np.empty(0)] for _ in opened.names]
-        n_rows = 0
-        for lines in opened.blocks(BLOCK):
-            n_rows += len(lines)
-            check_shape(file, n_rows, len(opened.names), max_bytes)
-            for parts, column in zip(blocks, opened.columns(lines), strict=True):
-                parts.append(column)
-        columns = {name: np.concatenate(parts) for name, parts in zip(opened.names, blocks, strict=True)}
-        return Table(str(file), columns, True, decimal=style.decimal)
+        blocks: list[list[str]] = [[] for _ in opened.names]
+        sizes: list[int] = []
+        records: list[str] = []
+        n_bytes = 0
+        for lines, own in opened.blocks(BLOCK, keep):
+            sizes.append(len(lines))
+            check_shape(file, sum(sizes), len(opened.names), max_bytes)
+            for parts, values in zip(blocks, zip(*lines, strict=True), strict=True):
+                parts.append(joined(values))
+                n_bytes += len(parts[-1])
+            check_bytes(f"the text of {file}", n_bytes, max_bytes)
+            records += own
+        columns = {name: Text(tuple(parts), tuple(sizes)) for name, parts in zip(opened.names, blocks, strict=True)}
+        return Table(str(file), columns, True, decimal=style.decimal, raw=Raw(opened.head, records) if keep else None)

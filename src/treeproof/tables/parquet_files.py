@@ -1,4 +1,4 @@
-"""Parquet files: whole or by row groups; the only module that knows pyarrow."""
+"""Parquet files, whole or by row groups, and Feather files; the only module that knows pyarrow."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
 from treeproof.tables.table import Table, check_names, check_shape
+
+ARROW = (".parquet", ".feather")
+"""Files of columns that have types."""
 
 BUFFER = 2**18
 """Bytes of each column that are read at a time."""
@@ -26,7 +30,7 @@ def need_pyarrow(what: object) -> None:
 
 
 def _no_pyarrow(what: object) -> InvalidInput:
-    return InvalidInput(f"{what}: Parquet files need pyarrow: pip install 'treeproof[parquet]'")
+    return InvalidInput(f"{what}: Parquet and Feather files need pyarrow: pip install 'treeproof[parquet]'")
 
 
 @contextmanager
@@ -41,7 +45,8 @@ def _in_one_line(file: Path) -> Iterator[None]:
     except Exception as error:  # pyarrow has exceptions of its own
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise InvalidInput(f"{file} is not a Parquet file: {str(error).partition(chr(10))[0]}") from None
+        kind = "Feather" if file.suffix.lower() == ".feather" else "Parquet"
+        raise InvalidInput(f"{file} is not a {kind} file: {str(error).partition(chr(10))[0]}") from None
 
 
 class ParquetFile:
@@ -58,9 +63,7 @@ class ParquetFile:
             self._open = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
             about = self._open.metadata
             schema = self._open.schema_arrow
-            # pandas keeps the index of a frame as one more column.
-            index = (schema.pandas_metadata or {}).get("index_columns", [])
-            self.names = [name for name in schema.names if name not in index]
+            self.names = _names_of(schema)
             self.sizes = [int(about.row_group(i).num_rows) for i in range(about.num_row_groups)]
             self._n_columns = int(about.num_columns)
             self._bytes = [int(about.row_group(i).total_byte_size) for i in range(about.num_row_groups)]
@@ -103,20 +106,49 @@ class ParquetFile:
 
     def table(self, rows: Any, first_row: int = 0) -> Table:
         """Rows that pyarrow has, as columns of arrays."""
-        with _in_one_line(self.file):
-            columns = {name: _values(rows.column(name)) for name in self.names if name in rows.column_names}
-        return Table(str(self.file), columns, True, first_row)
+        return _table(self.file, rows, self.names, first_row)
 
 
-def read_parquet(file: Path, max_bytes: int) -> Table:
-    """The whole table of a Parquet file."""
-    opened = ParquetFile(file, max_bytes)
-    return opened.table(opened.whole())
+def _names_of(schema: Any) -> list[str]:
+    """The names of the columns; pandas keeps the index of a frame as one more column."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name not in index]
 
 
-def parquet_rows(file: Path, max_bytes: int) -> Any:
+def _table(file: Path, rows: Any, names: list[str], first_row: int = 0) -> Table:
+    with _in_one_line(file):
+        columns = {name: _values(rows.column(name)) for name in names if name in rows.column_names}
+    return Table(str(file), columns, True, first_row)
+
+
+def read_arrow(file: Path, max_bytes: int) -> Table:
+    """The whole table of a Parquet or Feather file."""
+    rows = arrow_rows(file, max_bytes)
+    return _table(file, rows, rows.column_names)
+
+
+def arrow_rows(file: Path, max_bytes: int) -> Any:
     """The same as pyarrow has it, with the types of its columns."""
+    return (_feather_rows if file.suffix.lower() == ".feather" else _parquet_rows)(file, max_bytes)
+
+
+def _parquet_rows(file: Path, max_bytes: int) -> Any:
     return ParquetFile(file, max_bytes).whole()
+
+
+def _feather_rows(file: Path, max_bytes: int) -> Any:
+    with _in_one_line(file):
+        import pyarrow as pa
+
+        with pa.OSFile(str(file)) as stream:
+            opened = pa.ipc.open_file(stream)
+            names, batches = _names_of(opened.schema), []
+            check_names(file, names)
+            for i in range(opened.num_record_batches):
+                batches.append(opened.get_batch(i))
+                check_shape(file, sum(batch.num_rows for batch in batches), len(names), max_bytes)
+                check_bytes(f"{file}, once it is unpacked,", sum(batch.nbytes for batch in batches), max_bytes)
+            return pa.Table.from_batches(batches, opened.schema).select(names)
 
 
 def _values(column: Any) -> npt.NDArray[Any]:
@@ -124,8 +156,11 @@ def _values(column: Any) -> npt.NDArray[Any]:
 
     # What is missing among categories would come out as the last of them.
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    values: npt.NDArray[Any] = plain.to_numpy()
-    return values
+    if pa.types.is_integer(plain.type) and plain.null_count:
+        values = np.empty(len(plain), dtype=object)  # as doubles, large numbers would be rounded
+        values[:] = plain.to_pylist()
+        return values
+    return np.asarray(plain.to_numpy())
 
 
 def as_parquet(columns: dict[str, npt.NDArray[Any] | list[Any]], beside: Any = None) -> bytes:

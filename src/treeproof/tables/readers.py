@@ -1,8 +1,10 @@
-"""Whole tables from files: CSV, Parquet, LIBSVM and .npz."""
+"""Whole tables from files: CSV, Parquet, Feather, LIBSVM and .npz."""
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -14,28 +16,28 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
-from treeproof.files import MAX_BYTES, as_path, check_bytes
+from treeproof.files import MAX_BYTES, as_path, check_bytes, read_bytes
 from treeproof.tables.csv_files import PACKED, PLAIN, CsvStyle, ending_of, read_csv
-from treeproof.tables.parquet_files import read_parquet
+from treeproof.tables.parquet_files import ARROW, read_arrow
 from treeproof.tables.table import Table, check_names, check_shape, listed, plain_labels
 
 NPZ_ARRAYS = ("X", "y", "feature_names")
 """What is read of an .npz file."""
 
 
-def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN) -> Table:
-    """The table in a .csv, .tsv, .parquet, .libsvm (.svm, .svmlight, .txt) or .npz file.
+def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN, keep: bool = False) -> Table:
+    """The table in a .csv, .tsv, .parquet, .feather, .libsvm (.svm, .svmlight, .txt) or .npz file.
 
-    `style` says how text files are written; they may be packed, as `test.csv.bz2` is (.gz, .bz2, .xz). An .npz file
-    holds the array `X`, and optionally `y` and `feature_names`. What a file says about its size is checked before it is
-    believed: rows and columns must fit into `max_bytes` as doubles.
+    `style` says how text files are written, and `keep` keeps their lines as they are; they may be packed, as
+    `test.csv.bz2` is (.gz, .bz2, .xz). An .npz file holds the array `X`, and optionally `y` and `feature_names`. What a
+    file says about its size is checked before it is believed: rows and columns must fit into `max_bytes` as doubles.
     """
     file = as_path(path)
-    text = partial(read_csv, style=style)
+    text = partial(read_csv, style=style, keep=keep)
     readers: dict[str, Callable[[Path, int], Table]] = {
         ".csv": text,
         ".tsv": text,
-        ".parquet": read_parquet,
+        **dict.fromkeys(ARROW, read_arrow),
         ".npz": _read_npz,
         **dict.fromkeys((".libsvm", ".svm", ".svmlight", ".txt"), _read_libsvm),
     }
@@ -59,8 +61,12 @@ def read_table(path: Any, max_bytes: int = MAX_BYTES, style: CsvStyle = PLAIN) -
 def _read_libsvm(file: Path, max_bytes: int) -> Table:
     from sklearn.datasets import load_svmlight_file
 
+    content = read_bytes(file, max_bytes)
     try:
-        X, y = load_svmlight_file(str(file))
+        # Python's own numbers may have underscores.
+        if re.search(rb"(?m)^[^#\r\n]*_", content):
+            raise ValueError("a number has an underscore")
+        X, y = load_svmlight_file(io.BytesIO(content))
     except (ValueError, OverflowError) as error:
         raise InvalidInput(f"{file} is not a LIBSVM file: {error}") from None
     check_shape(file, X.shape[0], X.shape[1], max_bytes)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
 from treeproof.files import check_bytes
-from treeproof.model.columns import Category
+from treeproof.model.columns import Category, CodedRows, as_double, is_missing
 from treeproof.model.ensemble import Ensemble
+from treeproof.model.written import MISSING_TEXT, NO_NUMBER, Known, number_of_text
 from treeproof.numbers.doubles import FloatArray
+from treeproof.tables.text import Text
 
 NUMBERED = re.compile(r"(f|x|column_?|feature_?)?\d+", re.IGNORECASE)
 """Names that libraries make up for features without names."""
@@ -26,14 +30,11 @@ NUMBERED = re.compile(r"(f|x|column_?|feature_?)?\d+", re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 """What looks like a number with a decimal comma."""
 
+WHOLE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0*)?", re.ASCII)
+"""A whole number as labels write it."""
+
 LEADING_ZERO = re.compile(r"\s*0\d")
 """How a code begins that is no number."""
-
-TRUTH = {"true": 1.0, "false": 0.0}
-"""The numbers for what Python and others write for yes and no, in lower case."""
-
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
-"""What stands for a missing value in a text file, in lower case."""
 
 NOT_FEATURES = "name the label with label= and columns that are not features with drop="
 
@@ -54,18 +55,28 @@ class Matched(NamedTuple):
     """Whether it is so, but their names are numbers, which say what their order is."""
 
 
+class Raw(NamedTuple):
+    """A CSV file as it is."""
+
+    head: str
+    records: list[str]
+    """The text of each row, with what ends its line."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a file: as numbers if all values of a column are numbers, else as the file has them."""
+    """The columns of a file as it has them: text stays text until a column of a model says what it means."""
 
     source: str
-    columns: dict[str, npt.NDArray[Any]]
+    columns: Mapping[str, Text | npt.NDArray[Any]]
     named: bool
     """Whether the file names its columns; if not, they are "0", "1", …, and the label is "label"."""
     first_row: int = 0
     """The number in the file of the first row here."""
     decimal: str = "."
     """What stands before the decimals of numbers that are text."""
+    raw: Raw | None = None
+    """The lines of the file, if they were kept."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
@@ -95,53 +106,92 @@ class Table:
 
     def model_rows(self, ensemble: Ensemble, columns: list[str]) -> FloatArray:
         """The rows as the model takes them, from these columns: the one place where a file's values become features."""
-        coded = {f: category for f, category in ensemble.categories if category.coded}
+        categories = dict(ensemble.categories)
         rows = np.empty((len(self), len(columns)))
         for f, name in enumerate(columns):
-            rows[:, f] = self._codes(name, coded[f]) if f in coded else self._numbers(name)
+            category = categories.get(f)
+            rows[:, f] = self._numbers(name) if category is None or not category.coded else self._codes(name, category)
+            if category is not None and not category.coded:
+                self._check_exact(name, rows[:, f])
         with self.counted_here():
-            return ensemble.check_rows(rows)
+            return ensemble.check_rows(rows, coded=True).view(CodedRows)
+
+    def _check_exact(self, name: str, numbers: FloatArray) -> None:
+        """Refuses whole numbers beyond 2^53 that are categories and no doubles: each would be taken for another."""
+        large = np.flatnonzero(np.abs(numbers) >= 2**53).tolist()
+        values = self.columns[name].tolist() if large else []
+        for row in large:
+            value = values[row]
+            if Known([float(numbers[row])], self.decimal).place_of(value) != 0:
+                raise InvalidInput(f"{self._place(row, name)}: {value!r} is a category, but no double; give it as text")
 
     def _codes(self, name: str, category: Category) -> FloatArray:
-        """A column of categories as codes; a file may write a value in another way than the model does: 1.0 for 1."""
-        written: dict[Any, list[Any]] = {}
-        for value in category.values:
-            written.setdefault(_as_written(value), []).append(value)
+        """What rows hold for a column of categories: of text, what it writes; of other values, what a frame's do."""
+        known = Known(category.values, self.decimal)
 
         def code(value: Any) -> float:
-            if value in exact:
-                return category.code_of(value)
-            if value is None or str(value).strip().lower() in MISSING:
-                return math.nan
-            meant = written.get(_as_written(value), [])
-            return category.code_of(meant[0] if len(meant) == 1 else value)
+            if not isinstance(value, str):
+                return math.nan if is_missing(value) else category.code_of(value)
+            place = known.place(value)
+            if place is not None or known.is_missing(value):
+                return math.nan if place is None else float(place)
+            return category.code_of(value) if known.may_be(value) else -1.0
 
-        exact = set(category.values)
+        codes = self._by_value(name, code)
+        for row in np.flatnonzero(codes == -1.0)[:1].tolist():
+            raise InvalidInput(
+                f"{self._place(row, name)}: the model does not know the value {self._value(name, row)!r}; it knows "
+                f"{listed(list(category.values))}"
+            )
+        return codes
 
-        values = self.columns[name].tolist()
-        codes = {value: code(value) for value in dict.fromkeys(values)}
-        for row, value in enumerate(values if -1.0 in codes.values() else ()):
-            if codes[value] == -1.0:
-                raise InvalidInput(
-                    f"{self._place(row, name)}: the model does not know the value {value!r}; it knows "
-                    f"{listed(list(category.values))}"
-                )
-        return np.array([codes[value] for value in values])
+    def _by_value(self, name: str, code: Callable[[Any], float]) -> FloatArray:
+        """A number for each value of a column, asked once for each that is different."""
+        column = self.columns[name]
+        if not isinstance(column, Text) and column.dtype.kind not in "biufOU":
+            raise InvalidInput(f"{self.source}, column {name!r}: {column.dtype} is not a type of categories")
+        codes: dict[Any, float] = {}
+        parts = [np.empty(0)]
+        for values in column.split() if isinstance(column, Text) else [column.tolist()]:
+            # True and 1 are equal, and yet two values.
+            keys: list[Any] = values if isinstance(column, Text) else [(type(value), value) for value in values]
+            key = None
+            try:
+                for key, value in dict(zip(keys, values, strict=True)).items():
+                    if key not in codes:
+                        codes[key] = code(value)
+            except (InvalidInput, TypeError) as error:
+                row = sum(map(len, parts)) + (keys.index(key) if key in keys else 0)
+                raise InvalidInput(f"{self._place(row, name)}: {error}") from None
+            parts.append(np.fromiter(map(codes.__getitem__, keys), np.float64, len(values)))
+        return np.concatenate(parts)
+
+    def _value(self, name: str, row: int) -> Any:
+        return next(islice(self.columns[name], row, None))
+
+    def plain_columns(self) -> dict[str, list[Any]]:
+        """All columns as lists: of numbers where text is written as they are, so that nothing is lost."""
+        return {
+            name: _plain(column.tolist()) if isinstance(column, Text) else column.tolist()
+            for name, column in self.columns.items()
+        }
 
     def own_columns(self, leave_out: tuple[str, ...] = ()) -> dict[str, npt.NDArray[Any]]:
         """All columns except those to leave out as a data frame would have them: numbers, or text and None."""
         return {name: self._own(name) for name in self._all_but(leave_out)}
 
     def _own(self, name: str) -> npt.NDArray[Any]:
-        values = self.columns[name]
-        # A number has no zeros in front; codes and post codes do.
-        is_code = values.dtype.kind in "OUS" and any(LEADING_ZERO.match(str(value)) for value in values.tolist())
-        if not is_code:
+        column = self.columns[name]
+        if not isinstance(column, Text) and column.dtype.kind in "biuf":
+            return self._numbers(name)
+        texts = {value for value in column.tolist() if isinstance(value, str)} - MISSING_TEXT
+        # A number has no zeros in front; codes and post codes do. Other words for what is missing may be values.
+        is_text = any(LEADING_ZERO.match(value) or value.strip().lower() in NO_NUMBER - {"?"} for value in texts)
+        if not (is_text or texts == {"?"}):
             with suppress(InvalidInput):
                 return self._numbers(name)
-        blank = [value is None or str(value).strip().lower() in MISSING for value in values.tolist()]
-        own = values.astype(object)
-        own[np.array(blank)] = None
+        own = np.empty(len(column), dtype=object)
+        own[:] = [None if is_missing(value) or value in MISSING_TEXT else value for value in column.tolist()]
         return own
 
     def numbers(self, columns: list[str]) -> FloatArray:
@@ -203,47 +253,60 @@ class Table:
     def labels(self, column: str, ensemble: Ensemble | None = None) -> npt.NDArray[Any]:
         """The labels; with a model, as that model writes them (1 for the text "1.0")."""
         values = self.column(column, "label")
-        if values.dtype.kind not in "biufOU":
+        if not isinstance(values, Text) and values.dtype.kind not in "biufOU":
             raise InvalidInput(f"{self.source}, column {column!r}: {values.dtype} is not a type of labels")
-        for row, value in enumerate(values.tolist() if values.dtype.kind == "O" else ()):
-            if not isinstance(value, Hashable):
+        for row, value in enumerate(() if isinstance(values, Text) or values.dtype.kind != "O" else values.tolist()):
+            if not (is_missing(value) or isinstance(value, (str, int, float, np.generic, Decimal))):
                 raise InvalidInput(f"{self._place(row, column)}: {value!r} is not a label")
         if ensemble is None:
-            return self._new_labels(column, plain_labels(values))
-        known: dict[Any, Any] = {}
-        for label in ensemble.classes.tolist():
-            known |= {label: label, _as_written(label): label}
-        for truth, number in (("True", 1), ("False", 0)):
-            if truth not in known and number in known:
-                known[truth] = known[number]
-        out = []
-        for row, value in enumerate(values.tolist()):
-            label = known[value] if value in known else known.get(_as_written(value))
-            if label is None and (value is None or str(value).strip().lower() in MISSING):
-                raise InvalidInput(f"{self._place(row, column)}: the label is missing")
-            if label is None:
-                raise InvalidInput(
-                    f"{self._place(row, column)}: the model does not know the label {value!r}; "
-                    f"it predicts {', '.join(map(repr, ensemble.classes.tolist()))}",
-                    argument="labels",
-                    way_out="with_classes renames them",
-                )
-            out.append(label)
-        return np.array(out, dtype=ensemble.classes.dtype)
+            return self._new_labels(column)
+        known = Known(ensemble.classes.tolist(), self.decimal)
 
-    def _new_labels(self, column: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Labels that no model knows yet: whole numbers or text, and none of them missing."""
-        if values.dtype.kind in "biu":
-            return values
-        for row, value in enumerate(values.tolist()):
-            if value == "" if isinstance(value, str) else str(value).lower() in MISSING:
+        def place(value: Any) -> float:
+            found = known.place_of(value)
+            return -1.0 if found is None else float(found)
+
+        places = self._by_value(column, place).astype(np.int64)
+        for row in np.flatnonzero(places < 0)[:1].tolist():
+            value = self._value(column, row)
+            if is_missing(value) or (isinstance(value, str) and value.strip().lower() in NO_NUMBER):
                 raise InvalidInput(f"{self._place(row, column)}: the label is missing")
-            if values.dtype.kind == "f":
-                raise InvalidInput(
-                    f"{self._place(row, column)}: {value!r} is not a label where labels are not all "
-                    "whole numbers; name the classes"
-                )
-        return np.array([_as_written(value) for value in values.tolist()])
+            raise InvalidInput(
+                f"{self._place(row, column)}: the model does not know the label {value!r}; "
+                f"it predicts {', '.join(map(repr, ensemble.classes.tolist()))}",
+                argument="labels",
+                way_out="with_classes renames them",
+            )
+        return np.asarray(ensemble.classes[places])
+
+    def _new_labels(self, column: str) -> npt.NDArray[Any]:
+        """Labels that no model knows yet: whole numbers or text, and none of them missing."""
+        values = self.columns[column]
+        if not isinstance(values, Text) and values.dtype.kind in "biu":
+            return values
+        given = values.tolist()
+        texts = [_as_label(value) for value in given]
+        numbers = {text: number_of_text(text, self.decimal) for text in dict.fromkeys(texts)}
+        all_numbers = None not in numbers.values()
+        for row, (value, text) in enumerate(zip(given, texts, strict=True)):
+            if is_missing(value) or text == "" or (all_numbers and math.isnan(numbers[text] or 0.0)):
+                raise InvalidInput(f"{self._place(row, column)}: the label is missing")
+        whole = {text: int(text.partition(".")[0]) for text in numbers if WHOLE.fullmatch(text)}
+        first: dict[int, str] = {}
+        for text, number in whole.items():
+            alike = first.setdefault(number, text)
+            if alike != text:
+                where = self._place(texts.index(text), column)
+                raise InvalidInput(f"{where}: the labels {alike!r} and {text!r} are one number; name the classes")
+        if len(whole) == len(numbers) and all(abs(number) < 2**63 for number in whole.values()):
+            return np.array([whole[text] for text in texts])
+        if all_numbers and len(whole) < len(numbers) and not any(map(LEADING_ZERO.match, numbers)):
+            row = next(row for row, text in enumerate(texts) if text not in whole)
+            raise InvalidInput(
+                f"{self._place(row, column)}: {given[row]!r} is not a label where labels are not all "
+                "whole numbers; name the classes"
+            )
+        return np.array(texts)
 
     @contextmanager
     def counted_here(self) -> Iterator[None]:
@@ -258,7 +321,7 @@ class Table:
         """Where a value stands, for messages."""
         return f"{self.source}, row {self.first_row + row}, column {column!r}"
 
-    def column(self, name: str, argument: str = "drop") -> npt.NDArray[Any]:
+    def column(self, name: str, argument: str = "drop") -> Text | npt.NDArray[Any]:
         """The values of a column that an argument names, or InvalidInput with the columns that there are."""
         if name not in self.columns:
             raise InvalidInput(
@@ -270,44 +333,30 @@ class Table:
 
     def _numbers(self, name: str) -> FloatArray:
         values = self.columns[name]
+        if isinstance(values, Text):
+            doubles = values.doubles(self.decimal)
+            if isinstance(doubles, int):
+                self._refuse_number(name, doubles)
+            return doubles
         if values.dtype.kind in "biuf":
             return values.astype(np.float64)
-        if values.dtype.kind not in "OUS":
+        if values.dtype.kind not in "OU":
             raise InvalidInput(f"{self.source}, column {name!r}: {values.dtype} is not a type of numbers")
-        if self.decimal == ".":
-            with suppress(TypeError, ValueError, OverflowError):
-                return values.astype(np.float64)
-        return np.array([self._number(value, row, name) for row, value in enumerate(values.tolist())])
+        given = values.tolist()
+        numbers = [
+            number_of_text(value, self.decimal) if isinstance(value, str) else as_double(value) for value in given
+        ]
+        if None in numbers:
+            self._refuse_number(name, numbers.index(None))
+        return np.array(numbers, dtype=np.float64)
 
-    def _number(self, value: Any, row: int, column: str) -> float:
-        plain = str(value).strip().lower()
-        if value is None or plain in MISSING:
-            return math.nan
-        if plain in TRUTH:
-            return TRUTH[plain]
-        try:
-            return float(with_point(value, self.decimal) if isinstance(value, str) else value)
-        except (TypeError, ValueError, OverflowError):
-            what = f"{self._place(row, column)}: {value!r} is not a number"
-            if self.decimal == "." and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
-                way_out = 'if it is one with a decimal comma, say so with decimal=","'
-                raise InvalidInput(what, argument="decimal", way_out=way_out) from None
-            raise InvalidInput(
-                what, argument="values", way_out="give the numbers that the model was trained on"
-            ) from None
-
-
-def with_point(text: str, decimal: str) -> str:
-    """A number's text as Python reads it; with decimal commas, a point is no part of a number.
-
-    >>> with_point("1,5", ","), with_point("1.5", ".")
-    ('1.5', '1.5')
-    """
-    if decimal == ".":
-        return text
-    if "." in text:
-        raise ValueError(f"{text!r} has a point where decimals have commas")
-    return text.replace(",", ".")
+    def _refuse_number(self, column: str, row: int) -> NoReturn:
+        value = self._value(column, row)
+        what = f"{self._place(row, column)}: {value!r} is not a number"
+        if self.decimal == "." and isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
+            way_out = 'if it is one with a decimal comma, say so with decimal=","'
+            raise InvalidInput(what, argument="decimal", way_out=way_out)
+        raise InvalidInput(what, argument="values", way_out="give the numbers that the model was trained on")
 
 
 def _by_number(columns: list[str]) -> list[str] | None:
@@ -334,29 +383,28 @@ def check_names(file: Path, names: list[str]) -> None:
 
 
 def plain_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels that are whole numbers as integers, however they are written."""
-    if values.dtype.kind in "iu":
-        return values
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return values
-    whole = (np.abs(numbers) < 2**53).all() and (numbers == np.rint(numbers)).all()
-    return numbers.astype(np.int64) if whole else values
+    """Labels that are whole numbers as integers, if they are kept as doubles."""
+    whole = (np.abs(values) < 2**53).all() and (values == np.rint(values)).all()
+    return values.astype(np.int64) if whole else values
 
 
-def _as_written(label: Any) -> Any:
-    """A label in a form in which 1, 1.0 and "1" are the same."""
-    text = str(label).strip()
-    if isinstance(label, bool) or text in ("True", "False"):
-        return text
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    if not math.isfinite(number):
-        return text
-    return str(int(number)) if number == int(number) else str(number)
+def _plain(values: list[str]) -> list[Any]:
+    """Text as numbers, if all of it is written as they are; empty cells are missing then."""
+    kinds: tuple[Callable[[str], Any], ...] = (int, float)
+    for kind in kinds:
+        with suppress(ValueError):
+            numbers = [kind(value) if value else None for value in values]
+            if all(
+                value in (str(number), "") or f"{value}.0" == str(number)
+                for value, number in zip(values, numbers, strict=True)
+            ):
+                small = all(number is None or abs(number) < 2**63 for number in numbers) or kind is float
+                return numbers if small else values
+    return list(values)
+
+
+def _as_label(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else str(value)
 
 
 def listed(names: list[str], most: int = 12) -> str:

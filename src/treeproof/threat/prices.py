@@ -64,7 +64,7 @@ def price_table(threat: Threat, ensemble: Ensemble, x: npt.ArrayLike, epsilon: A
     >>> price_table(threat, from_model(clf), [0.6]).of(0).tolist()
     [3.0, 0.0]
     """
-    rows = ensemble.check_rows(np.asarray(x)[None])
+    rows = ensemble.check_rows(np.asarray(x)[None], coded=True)
     threat.check_domain(rows, ensemble)
     low, high = threat.neighbourhood(rows, bind_epsilon(epsilon, ensemble))
     return price_table_of_box(threat, ensemble, low[0], high[0], x=rows[0])

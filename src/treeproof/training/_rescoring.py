@@ -156,7 +156,7 @@ def _weights(ensemble: Ensemble) -> FloatArray:
 
 def _clean_leads(ensemble: Ensemble, X: FloatArray, label: IntArray) -> FloatArray:
     """By how much the class of each row leads the best of the others, before sums are divided."""
-    scores, rule = ensemble.scores(X).astype(np.float64), ensemble.rule
+    scores, rule = ensemble.scores(X, coded=True).astype(np.float64), ensemble.rule
     if rule.decision == Decision.CUT:
         return np.asarray((scores[:, 0] - rule.cut) * rule.divisor)
     every = np.arange(len(X))

@@ -31,7 +31,7 @@ def chosen_votes(
 
     def found(votes: np.ndarray, to_beat: float) -> tuple[tuple[float, float], np.ndarray]:
         ensemble = ensemble_of(votes.tolist())
-        right = float(np.average(ensemble.predict(X) == np.asarray(y), weights=weight))
+        right = float(np.average(ensemble.classes[ensemble.predict_index(X)] == np.asarray(y), weights=weight))
         if right < to_beat:  # nobody is robust who is not right
             return (-1.0, right), np.zeros(len(weight), dtype=bool)
         proved = scorer.proved(ensemble, X, y, weight)

@@ -213,7 +213,7 @@ class RobustBoostingClassifier(RobustClassifier):
 
     def _scores(self, X: Any) -> FloatArray:
         rows = self._rows(X)
-        return np.asarray(self.ensemble_.scores(rows), dtype=np.float64).reshape(len(rows), -1)
+        return np.asarray(self.ensemble_.scores(rows, coded=True), dtype=np.float64).reshape(len(rows), -1)
 
     @property
     def _steepness(self) -> float:

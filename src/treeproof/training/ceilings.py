@@ -94,7 +94,7 @@ def _bound(X: Any, y: npt.ArrayLike, attacker: Attacker) -> tuple[FloatArray, In
         raise InvalidInput(f"y: {error}; give one label per row, all of them text or all of them numbers") from None
     # Every model takes at least its rows, and numbers of float32.
     blank = _blank(np.shape(coded)[1], classes, names, categories)
-    rows = blank.check_rows(np.asarray(coded) if categories else coded)
+    rows = blank.check_rows(np.asarray(coded) if categories else coded, coded=True)
     most = float(np.nanmax(np.abs(rows), initial=LARGEST_FLOAT32))
     blank = _blank(rows.shape[1], classes, names, categories, value_limit=most)
     threat = attacker.bind(blank)

@@ -149,7 +149,7 @@ class RobustForestClassifier(RobustClassifier):
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
         """The share of trees that vote for each class, or the mean of their shares of classes, for each row."""
         rows = self._rows(X)
-        return np.asarray(self.ensemble_.scores(rows) / self.votes_.sum())
+        return np.asarray(self.ensemble_.scores(rows, coded=True) / self.votes_.sum())
 
     def _member(self, seed: int) -> RobustTreeClassifier:
         """A tree yet to be grown, with the forest's settings, classes and columns."""

@@ -111,9 +111,9 @@ class Verifier:
         if not len(found):
             return {}
         ensemble, near, attacked = self.ensemble, table.neighbour[found], table.attacked[found]
-        labels = zip(ensemble.predict(near), ensemble.predict(attacked), strict=True)
+        before, after = (ensemble.classes[ensemble.predict_index(some)] for some in (near, attacked))
         rows = in_own_values(np.stack((table.X[found], near, attacked), axis=1), ensemble.categories)
         return {
             int(row): Witness(rows[i, 0], rows[i, 1], rows[i, 2], *both, ensemble.feature_names)
-            for i, (row, both) in enumerate(zip(found, labels, strict=True))
+            for i, (row, both) in enumerate(zip(found, zip(before, after, strict=True), strict=True))
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +29,14 @@ from treeproof.cli.stopping import postponed
 from treeproof.errors import InvalidInput
 from treeproof.files import file_stamp, write_parts
 from treeproof.results.attacker_words import in_vain_in_words
-from treeproof.results.csv_text import as_csv
+from treeproof.results.csv_text import appended, as_csv
 from treeproof.results.measures import MISSING_STAYS, missing_in_words
 from treeproof.results.relation_words import CHECK_RELATIONS, are_doubtful, broken_in_short
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
-from treeproof.tables.csv_files import CsvStyle
-from treeproof.tables.parquet_files import as_parquet, need_pyarrow, parquet_rows
+from treeproof.tables.csv_files import CsvStyle, ending_of
+from treeproof.tables.parquet_files import ARROW, arrow_rows, as_parquet, need_pyarrow
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain, moved_in_vain
 
@@ -120,7 +119,7 @@ def guard(
     if out.lower().endswith(PARQUET):
         need_pyarrow("--out")
     source = Source(data, label, drop, separator, decimal, max_bytes)
-    rows = source.files(chunk_rows) if in_parts else source.table()
+    rows = source.files(chunk_rows, keep=True) if in_parts else source.table(keep=True)
     ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
     matched = rows.matched(ensemble, label, source.dropped)
     ensemble = matched.ensemble
@@ -201,16 +200,21 @@ class _Answers:
         """The table with the answers as the content of a file, of the kind that its name says."""
         if out.suffix.lower() != PARQUET:
             return self.as_csv(table, out)
-        if Path(source.file).suffix.lower() == PARQUET:
-            return as_parquet({self.column: self.of(table)}, parquet_rows(Path(source.file), source.max_bytes))
-        names, *lines = _with_column(table, self.column, self.of(table))
-        return as_parquet({name: list(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)})
+        if Path(source.file).suffix.lower() in ARROW:
+            return as_parquet({self.column: self.of(table)}, arrow_rows(Path(source.file), source.max_bytes))
+        return as_parquet({**table.plain_columns(), self.column: self.of(table)})
 
     def as_csv(self, table: Table, file: Path) -> bytes:
         """The table with the answers as CSV text, written as DATA is or, if the file is a .tsv, with tabs."""
         separator = "\t" if file.suffix.lower() == ".tsv" else self.style.separator_of(file)
-        lines = _with_column(table, self.column, self.of(table))
-        return as_csv(lines, self.raw, separator, self.style.decimal).encode("utf-8", "backslashreplace")
+        answers = [self.column, *self.of(table)]
+        columns = [[name, *column.tolist()] for name, column in table.columns.items()]
+        if table.raw is None or separator != self.style.separator_of(Path(table.source)):
+            text = as_csv(zip(*columns, answers, strict=True), self.raw, separator, self.style.decimal)
+        else:
+            records = [table.raw.head, *table.raw.records]
+            text = appended(records, zip(*columns, answers, strict=True), self.raw, separator, self.style.decimal)
+        return text.encode("utf-8", "backslashreplace")
 
     def show(self) -> None:
         """Prints how many rows have an answer, and how many answers are right if there are labels."""
@@ -260,7 +264,8 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
                 table, rows = chunk.load()
                 before = answers.counts.copy()
                 if rows is None:
-                    ending, content = ".csv", answers.as_csv(table, Path("part.csv"))
+                    ending = ".tsv" if ending_of(chunk.path) == ".tsv" else ".csv"
+                    content = answers.as_csv(table, Path(f"part{ending}"))
                 else:
                     ending, content = ".parquet", as_parquet({answers.column: answers.of(table)}, rows)
                 with postponed():
@@ -272,15 +277,3 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
         screen.say(f"stopped    after {parts.counts['rows']} rows; go on with the same command and --resume")
         raise
     screen.say(f"wrote      {out}")
-
-
-def _with_column(table: Table, name: str, values: list[str]) -> Iterator[Sequence[Any]]:
-    """The lines of the table with one more column."""
-    yield [*table.columns, name]
-    columns = [[_plain(value) for value in column.tolist()] for column in table.columns.values()]
-    yield from zip(*columns, values, strict=True)
-
-
-def _plain(value: Any) -> Any:
-    """Whole numbers without a decimal point; other values as they are."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

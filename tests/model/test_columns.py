@@ -1,0 +1,124 @@
+"""Frames, arrays and lists: what they hold is what the library's own predict takes it for, or a refusal by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import treeproof as tp
+from treeproof.model.columns import Category
+from treeproof.training import RobustForestClassifier
+
+pd = pytest.importorskip("pandas")
+
+NOBODY = tp.Attacker((0, 0))
+VALUES: list[list[Any]] = [[1, 2, 0], [2, 4, 6], [1.5, 2.5, 3.5], [True, False], ["1", "2", "0"], [1, 2, "a"]]
+
+
+def answers(model: Any, door: str, rows: Any) -> list[Any]:
+    """The labels at one of the doors."""
+    ensemble = tp.from_model(model)
+    if door == "predict":
+        return list(ensemble.predict(rows).tolist())
+    if door == "verify":
+        result = tp.verify(model, rows, [ensemble.classes[0]] * len(rows), NOBODY)
+        assert ensemble.predict(result.X).tolist() == result.predicted.tolist()  # rows of results are codes
+        return list(result.predicted.tolist())
+    guard = tp.GuardedClassifier(FrozenEstimator(model), NOBODY).fit()
+    return list(guard.predict(rows).tolist())
+
+
+@pytest.mark.parametrize("door", ["predict", "verify"])
+@pytest.mark.parametrize("values", VALUES, ids=str)
+@pytest.mark.parametrize(
+    "encoder", [OneHotEncoder(handle_unknown="ignore"), OneHotEncoder(), OrdinalEncoder()], ids=str
+)
+def test_an_array_holds_values_as_the_library_takes_them(door: str, values: list[Any], encoder: Any) -> None:
+    frame = pd.DataFrame({"c": values * 4}, dtype=object if "a" in values else None)
+    labels = np.arange(len(frame)) % len(values)
+    asked = [np.array([[v] for v in values]), np.array([[v] for v in values], dtype=object), [[v] for v in values]]
+    asked += [np.array([[0], [1], [2]]), np.array([[0.0], [1.0], [2.0]]), np.array([[1.0], [np.nan]]), [["1"], ["2"]]]
+    for train in (frame, frame.to_numpy()):
+        try:
+            model = make_pipeline(encoder, DecisionTreeClassifier(random_state=0)).fit(train, labels)
+        except TypeError:  # text beside numbers in one column
+            continue
+        for rows in asked:
+            try:
+                wanted = model.predict(rows).tolist()
+            except (TypeError, ValueError):  # nothing to compare with
+                continue
+            try:
+                assert answers(model, door, rows) == wanted, rows
+            except tp.InvalidInput as error:
+                assert "row" in str(error) or "own predict refuses" in str(error)
+                assert not any(rows is each for each in asked[:2] if "a" not in values), error
+
+
+def test_libraries_that_take_codes_get_codes() -> None:
+    frame = pd.DataFrame({"c": pd.Series([4, 2, 6] * 20).astype("category"), "x": np.arange(60.0)})
+    labels = (frame.c == 2).to_numpy().astype(int)
+    codes = np.column_stack((frame.c.cat.codes, frame.x)).astype(float)
+    robust = RobustForestClassifier(NOBODY, n_estimators=2, random_state=0).fit(frame, labels)
+    assert tp.from_model(robust).predict(codes).tolist() == robust.predict(codes).tolist()
+    lightgbm = pytest.importorskip("lightgbm")
+    model = lightgbm.LGBMClassifier(n_estimators=3, min_child_samples=2, verbose=-1, n_jobs=1).fit(frame, labels)
+    assert tp.from_model(model).predict(codes).tolist() == model.predict(codes).tolist()
+    assert tp.verify(model, codes, labels, NOBODY).predicted.tolist() == model.predict(codes).tolist()
+
+
+def test_whole_numbers_that_are_no_doubles_are_no_categories_of_a_pipeline() -> None:
+    frame = pd.DataFrame({"c": [3, 2**53, 2**53 + 1] * 4})
+    model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier()).fit(frame, [0, 1, 0] * 4)
+    with pytest.raises(tp.UnsupportedModel, match=f"no doubles, such as {2**53 + 1}; encode them as text"):
+        tp.from_model(model)
+    known = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0))
+    known.fit(frame.iloc[[0, 1] * 4], [0, 1] * 4)
+    assert known.predict(frame[:3]).tolist() == [0, 1, 0]
+    with pytest.raises(tp.InvalidInput, match=f"row 2, column 'c': .*{2**53 + 1}.* is a category, but no double"):
+        tp.from_model(known).predict(frame[:3])
+
+
+@pytest.mark.parametrize(
+    "values", [np.array(["a", "b"]), np.array([1, 2]), np.array([1.5, 2.5]), np.array([True, False])]
+)
+def test_categories_of_numpy_are_saved_as_they_are(values: Any, tmp_path: Path) -> None:
+    plain, own = (Category(tuple(given)) for given in (values.tolist(), values))
+    assert plain == own and [type(value) for value in plain.values] == [type(value) for value in own.values]
+    builder = tp.importers.EnsembleBuilder(n_features=1, classes=[0, 1], categories={0: own})
+    builder.add_tree(
+        feature=[0, -1, -1], threshold=[0.5, 0, 0], left=[1, -1, -1], right=[2, -1, -1], scores=np.eye(3)[:, 1:]
+    )
+    tp.save_model(builder.build(), tmp_path / "m.json")
+    assert tp.load_model(tmp_path / "m.json").fingerprint == builder.build().fingerprint
+
+
+def test_types_that_a_model_refuses_are_saved_with_it(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"a": np.arange(20) / 7, "b": np.arange(20.0)})
+    steps = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
+    ensemble = tp.from_model(steps.fit(rows, np.arange(20) % 2))
+    tp.save_model(ensemble, tmp_path / "m.json")
+    loaded = tp.load_model(tmp_path / "m.json")
+    assert loaded.refused_types == ensemble.refused_types != ()
+    for one in (ensemble, loaded):
+        with pytest.raises(tp.InvalidInput, match="column 'a' is of type float32"):
+            one.predict(rows.astype("float32"))
+        with pytest.raises(tp.InvalidInput, match="column 'a' is of type float32"):
+            one.predict(rows.to_numpy(dtype=np.float32))
+
+
+def test_two_columns_of_one_name_are_refused_in_one_line() -> None:
+    twice = pd.DataFrame(np.eye(4)[:, :2], columns=["a", "a"])
+    model = DecisionTreeClassifier().fit(twice.to_numpy(), [0, 1, 0, 1])
+    piped = make_pipeline(FunctionTransformer(), DecisionTreeClassifier()).fit(twice.to_numpy(), [0, 1, 0, 1])
+    for one in (model, piped):
+        for door in ("predict", "verify", "guard"):
+            with pytest.raises(tp.InvalidInput, match="^X has two columns 'a'; drop one$"):
+                answers(one, door, twice)
