@@ -286,8 +286,8 @@ def answers_of(command: str, folder: Path, file: File, given: Table, form: str) 
         return told.of_explain(folder / "e.json")
     where = folder / ("guarded" if command == "guard --out/" else f"g{_ending(form)}")
     if form in TEXT:
-        # A .tsv has tabs whatever DATA has.
-        heads, lines = told.of_guard(where, file.separator)
+        # Parts are .csv files, which have commas where DATA has tabs.
+        heads, lines = told.of_guard(where, "," if form == "tsv" and where.is_dir() else file.separator)
         ensure(all(head == [*given.names, "prediction"] for head in heads), f"the guard's heads are {heads[:1]}")
         kept = [line[:-1] for line in lines]
         for row, (own, out) in enumerate(zip(given.text_lines(), kept, strict=True)):

@@ -124,7 +124,7 @@ def _series(column: Told, values: list[Any]) -> Any:
     if column.kind == "whole":
         if all(isinstance(value, int) and abs(value) < 2**63 for value in values):
             return np.array(values, dtype=np.int64)
-        if all(isinstance(value, float) or abs(value) < 2**53 for value in values):
+        if all(isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**53) for value in values):
             return np.array(values, dtype=np.float64)
     return pd.Series(values, dtype=object)
 
