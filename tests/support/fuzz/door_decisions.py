@@ -1,4 +1,4 @@
-"""Decisions at other cuts than the library's own: thresholds on exact probabilities, calibrators, votes, names of classes."""
+"""Decisions at other cuts than the library's own: thresholds on exact probabilities, calibrators, votes, names."""
 
 from __future__ import annotations
 
@@ -31,14 +31,18 @@ from tests.support.fuzz.tally import told as telling
 LIBRARIES = ("tree", "forest", "gradient", "histogram", "ada", "xgboost", "lightgbm", "catboost")
 DECISIONS = ("threshold", "fixed", "tuned", "sigmoid", "isotonic", "hard", "with_classes", "one against rest")
 CELLS = (*itertools.product(DECISIONS, LIBRARIES), ("soft vote", "any"), ("hard vote", "any"), ("isolation", "any"))
-NO_CELL = {("hard", name) for name in LIBRARIES[2:]} | {("one against rest", name) for name in ("xgboost", "catboost", "ada")}
+NO_CELL = {("hard", name) for name in LIBRARIES[2:]} | {
+    ("one against rest", name) for name in ("xgboost", "catboost", "ada")
+}
 NAMES: tuple[tuple[Any, ...], ...] = (
-    ("no", "yes"), (0, 1), ("1", "1.0"), ("1e2", "100"), (False, True), (2.0, 3.0), ("a", "a "), (-1, 1), ("None", "none"), ("x", ""),
+    ("no", "yes"), (0, 1), ("1", "1.0"), ("1e2", "100"), (False, True), (2.0, 3.0), ("a", "a "), (-1, 1), ("None",
+    "none"), ("x", ""),
 )  # fmt: skip
 """Names that are two."""
 
 ALIKE: tuple[tuple[Any, ...], ...] = (
-    (1, "1"), (math.nan, None), ("a", "a"), (1, 1.0), (True, 1), (0, False), ("1", 1.0), (math.nan, math.nan), (None, "None"), (1, None),
+    (1, "1"), (math.nan, None), ("a", "a"), (1, 1.0), (True, 1), (0, False), ("1", 1.0), (math.nan, math.nan), (None,
+    "None"), (1, None),
 )  # fmt: skip
 """Names that no array or file keeps apart, or that are no names."""
 
@@ -75,7 +79,9 @@ def data(random: Random, classes: int = 2) -> tuple[Any, Any, Any]:
     y = (X[:, 0] > np.median(X[:, 0])).astype(int) ^ (rng.random(90) < 0.25)
     if classes > 2:
         y = (y + (X[:, 1] > np.median(X[:, 1]))) % classes
-    more = np.concatenate([X, X + rng.normal(size=X.shape) * 0.1, rng.normal(size=(120, 3)) * 3, rng.integers(0, 5, (60, 3))])
+    more = np.concatenate(
+        [X, X + rng.normal(size=X.shape) * 0.1, rng.normal(size=(120, 3)) * 3, rng.integers(0, 5, (60, 3))]
+    )
     return X, y, more
 
 
@@ -94,7 +100,11 @@ def check(random: Random, number: int, tally: Tally) -> None:
 
 def decided(random: Random, decision: str, library: str, tally: Tally) -> int:
     """The labels of a wrapper, or of a threshold, on many rows."""
-    several = decision in ("soft vote", "hard vote", "hard", "one against rest") and library in ("any", "tree", "forest") and random.random() < 0.4
+    several = (
+        decision in ("soft vote", "hard vote", "hard", "one against rest")
+        and library in ("any", "tree", "forest")
+        and random.random() < 0.4
+    )
     classes = 3 if several else 2
     X, y, rows = data(random, classes)
     if decision == "isolation":
@@ -104,33 +114,46 @@ def decided(random: Random, decision: str, library: str, tally: Tally) -> int:
         model = model_of(library, random).fit(X, y)
         return same_labels(tp.from_model(model, voting="hard"), lambda some: votes_of(model, some), rows, repr(model))
     if decision in ("soft vote", "hard vote"):
-        members = [model_of("tree" if decision == "hard vote" else random.choice(["tree", "forest"]), random) for _ in range(random.randint(2, 4))]
+        members = [
+            model_of("tree" if decision == "hard vote" else random.choice(["tree", "forest"]), random)
+            for _ in range(random.randint(2, 4))
+        ]
         weights = random.choice([None, [random.choice([1, 2, 0.1, 0.3]) for _ in members]])
-        model = VotingClassifier([(str(k), m) for k, m in enumerate(members)], voting=decision.split()[0], weights=weights).fit(X, y)
+        model = VotingClassifier(
+            [(str(k), m) for k, m in enumerate(members)], voting=decision.split()[0], weights=weights
+        ).fit(X, y)
         return same_labels(tp.from_model(model), model.predict, rows, repr(model))
     if decision == "one against rest":
         model = OneVsRestClassifier(model_of(library, random)).fit(X, y)
         return same_labels(tp.from_model(model), model.predict, rows, repr(model))
     base = model_of(library, random).fit(X, y)
     if decision in ("sigmoid", "isotonic"):
-        model = CalibratedClassifierCV(FrozenEstimator(base), method=decision).fit(rows[:150], (rows[:150, 0] > 0).astype(int))
+        model = CalibratedClassifierCV(FrozenEstimator(base), method=decision).fit(
+            rows[:150], (rows[:150, 0] > 0).astype(int)
+        )
         return same_labels_or_refusal(model, model.predict, rows, tally)
     if decision == "tuned":
         model = TunedThresholdClassifierCV(base, cv="prefit", refit=False, thresholds=9).fit(X, y)
         return same_labels_or_refusal(model, model.predict, rows, tally)
     # A probability that some row has exactly, or the number beside it.
     own = float(random.choice(base.predict_proba(rows)[:, 1].tolist()))
-    threshold = random.choice([own, own, math.nextafter(own, 0), math.nextafter(own, 1), 0.5, 0.0, 1.0, random.random()])
+    threshold = random.choice(
+        [own, own, math.nextafter(own, 0), math.nextafter(own, 1), 0.5, 0.0, 1.0, random.random()]
+    )
     if decision == "fixed":
         pos_label = random.choice([None, 0, 1])
-        model = FixedThresholdClassifier(FrozenEstimator(base), threshold=threshold, pos_label=pos_label, response_method="predict_proba").fit(X, y)
+        model = FixedThresholdClassifier(
+            FrozenEstimator(base), threshold=threshold, pos_label=pos_label, response_method="predict_proba"
+        ).fit(X, y)
         return same_labels_or_refusal(model, model.predict, rows, tally)
     try:
         ensemble = tp.from_model(base, threshold=threshold)
     except (tp.InvalidInput, tp.UnsupportedModel) as error:
         tally.refuse("threshold", " ".join(str(error).split()[-6:]))
         return 0
-    wrapped = FixedThresholdClassifier(FrozenEstimator(base), threshold=threshold, response_method="predict_proba").fit(X, y)
+    wrapped = FixedThresholdClassifier(FrozenEstimator(base), threshold=threshold, response_method="predict_proba").fit(
+        X, y
+    )
     return same_labels(ensemble, wrapped.predict, rows, f"{base!r} at {threshold!r}")
 
 

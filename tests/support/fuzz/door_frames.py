@@ -1,4 +1,4 @@
-"""Frames, arrays and lists of every type, given in Python: the model's own `predict` of the very same object decides."""
+"""Frames, arrays and lists of every type, given in Python: the model's own `predict` of the same object decides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pandas as pd
 import treeproof as tp
 from tests.support.fuzz import spellings
 from tests.support.fuzz.answers import REFUSED, each
-from tests.support.fuzz.door_tables import subject_of, table
+from tests.support.fuzz.asked_tables import subject_of, table
 from tests.support.fuzz.subjects import KINDS, Subject
 from tests.support.fuzz.tally import Part, Tally, ensure
 from tests.support.fuzz.tally import told as telling
@@ -64,9 +64,12 @@ def _typed(*dtypes: str) -> Callable[[Subject, pd.DataFrame, Random], Any]:
 def _values(made: Subject, frame: pd.DataFrame, random: Random) -> Any:
     """Columns of values that are no number and no text of the model's."""
     odd: list[Any] = [
-        decimal.Decimal("1.10"), datetime.datetime(2024, 1, 31), datetime.date(2024, 1, 31), b"a", b"1", True, False, 2**53 + 1, 10**400,
-        float("inf"), -0.0, 5e-324, "1_0", " 1", "1", "１", "1e400", None, pd.NA, pd.NaT, np.float32(0.1), np.int8(1), np.bool_(True),
-        np.str_("a"), 1 + 0j, (1,), pd.Timedelta(1), np.datetime64("2024-01-31"), "", "nan", "NaN", float("nan"), *spellings.HOSTILE[:20],
+        decimal.Decimal("1.10"), datetime.datetime(2024, 1, 31), datetime.date(2024, 1, 31), b"a", b"1", True, False,
+        2**53 + 1, 10**400,
+        float("inf"), -0.0, 5e-324, "1_0", " 1", "1", "１", "1e400", None, pd.NA, pd.NaT, np.float32(0.1), np.int8(1),
+        np.bool_(True),
+        np.str_("a"), 1 + 0j, (1,), pd.Timedelta(1), np.datetime64("2024-01-31"), "", "nan", "NaN", float("nan"),
+        *spellings.HOSTILE[:20],
     ]  # fmt: skip
     changed = frame.copy()
     name = random.choice(list(frame))

@@ -1,4 +1,4 @@
-"""Models saved and loaded again: the same labels and refusals as the library's, and the fingerprint that they had in memory."""
+"""Models saved and loaded again: labels and refusals as the library's, and the fingerprint that they had in memory."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ import numpy as np
 
 import treeproof as tp
 from tests.support.fuzz.answers import REFUSED, each
+from tests.support.fuzz.asked_tables import subject_of, table
 from tests.support.fuzz.door_decisions import data, model_of
 from tests.support.fuzz.door_frames import CONTAINERS
-from tests.support.fuzz.door_tables import subject_of, table
 from tests.support.fuzz.subjects import KINDS
 from tests.support.fuzz.tally import Part, Tally, ensure
 from tests.support.fuzz.tally import told as telling
 
 PLAIN = ("tree", "forest", "gradient", "histogram", "ada", "xgboost", "lightgbm", "catboost")
 WAYS = {
-    **{kind: ("own", "pickle", "skops") for kind in KINDS},
+    **dict.fromkeys(KINDS, ("own", "pickle", "skops")),
     "lightgbm": ("own", "pickle", "text"), "xgboost": ("own", "pickle", "json", "ubj"), "catboost": ("own", "cbm"),
 }  # fmt: skip
 PLAIN_WAYS = {
-    **{kind: ("own", "joblib", "skops") for kind in PLAIN[:5]},
-    "tree": ("own", "joblib", "skops", "onnx"), "forest": ("own", "joblib", "skops", "onnx"), "gradient": ("own", "joblib", "skops", "onnx"),
-    "xgboost": ("own", "joblib", "json", "ubj"), "lightgbm": ("own", "joblib", "text"), "catboost": ("own", "cbm", "cat-json"),
+    **dict.fromkeys(PLAIN[:5], ("own", "joblib", "skops")),
+    "tree": ("own", "joblib", "skops", "onnx"), "forest": ("own", "joblib", "skops", "onnx"), "gradient": ("own",
+    "joblib", "skops", "onnx"),
+    "xgboost": ("own", "joblib", "json", "ubj"), "lightgbm": ("own", "joblib", "text"), "catboost": ("own", "cbm",
+    "cat-json"),
 }  # fmt: skip
 CELLS = (
     *((f"frames: {kind}", way) for kind, ways in WAYS.items() for way in ways),
@@ -59,7 +61,9 @@ def save(way: str, model: Any, ensemble: tp.Ensemble, folder: Path, X: Any) -> P
     if way == "onnx":
         from skl2onnx import to_onnx
 
-        (folder / "m.onnx").write_bytes(to_onnx(model, np.asarray(X[:1], dtype=np.float32), options={"zipmap": False}).SerializeToString())
+        (folder / "m.onnx").write_bytes(
+            to_onnx(model, np.asarray(X[:1], dtype=np.float32), options={"zipmap": False}).SerializeToString()
+        )
         return folder / "m.onnx"
     path = folder / {"text": "m.txt", "cat-json": "c.json"}.get(way, f"x.{way}")
     if way == "text":
@@ -104,7 +108,10 @@ def _frames(random: Random, number: int, kind: str, way: str, folder: Path, tall
             ensure(loaded.fingerprint == made.ensemble.fingerprint, "the fingerprint changes")
             again = tp.load_model(save("own", None, loaded, folder, None))
             ensure(again.fingerprint == loaded.fingerprint, "the fingerprint changes the second time")
-        ensure(way in RENUMBERED or loaded.columns == made.ensemble.columns, f"columns {loaded.columns}, not {made.ensemble.columns}")
+        ensure(
+            way in RENUMBERED or loaded.columns == made.ensemble.columns,
+            f"columns {loaded.columns}, not {made.ensemble.columns}",
+        )
         n = 0
         for container in ("frame", *random.sample(sorted(CONTAINERS), 2)):
             drawn = table(made, 60, random, "parquet")
@@ -116,7 +123,10 @@ def _frames(random: Random, number: int, kind: str, way: str, folder: Path, tall
             ours = each(loaded.predict, given, ours=True, split=odd)
             for row, (a, b, c) in enumerate(zip(ours, memory, theirs, strict=True)):
                 shown = given.iloc[row].tolist() if hasattr(given, "iloc") else given[row]
-                ensure(a == b or (way != "own" and a == REFUSED), f"{container}: row {shown!r}: {a!r} loaded, {b!r} in memory")
+                ensure(
+                    a == b or (way != "own" and a == REFUSED),
+                    f"{container}: row {shown!r}: {a!r} loaded, {b!r} in memory",
+                )
                 ensure(a in (c, REFUSED) or c == REFUSED, f"{container}: row {shown!r}: {a!r} loaded, {c!r} there")
             n += len(ours)
     return n
@@ -136,17 +146,24 @@ def _plain(random: Random, number: int, kind: str, way: str, folder: Path, tally
     if way == "own":
         ensure(loaded.fingerprint == ensemble.fingerprint, "the fingerprint changes")
     special = np.concatenate([rows, np.nan * rows[:2], rows[:9] * 1e300, rows[:9] * 1e-320, -0.0 * rows[:2]])
-    predict = model.predict
+    predict: Any = model.predict
     if way == "onnx":
         import onnxruntime
 
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         special = special[: len(rows)].astype(np.float32).astype(np.float64)
-        predict = lambda some: session.run(None, {session.get_inputs()[0].name: some.astype(np.float32)})[0]  # noqa: E731
+        name = session.get_inputs()[0].name
+
+        def predict(some: Any) -> Any:
+            return session.run(None, {name: some.astype(np.float32)})[0]
+
     ours, theirs = each(loaded.predict, special, ours=True), each(predict, special, ours=False)
     for row, a, b in zip(special.tolist(), ours, theirs, strict=True):
         ensure(a == REFUSED or b == REFUSED or int(a) == int(b), f"row {row}: {a!r} loaded, {b!r} there")
-        ensure(a != REFUSED or b == REFUSED or not np.isfinite(row).all() or max(map(abs, row)) > 1e30, f"row {row} is refused")
+        ensure(
+            a != REFUSED or b == REFUSED or not np.isfinite(row).all() or max(map(abs, row)) > 1e30,
+            f"row {row} is refused",
+        )
     return len(special)
 
 

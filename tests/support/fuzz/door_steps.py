@@ -16,7 +16,8 @@ from tests.support.fuzz.tally import Part, Tally, ensure
 from tests.support.fuzz.tally import told as telling
 
 STEPS = (
-    "StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsScaler", "Binarizer", "KBinsDiscretizer", "PowerTransformer",
+    "StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsScaler", "Binarizer", "KBinsDiscretizer",
+    "PowerTransformer",
     "QuantileTransformer", "SimpleImputer", "FunctionTransformer", "VarianceThreshold", "OneHotEncoder",
 )  # fmt: skip
 CELLS = (

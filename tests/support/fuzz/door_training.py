@@ -1,4 +1,4 @@
-"""`suggest` and `train`, which know no model: what a file says about its columns is what a frame with these values says."""
+"""`suggest` and `train`, which know no model: a file says about its columns what a frame of these values says."""
 
 from __future__ import annotations
 
@@ -22,8 +22,25 @@ from tests.support.fuzz.written import ARRAYS, FORMATS, TEXT, File, decimal_of
 COMMANDS = ("suggest", "train")
 CELLS = tuple((form, command) for form, command in itertools.product(FORMATS, COMMANDS) if form != "libsvm")
 ROWS, SPOILED = 60, 6
-LABELS = (("0", "1"), ("no", "yes"), ("a", "a "), ("1", "2", "3"), ("none", "some"), ("x,y", 'q"q'), ("-1", "1"), ("red", "01x"))
-WORDS = (("a", "b"), ("none", "car", "tv"), ("1.1", "1.10", "x"), ("01234", "1234", "zip"), ("yes", "no"), ("a", "a ", "A"), ("1e2", "100", "x"))
+LABELS = (
+    ("0", "1"),
+    ("no", "yes"),
+    ("a", "a "),
+    ("1", "2", "3"),
+    ("none", "some"),
+    ("x,y", 'q"q'),
+    ("-1", "1"),
+    ("red", "01x"),
+)
+WORDS = (
+    ("a", "b"),
+    ("none", "car", "tv"),
+    ("1.1", "1.10", "x"),
+    ("01234", "1234", "zip"),
+    ("yes", "no"),
+    ("a", "a ", "A"),
+    ("1e2", "100", "x"),
+)
 
 
 def check(random: Random, number: int, tally: Tally) -> None:
@@ -62,7 +79,9 @@ def _table(random: Random, form: str, command: str, n: int = ROWS) -> Drawn:
             for k in range(0, n, 7):
                 values["rate"][k], texts["rate"][k] = math.nan, ""
     classes = random.choice([labels for labels in LABELS if form != "npz" or labels[0].lstrip("-").isdigit()])
-    labels = [classes[k % len(classes)] if k < 6 else classes[(values["amount"][k] > 0) % len(classes)] for k in range(n)]
+    labels = [
+        classes[k % len(classes)] if k < 6 else classes[(values["amount"][k] > 0) % len(classes)] for k in range(n)
+    ]
     return values, texts, labels
 
 
@@ -75,7 +94,9 @@ def _file(folder: Path, form: str, drawn: Drawn, random: Random) -> File:
         X = np.column_stack([np.array(column, dtype=float) for column in values.values()])
         return written.write_array(folder, form, list(values), X, [int(label) for label in labels])
     whole = all(label.lstrip("-").isdigit() for label in labels) and random.random() < 0.5
-    frame = written.retyped(_frame(values).assign(y=[int(label) for label in labels] if whole else labels), form, random)
+    frame = written.retyped(
+        _frame(values).assign(y=[int(label) for label in labels] if whole else labels), form, random
+    )
     return written.write_typed(folder, form, frame, random)
 
 
@@ -110,13 +131,21 @@ def _compare_proposal(threat: dict[str, Any], values: dict[str, list[Any]]) -> N
         there = [value for value in column if value is not None and value == value]
         ensure((name in blanks) == (len(there) < len(column)), f"column {name!r} may be blanked: {name in blanks}")
         if name == "word":
-            ensure(sorted(moves[name]["values"]) == sorted(set(there)), f"column {name!r}: {moves[name]} for {sorted(set(there))}")
+            ensure(
+                sorted(moves[name]["values"]) == sorted(set(there)),
+                f"column {name!r}: {moves[name]} for {sorted(set(there))}",
+            )
         elif name in ranges:
-            ensure(ranges[name] == [min(there), max(there)], f"column {name!r}: {ranges[name]} for {[min(there), max(there)]}")
+            ensure(
+                ranges[name] == [min(there), max(there)],
+                f"column {name!r}: {ranges[name]} for {[min(there), max(there)]}",
+            )
     own = json.loads(tp.suggest_attacker(_frame(values)).attacker.to_json())
     ensure(own == attacker, f"a frame leads to {own}, the file to {attacker}")
     relations = [str(one) for one in tp.suggest_relations(_frame(values), limit=20).relations]
-    ensure(len(threat["relations"]) == len(relations), f"a frame leads to {relations}, the file to {threat['relations']}")
+    ensure(
+        len(threat["relations"]) == len(relations), f"a frame leads to {relations}, the file to {threat['relations']}"
+    )
 
 
 def _compare_model(out: Path, drawn: Drawn) -> None:
@@ -125,12 +154,20 @@ def _compare_model(out: Path, drawn: Drawn) -> None:
     X = np.column_stack([np.array(column, dtype=float) for column in values.values()])
     whole = all(label.lstrip("-").isdigit() for label in labels)
     y = np.array([int(label) for label in labels] if whole else labels)
-    model = tp.RobustBoostingClassifier(tp.Attacker((-0.1, 0.1)), n_estimators=2, max_depth=2, random_state=0, n_jobs=1).fit(X, y)
+    model = tp.RobustBoostingClassifier(
+        tp.Attacker((-0.1, 0.1)), n_estimators=2, max_depth=2, random_state=0, n_jobs=1
+    ).fit(X, y)
     loaded = tp.load_model(out)
-    ensure(loaded.classes.tolist() == np.unique(y).tolist(), f"classes {loaded.classes.tolist()} of {np.unique(y).tolist()}")
+    ensure(
+        loaded.classes.tolist() == np.unique(y).tolist(),
+        f"classes {loaded.classes.tolist()} of {np.unique(y).tolist()}",
+    )
     found, wanted = loaded.predict(X).tolist(), model.predict(X).tolist()
     ensure(found == wanted, f"predicts {found}, not {wanted}")
-    ensure(np.array_equal(loaded.scores(X), tp.from_model(model).scores(X)), "has other scores than one that was trained on the numbers")
+    ensure(
+        np.array_equal(loaded.scores(X), tp.from_model(model).scores(X)),
+        "has other scores than one that was trained on the numbers",
+    )
 
 
 def _spoil(folder: Path, form: str, random: Random, tally: Tally) -> None:

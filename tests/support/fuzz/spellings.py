@@ -15,30 +15,62 @@ LOOSE = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCI
 """What pandas reads as a number besides: it may be taken, for that number, or refused."""
 
 MISSING = frozenset(
-    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|")
+    [
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "-1.#IND",
+        "-1.#QNAN",
+        "-NaN",
+        "-nan",
+        "1.#IND",
+        "1.#QNAN",
+        "<NA>",
+        "N/A",
+        "NA",
+        "NULL",
+        "NaN",
+        "None",
+        "n/a",
+        "nan",
+        "null",
+    ]
 )
 """What pandas reads as missing besides nothing at all."""
 
 INFINITE = re.compile(r"[ ]*[+-]?inf(inity)?[ ]*", re.IGNORECASE)
 
 HOSTILE = (
-    "01234", " 1234", "1234 ", "1234.0", "1234.", "12_34", "1_234", "1.234e3", "+1234", "1234e0", "１２３４", "1,234", "1 234",
-    "12345678901234568", "12345678901234567", "12345678901234567.0", "9007199254740993", "9007199254740992", "1e2", "100",
-    "100.0", "1e+2", "1.1", "1.10", "01.1", "1.1 ", "+1", "1", "1.0", "01", "1e0", "-0", "0", "-0.0", "0.0", "00", "1e400",
-    "-1e400", "1e-400", "5e-324", "inf", "-inf", "Infinity", "nan", "NaN", "NA", "None", "none", "null", "NULL", "?", "-",
-    "<NA>", "n/a", "N/A", "#N/A", "", " ", "  ", "\t", "True", "False", "true", "TRUE", "yes", "no", "a", "a ", " a", "A",
-    "ａ", "á", "a\u0301", "a\u00a0", "\u00a0a", "a\u200b", "\ufeffa", "b", "x,y", "x;y", 'q"q', '"q"', "'a'", "two\nlines", "two\r\nlines",
+    "01234", " 1234", "1234 ", "1234.0", "1234.", "12_34", "1_234", "1.234e3", "+1234", "1234e0", "１２３４", "1,234",
+    "1 234",
+    "12345678901234568", "12345678901234567", "12345678901234567.0", "9007199254740993", "9007199254740992", "1e2",
+    "100",
+    "100.0", "1e+2", "1.1", "1.10", "01.1", "1.1 ", "+1", "1", "1.0", "01", "1e0", "-0", "0", "-0.0", "0.0", "00",
+    "1e400",
+    "-1e400", "1e-400", "5e-324", "inf", "-inf", "Infinity", "nan", "NaN", "NA", "None", "none", "null", "NULL", "?",
+    "-",
+    "<NA>", "n/a", "N/A", "#N/A", "", " ", "  ", "\t", "True", "False", "true", "TRUE", "yes", "no", "a", "a ", " a",
+    "A",
+    "ａ", "á", "a\u0301", "a\u00a0", "\u00a0a", "a\u200b", "\ufeffa", "b", "x,y", "x;y", 'q"q', '"q"', "'a'",
+    "two\nlines",
+    "two\r\nlines",
     "tab\there", "bar|bar", "2024-01-31", "2024-01-31 00:00:00", "31.01.2024", "1,5", "1.5", "0x10", "1e", "e1", "--1",
-    "b'a'", "0b1", "1j", "(1)", "=1+1", "@a", "'1", "1%", "$1", "१२३४", "½", "²", "1\u00a0", "_1", "1_", "#1", "\\", "\\N", "e", ".", "+",
-    "1.2345678901234567890123", "0.1", "0.10", ".1", "179769313486231580793e289", "2e308", "1d5", "1E5", "1e5", "100000",
+    "b'a'", "0b1", "1j", "(1)", "=1+1", "@a", "'1", "1%", "$1", "१२३४", "½", "²", "1\u00a0", "_1", "1_", "#1", "\\",
+    "\\N", "e", ".", "+",
+    "1.2345678901234567890123", "0.1", "0.10", ".1", "179769313486231580793e289", "2e308", "1d5", "1E5", "1e5",
+    "100000",
 )  # fmt: skip
 """Spellings that a reader may take for others."""
 
 FAMILIES = (
-    ("1234", "a"), ("12345678901234567", "a"), ("1.1", "1.10", "b"), ("1", "1.0", "01"), ("1e2", "100", "a"), ("a", "b", "none"),
-    ("1234", "01234"), ("True", "False"), ("yes", "no", "none"), ("1", "2", "3"), ("0", "-0", "a"), ("x,y", 'q"q', "two\nlines"),
-    ("2024-01-31", "2024-02-29"), ("a", "A", "á"), ("none", "NA"), ("1.5", "1,5", "a"), ("1e400", "inf"), ("+1", "1"), ("1_0", "10"),
-    ("0.1", "0.10", "a"), ("100000", "1e5"), ("a", "a "), (" 1234", "1234"), ("a\u00a0", "a"), ("0x10", "16"), ("b", "e", "?"),
+    ("1234", "a"), ("12345678901234567", "a"), ("1.1", "1.10", "b"), ("1", "1.0", "01"), ("1e2", "100", "a"), ("a",
+    "b", "none"),
+    ("1234", "01234"), ("True", "False"), ("yes", "no", "none"), ("1", "2", "3"), ("0", "-0", "a"),
+    ("x,y", 'q"q', "two\nlines"),
+    ("2024-01-31", "2024-02-29"), ("a", "A", "á"), ("none", "NA"), ("1.5", "1,5", "a"), ("1e400", "inf"), ("+1",
+    "1"), ("1_0", "10"),
+    ("0.1", "0.10", "a"), ("100000", "1e5"), ("a", "a "), (" 1234", "1234"), ("a\u00a0", "a"), ("0x10", "16"), ("b",
+    "e", "?"),
 )  # fmt: skip
 """Known values of a column of text that look like one another, or like something that they are not."""
 
@@ -78,7 +110,7 @@ def number(text: str, decimal: str = ".") -> Meant:
         return Meant((float(text),), False)
     return (
         Meant((float(text.strip().lower() == "true"),), False)
-        if text.lower() in ("true", "false")
+        if text.strip().lower() in ("true", "false")
         else Meant((), False)
     )
 
@@ -112,8 +144,8 @@ def truth(text: str) -> Meant:
     if text in ("True", "False"):
         return Meant((text == "True",), True)
     meant = number(text)
-    if text.lower() in ("true", "false"):
-        return Meant((text.lower() == "true",), False)
+    if text.strip().lower() in ("true", "false"):
+        return Meant((text.strip().lower() == "true",), False)
     return Meant(tuple(bool(v) if v in (0.0, 1.0) else v for v in meant.values), False)
 
 

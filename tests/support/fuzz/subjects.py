@@ -23,10 +23,11 @@ from tests.support.fuzz import spellings
 from tests.support.fuzz.spellings import Meant
 
 CLASSES: tuple[tuple[Any, ...], ...] = (
-    ("no", "yes"), (0, 1), ("1", "1.0"), ("1e2", "100"), ("1.1", "1.10"), (False, True), (0.0, 1.0), ("True", "False"), (3, 7),
-    ("bad", "good", "none"), ("1", "2", "01"), (-1, 1), ("a", "a "), (1, 2, 3), ("NA", "no"), ("0", "1"), ("x,y", 'q"q'),
+    ("no", "yes"), (0, 1), ("1", "1.0"), ("1e2", "100"), ("1.1", "1.10"), (False, True), (0.0, 1.0), ("True",
+    "False"), (3, 7),
+    ("bad", "good", "none"), ("1", "2", "01"), (-1, 1), ("a", "a "), (1, 2, 3), ("NA", "no"), ("0", "1"), ("x,y",
+    'q"q'),
 )  # fmt: skip
-LIBRARY_LABELS = ((0, 1), (0, 1, 2))
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Subject:
                 raise
 
     def frame(self, rows: list[list[Any]]) -> pd.DataFrame:
-        """Rows as the owner would have them: numbers as doubles, whole numbers as such if they all are, else objects."""
+        """Rows as the owner would have them: numbers as doubles, whole numbers if they all are, else objects."""
         made = {}
         for f, column in enumerate(self.columns):
             values = [row[f] for row in rows]

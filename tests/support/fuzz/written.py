@@ -1,4 +1,4 @@
-"""Tables as files: cells of text, or columns with types, in every format that treeproof reads, and some that it does not."""
+"""Tables as files: cells of text, or columns with types, in every format that treeproof reads."""
 
 from __future__ import annotations
 
