@@ -227,12 +227,14 @@ def answers_of(command: str, folder: Path, file: File, given: Table, form: str) 
         return told.of_explain(folder / "e.json")
     where = folder / ("guarded" if command == "guard --out/" else f"g{_ending(form)}")
     if form in TEXT:
-        # Parts are .csv files, which have commas where DATA has tabs.
-        heads, lines = told.of_guard(where, "," if form == "tsv" and where.is_dir() else file.separator)
+        # What DATA has tabs for has commas where it goes to a .csv file.
+        heads, lines = told.of_guard(where, "," if form == "tsv" else file.separator)
         ensure(all(head == [*given.names, "prediction"] for head in heads), f"the guard's heads are {heads[:1]}")
         kept = [line[:-1] for line in lines]
         for row, (own, out) in enumerate(zip(given.text_lines(), kept, strict=True)):
             ensure(own == out, f"the guard changes row {row}: {own} to {out}")
+        if where.is_file():
+            _check_untouched(where, file, ["prediction", *(line[-1] for line in lines)])
         return Answers(answered=[line[-1] for line in lines])
     if form in ARRAYS:
         _, lines = told.of_guard(where, ",")
@@ -245,6 +247,16 @@ def answers_of(command: str, folder: Path, file: File, given: Table, form: str) 
     except AssertionError as error:
         raise Difference(f"the guard changes the table: {error}") from None
     return Answers(answered=frame["prediction"].tolist())
+
+
+def _check_untouched(out: Path, file: File, column: list[str]) -> None:
+    """Each record of the file is as it was, quotes and all, with one value more; only ends of lines may differ."""
+    wanted = "".join(
+        record.rstrip("\r\n") + file.separator + written.record([value], file.separator)
+        for record, value in zip(file.records, column, strict=True)
+    ).replace("\r\n", "\n")
+    text = out.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    ensure(text.rstrip("\n") == wanted.rstrip("\n"), f"the guard writes {text[:200]!r}… for {wanted[:200]!r}…")
 
 
 def compare(command: str, folder: Path, file: File, given: Table, form: str, expected: list[Any]) -> None:

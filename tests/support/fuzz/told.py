@@ -116,7 +116,8 @@ def of_guard(path: Path, separator: str) -> tuple[list[list[str]], list[list[str
     heads, lines = [], []
     for part in parts:
         text = part.read_bytes().decode("utf-8-sig")
-        head, *rest = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        own = "\t" if part.suffix == ".tsv" else separator
+        head, *rest = csv.reader(io.StringIO(text, newline=""), delimiter=own, strict=True)
         heads.append(head)
         lines += rest
     return heads, lines

@@ -43,6 +43,15 @@ class File:
     content: str = ""
     """The text of a text file."""
     separator: str = ","
+    records: list[str] = field(default_factory=list)
+    """The text of each row, the names of columns first."""
+
+
+def record(row: list[str], separator: str, quoting: Any = csv.QUOTE_MINIMAL, end: str = "\n") -> str:
+    """A row as a line of a text file."""
+    sink = io.StringIO()
+    csv.writer(sink, delimiter=separator, quoting=quoting, lineterminator=end).writerow(row)
+    return sink.getvalue()
 
 
 def decimal_of(form: str) -> str:
@@ -52,14 +61,9 @@ def decimal_of(form: str) -> str:
 def write_text(folder: Path, form: str, names: list[str], lines: list[list[str]], random: Random) -> File:
     """Cells of text as one of the text formats."""
     separator = {"csv-semicolon": ";", "csv-decimal": ";", "csv-bar": "|", "tsv": "\t"}.get(form, ",")
-    sink = io.StringIO()
-    always = form == "csv-quoted" or random.random() < 0.2
-    writer = csv.writer(
-        sink, delimiter=separator, quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL,
-        lineterminator="\r\n" if form == "csv-crlf" else "\n",
-    )  # fmt: skip
-    writer.writerows([names, *lines])
-    content = sink.getvalue()
+    quoting = csv.QUOTE_ALL if form == "csv-quoted" or random.random() < 0.2 else csv.QUOTE_MINIMAL
+    records = [record(row, separator, quoting, "\r\n" if form == "csv-crlf" else "\n") for row in [names, *lines]]
+    content = "".join(records)
     if random.random() < 0.2:
         content = content.removesuffix("\n").removesuffix("\r")
     data = (b"\xef\xbb\xbf" if random.random() < 0.1 else b"") + content.encode("utf-8")
@@ -69,7 +73,7 @@ def write_text(folder: Path, form: str, names: list[str], lines: list[list[str]]
     options = ["--decimal", ","] if form == "csv-decimal" else []
     if form in ("csv-semicolon", "csv-bar"):
         options = ["--separator", separator]
-    return File(path, options, content, separator)
+    return File(path, options, content, separator, records)
 
 
 def write_typed(folder: Path, form: str, frame: pd.DataFrame, random: Random) -> File:
