@@ -29,11 +29,14 @@ coverage: $(VENV)/.test
 test-minimum: $(MINIMUM)/.test
 	NUMBA_CACHE_DIR=$(CURDIR)/$(MINIMUM)/numba $(MINIMUM)/bin/python -m pytest -n auto -q
 
-# The exact engine against brute force: a million random cases on all cores; CASES= and SEED= choose others.
+# The exact engine against brute force: a million random cases on all cores; CASES= and SEED= choose others. Then what
+# comes in through files, frames, pipelines and saved models: DOORS cases for each format and command, step and library.
 fuzz: CASES ?= 1000000
+fuzz: DOORS ?= $(shell echo $$(( $(CASES) < 2000 ? $(CASES) : 2000 )))
 SEED ?= 0
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz_local --cases $(CASES) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz_doors --cases $(DOORS) --seed $(SEED)
 
 # The same where rows must be valid: relations, and every kind of attacker.
 fuzz-relations: CASES ?= 20000

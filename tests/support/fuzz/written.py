@@ -1,0 +1,123 @@
+"""Tables as files: cells of text, or columns with types, in every format that treeproof reads."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+TEXT = (
+    "csv",
+    "csv-quoted",
+    "csv-semicolon",
+    "csv-decimal",
+    "csv-bar",
+    "csv-crlf",
+    "tsv",
+    "csv.gz",
+    "csv.bz2",
+    "csv.xz",
+)
+TYPED = ("parquet", "parquet-dictionary", "parquet-groups")
+ARRAYS = ("npz", "libsvm")
+FORMATS = (*TEXT, *TYPED, *ARRAYS)
+
+PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file and the options with which commands read it."""
+
+    path: Path
+    options: list[str] = field(default_factory=list)
+    content: str = ""
+    """The text of a text file."""
+    separator: str = ","
+    records: list[str] = field(default_factory=list)
+    """The text of each row, the names of columns first."""
+
+
+def record(row: list[str], separator: str, quoting: Any = csv.QUOTE_MINIMAL, end: str = "\n") -> str:
+    """A row as a line of a text file."""
+    sink = io.StringIO()
+    csv.writer(sink, delimiter=separator, quoting=quoting, lineterminator=end).writerow(row)
+    return sink.getvalue()
+
+
+def decimal_of(form: str) -> str:
+    return "," if form == "csv-decimal" else "."
+
+
+def write_text(folder: Path, form: str, names: list[str], lines: list[list[str]], random: Random) -> File:
+    """Cells of text as one of the text formats."""
+    separator = {"csv-semicolon": ";", "csv-decimal": ";", "csv-bar": "|", "tsv": "\t"}.get(form, ",")
+    quoting = csv.QUOTE_ALL if form == "csv-quoted" or random.random() < 0.2 else csv.QUOTE_MINIMAL
+    records = [record(row, separator, quoting, "\r\n" if form == "csv-crlf" else "\n") for row in [names, *lines]]
+    content = "".join(records)
+    if random.random() < 0.2:
+        content = content.removesuffix("\n").removesuffix("\r")
+    data = (b"\xef\xbb\xbf" if random.random() < 0.1 else b"") + content.encode("utf-8")
+    ending = form.partition("-")[0]
+    path = folder / f"rows.{ending}"
+    path.write_bytes(PACKED[path.suffix](data) if path.suffix in PACKED else data)
+    options = ["--decimal", ","] if form == "csv-decimal" else []
+    if form in ("csv-semicolon", "csv-bar"):
+        options = ["--separator", separator]
+    return File(path, options, content, separator, records)
+
+
+def write_typed(folder: Path, form: str, frame: pd.DataFrame, random: Random) -> File:
+    """A frame as Parquet, with types that hold the same values."""
+    path = folder / "rows.parquet"
+    frame.to_parquet(path, row_group_size=random.choice([7, 40]) if form == "parquet-groups" else None, index=False)
+    return File(path)
+
+
+def retyped(frame: pd.DataFrame, form: str, random: Random) -> pd.DataFrame:
+    """The frame with other types that hold the same values."""
+    return pd.DataFrame({name: _retyped(frame[name], form, random) for name in frame})
+
+
+def _retyped(column: Any, form: str, random: Random) -> Any:
+    values = column.tolist()
+    words = bool(values) and all(isinstance(value, str) or value is None or value != value for value in values)
+    if words and any(isinstance(value, str) for value in values):
+        column = pd.Series([value if isinstance(value, str) else None for value in values], dtype=object)
+        if form == "parquet-dictionary":
+            return column.astype("category")
+        return column.astype(random.choice(["object", "string", "string[pyarrow]"]))
+    if column.dtype == np.float64:
+        choices = ["float64", "Float64", "double[pyarrow]"]
+        there = column.dropna()
+        if len(there) == len(column) and (there == there.round()).all() and (there.abs() < 100).all():
+            choices += ["int8", "int64", "Int64", "int32[pyarrow]"]
+        if (there.astype("float32").astype("float64") == there).all():
+            choices.append("float32")
+        return column.astype(random.choice(choices))
+    if column.dtype == np.int64:
+        small = (column.abs() < 100).all()
+        return column.astype(random.choice(["int64", "Int64", "int64[pyarrow]", *(["int8"] if small else [])]))
+    if column.dtype == bool:
+        return column.astype(random.choice(["bool", "boolean", "bool[pyarrow]"]))
+    return column
+
+
+def write_array(folder: Path, form: str, names: list[str], X: np.ndarray[Any, Any], y: Any) -> File:
+    """Numbers and labels as .npz or LIBSVM."""
+    if form == "npz":
+        np.savez(folder / "rows.npz", X=X, feature_names=np.array(names), **({} if y is None else {"y": np.array(y)}))
+        return File(folder / "rows.npz")
+    from sklearn.datasets import dump_svmlight_file
+
+    dump_svmlight_file(X, np.zeros(len(X)) if y is None else np.array(y, dtype=float), str(folder / "rows.libsvm"))
+    return File(folder / "rows.libsvm")
