@@ -91,11 +91,11 @@ IMPORTERS = [
     ),
     Fault(
         "importers",
-        "xgboost-last-code-of-a-run",
+        "xgboost-gap-between-codes",
         "importers/_xgboost_categories.py",
-        "np.column_stack((codes[first], codes[last] + 1))",
-        "np.column_stack((codes[first], codes[last]))",
-        "the last of the codes that a node sends right, in a column that the user coded",
+        "np.concatenate(([True], codes[1:] > codes[:-1] + 1))",
+        "np.concatenate(([True], codes[1:] > codes[:-1] + 2))",
+        "code 1 at a node that sends codes 0 and 2 right, in a column that the user coded",
     ),
     Fault(
         "importers",
@@ -357,7 +357,7 @@ PIPELINES = [
         "importers/pipelines/__init__.py",
         'if not (plan.made.sparse == "csr" and zone',
         'if not (plan.made.sparse == "csc" and zone',
-        "1e-36 for a LightGBM with a threshold at 0 behind steps that make a CSR matrix",
+        "-float32(1e-35) for a LightGBM that has it for a threshold, behind steps that make a CSR matrix",
     ),
     Fault(
         "pipelines",
@@ -405,7 +405,7 @@ PIPELINES = [
         "importers/pipelines/steps.py",
         "return replace(kind, dtypes=_FEW_BITS if whole else _FEW_BITS + _WHOLE)",
         "return replace(kind, dtypes=_FEW_BITS)",
-        "SimpleImputer(missing_values=-1, strategy='constant', fill_value=0.5) and a frame of int64 columns",
+        "SimpleImputer(missing_values=-1, strategy='constant', fill_value=0.5) cannot fill in a frame of int64 columns",
     ),
 ]
 
