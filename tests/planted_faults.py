@@ -34,6 +34,13 @@ NEAR = {
     "tables": ("tests/tables", "tests/model", "tests/test_data_frames.py", "tests/test_guard.py", "tests/cli"),
 }
 """By area the tests that come first; all others follow."""
+PARTS = {
+    "importers": ("frames", "saved"),
+    "decisions": ("decisions",),
+    "pipelines": ("steps",),
+    "tables": ("tables", "training"),
+}
+"""By area the parts of the fuzzer that come first; all others follow."""
 NOT_COPIED = (".git", ".venv*", "*.pyc", ".*_cache", "catboost_info", "dist", "site", "htmlcov")
 HANGS = 1800.0
 """Seconds after which a command hangs, which is a way to find a fault."""
@@ -512,7 +519,7 @@ TABLES = [
         "model/columns.py",
         '    if value is None:\n        return "none"',
         '    if value is None:\n        return "nan"',
-        "None in a frame for a OneHotEncoder that was fitted on NaN and takes None as never seen",
+        "None in a column of objects for an OrdinalEncoder that was fitted on NaN and takes None as never seen",
     ),
     Fault(
         "tables",
@@ -578,7 +585,7 @@ def plant(fault: Fault, tree: Path) -> None:
 # --- looking ---------------------------------------------------------------------------------------------------------
 
 
-def tests_near(fault: Fault) -> list[str]:
+def files_near(fault: Fault) -> list[str]:
     """The test files that come first: those named like the file, then those of its area."""
     words = [word for word in Path(fault.file).stem.split("_") if len(word) > 3]
     room = [f"tests/{fault.file.partition('/')[0]}"] if fault.file else []
@@ -590,12 +597,18 @@ def tests_near(fault: Fault) -> list[str]:
 
 
 def runs(fault: Fault, commands: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What is run, in order; pytest in two parts, which together are all tests."""
+    """What is run, in order: what is near the fault and what is not, together the whole command."""
     for name in commands:
-        near = tests_near(fault) if name == "pytest" else []
-        if near:
-            yield name, (*COMMANDS[name], *near)
-        yield name, (*COMMANDS[name], *(f"--ignore={file}" for file in near))
+        if name == "fuzz":
+            first = PARTS.get(fault.area, ())
+            others = [part for parts in PARTS.values() for part in parts if part not in first]
+            for parts in filter(None, (first, others)):
+                yield name, (*COMMANDS[name], "--parts", ",".join(parts))
+        else:
+            near = files_near(fault)
+            if near:
+                yield name, (*COMMANDS[name], *near)
+            yield name, (*COMMANDS[name], *(f"--ignore={file}" for file in near))
 
 
 class Campaign:
@@ -670,7 +683,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _last(said: str) -> str:
     """The line that says what failed, or else the last one."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR", "again: "))]
     return (failed or lines or [""])[-1][:200]
 
 
