@@ -33,7 +33,7 @@ def starts(f: int, w: float, reach: tuple[float, float]) -> list[float]:
         return [*map(float, range(6)), math.nan]
     found = {*VALUES["b"], *(float(np.nextafter(cut, 9)) for cut in (0.25, 0.5, 0.75)), w}
     if f == 2:
-        return [0.0, 1.0, 2.0, 3.0, 4.0, 5.5, 7.0, 9.0, math.nan]
+        return [*map(float, VALUES["c"]), math.nan]
     if not math.isnan(w):
         found |= {w - reach[0], w - reach[1]} | {float(Fraction(repr(w)) + Fraction(k, 100)) for k in range(-100, 101)}
     else:
@@ -63,7 +63,7 @@ def origins(model: Ensemble, attacker: tp.Attacker, w: list[float]) -> set[Any]:
 
 def is_enclosed(attacker: tp.Attacker) -> bool:
     """Whether it is only known up to a superset where some moves began."""
-    listed = any(isinstance(move, Values) and key not in ("a",) for key, move in moves_of(attacker).items())
+    listed = any(isinstance(move, Values) and key in "bd" for key, move in moves_of(attacker).items())
     ranged = any(rule.change is not None and rule.change[0] != rule.change[1] for rule in attacker.rewrites)
     stepped = any(isinstance(move, Steps) for move in moves_of(attacker).values()) or attacker.step is not None
     return listed or ranged or attacker.fill is not None or (stepped and attacker.blank is not None)

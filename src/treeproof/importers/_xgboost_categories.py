@@ -47,7 +47,7 @@ class Columns:
         categories = _stored(model, n_features)
         for f, codes in _coded_by_user(types, sets).items():
             if f not in categories and f < n_features:
-                categories[f] = Category(_with_another(codes), coded=False, dtype="float64")
+                categories[f] = Category(_with_another(codes), coded=False, unseen=True, dtype="float64")
         return cls(categories)
 
     @property

@@ -322,8 +322,9 @@ class Ensemble(FieldsOnly):
         self._refuse_no_rows(X)
         self._check_frame(X)
         self._check_types(X)
+        coded = coded or isinstance(X, CodedRows)
         try:
-            rows = self._as_doubles(X, coded or isinstance(X, CodedRows))
+            rows = self._as_doubles(X, coded)
         except InvalidInput:
             raise
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
@@ -344,6 +345,14 @@ class Ensemble(FieldsOnly):
                     f"row {row}, column {self.feature_name(f)}: {rows[row, f]} is no code of a category; "
                     "codes are whole numbers"
                 )
+        for f, category in () if coded else self.categories:
+            if not (category.coded or category.unseen):
+                other = ~(np.isin(rows[:, f], category.values) | np.isnan(rows[:, f]))
+                for row in np.flatnonzero(other)[:1].tolist():
+                    raise InvalidInput(
+                        f"row {row}, column {self.feature_name(f)}: the model does not know the value "
+                        f"{float(rows[row, f])!r}; it knows {some_of(category.values)}"
+                    )
         return rows
 
     @cached_property

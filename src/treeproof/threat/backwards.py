@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.threat.binding import directions, price_range
 from treeproof.threat.column_moves import ColumnMoves
@@ -25,10 +24,16 @@ def backwards(threat: Threat, ensemble: Ensemble) -> Threat:
 
     He wants the labels that this one does not. In columns with a step, w must be the very decimal that steps lead to.
     """
-    coded = {f: category for f, category in ensemble.categories if category.coded}
+    # All that rows hold in categories that have no other numbers, the known ones first.
+    values = {
+        f: tuple(map(float, range(category.n_codes))) if category.coded else tuple(category.known().tolist())
+        for f, category in ensemble.categories
+        if category.coded or not category.unseen
+    }
+    n_known = {f: len(category.values) for f, category in ensemble.categories}
     # Adding 0 makes 0 of -0.
     low, high, cost = -threat.high + 0.0, -threat.low + 0.0, threat.cost.copy()
-    columns = tuple((f, _moves_back(moves, coded.get(f))) for f, moves in threat.columns)
+    columns = tuple((f, _moves_back(moves, values.get(f), n_known.get(f, 0))) for f, moves in threat.columns)
     for f, moves in columns:
         low[f], high[f] = directions(moves)
         cost[f] = price_range(moves)[0]
@@ -37,23 +42,22 @@ def backwards(threat: Threat, ensemble: Ensemble) -> Threat:
         low=low,
         high=high,
         cost=cost,
-        ends=tuple((f, np.arange(coded[f].n_codes, dtype=np.float64)) for f, _ in threat.ends if f in coded),
+        ends=tuple((f, np.array(values[f])) for f, _ in threat.ends if f in values),
         columns=columns,
         goal=tuple(k for k in range(ensemble.n_classes) if k not in threat.goal) if threat.goal else (),
         backwards=True,
     )
 
 
-def _moves_back(moves: ColumnMoves, category: Category | None) -> ColumnMoves:
-    """What leads back in one column, of codes of a category or of numbers."""
-    codes = None if category is None else tuple(map(float, range(category.n_codes)))
+def _moves_back(moves: ColumnMoves, values: tuple[float, ...] | None, n_known: int) -> ColumnMoves:
+    """What leads back in one column, of numbers or of such values."""
     interval, costs, step = moves.interval, moves.costs, moves.step
     if costs is not None:
         costs = {(end, start): cost for (start, end), cost in costs.items()}
     elif interval is not None and moves.ends is None:
         interval = -interval[1] + 0.0, -interval[0] + 0.0
-    elif category and codes and len(moves.ends or codes) < len(category.values):
-        costs = {(start, end): moves.cost for start in moves.ends or () for end in codes if start != end}
+    elif values and len(moves.ends or values) < n_known:
+        costs = {(start, end): moves.cost for start in moves.ends or () for end in values if start != end}
     if step is not None and (moves.ends is not None or moves.blank is not None):
         # He may have begun beside the grid of the listed or the missing value: anywhere.
         interval, step = None if interval is None else ANY, None
@@ -61,7 +65,7 @@ def _moves_back(moves: ColumnMoves, category: Category | None) -> ColumnMoves:
         moves,
         interval=interval,
         step=step,
-        ends=codes,
+        ends=values,
         costs=costs,
         rules=tuple(back for rule in moves.rules for back in _rules_back(rule)),
         blank=moves.fill,
