@@ -42,7 +42,7 @@ from treeproof.threat.relations import bind_relations
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
-    from treeproof import Attacker, Ensemble, Verification
+    from treeproof import Attacker, Verification
     from treeproof.tables.table import Matched
     from treeproof.threat.relations import Relation
 
@@ -96,6 +96,14 @@ class VerifyOptions:
     )
 
     @property
+    def gates(self) -> Gates:
+        """What must be proved for an exit code of 0."""
+        gates = Gates.of(self.fail_under_robustness, self.fail_under_resilience, self.strict)
+        if gates.resilience and self.epsilon is None:
+            raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
+        return gates
+
+    @property
     def limits(self) -> dict[str, Any]:
         """The limits of a search, as the library takes them."""
         return {"timeout": self.timeout, "max_seconds": self.max_seconds, "n_jobs": self.jobs, "progress": True}
@@ -111,32 +119,46 @@ def verify(model: ModelFile, source: Source, choice: AttackerChoice, asked: Veri
     treeproof verify model.onnx test.parquet --label y --attacker attacker.json --fail-under-robustness 0.9
     treeproof verify model.json 'rows/*.parquet' --label y --delta 0.05 --out verdicts
     """
-    import treeproof as tp
-
-    gates = Gates.of(asked.fail_under_robustness, asked.fail_under_resilience, asked.strict)
-    if gates.resilience and asked.epsilon is None:
-        raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
+    gates = asked.gates
     relations = choice.relations(asked.relations_file)
     written = {"--json": asked.json_file, "--csv": asked.csv_file, "--report": asked.report, "--proofs": asked.proofs}
     read = {"MODEL": model.path, "DATA": source.file, "--relations": asked.relations_file, **choice.files}
     outputs = Outputs(written, read, ENDINGS)
     if asked.proof_limit is not None and not (asked.proofs or asked.part_proofs):
         raise InvalidInput("--proof-limit goes with --proofs, or with --part-proofs")
-    if asked.out is not None:
+    if asked.out is None:
+        of_parts = {"--chunk-rows": asked.chunk_rows, "--format": asked.out_format, "--witnesses": asked.witnesses}
+        _refuse({**of_parts, "--part-proofs": asked.part_proofs}, "goes with --out")
+        found = _verify_at_once(model, source, choice, asked, relations, outputs)
+    else:
         parts = "is one file for all rows; with --out, --part-proofs writes one for each part"
         _refuse({"--proofs": asked.proofs}, parts)
         _refuse(written, "needs all rows at once; leave it or --out out")
-        ensemble = model.load()
-        actors = named_classes(asked.actors, "--actors", ensemble)
-        gates.check_classes(ensemble)
-        found = _verify_in_parts(ensemble, source, choice, asked, asked.out, relations, actors)
-        gates.apply(found._replace(is_resumed=asked.resume))
-        return
-    of_parts = {"--chunk-rows": asked.chunk_rows, "--format": asked.out_format, "--witnesses": asked.witnesses}
-    _refuse({**of_parts, "--part-proofs": asked.part_proofs}, "goes with --out")
+        found = _verify_in_parts(model, source, choice, asked, relations, asked.out)
+    gates.apply(found)
+
+
+def _refuse(options: dict[str, Any], why: str) -> None:
+    """Refuses options that do not go with the others."""
+    for name, value in options.items():
+        if value:
+            raise InvalidInput(f"{name} {why}")
+
+
+def _verify_at_once(
+    model: ModelFile,
+    source: Source,
+    choice: AttackerChoice,
+    asked: VerifyOptions,
+    relations: list[Relation],
+    outputs: Outputs,
+) -> Found:
+    """Verifies all rows, writes the files and prints what was found."""
+    import treeproof as tp
+
     rows = source.rows(model.load())
     ensemble = rows.matched.ensemble
-    gates.check_classes(ensemble)
+    asked.gates.check_classes(ensemble)
     y = rows.table.labels(source.label, ensemble)
     reference = choice.reference(source, ensemble, rows.X)
     attacker = choice.attacker(ensemble, reference, relations)
@@ -176,28 +198,23 @@ def verify(model: ModelFile, source: Source, choice: AttackerChoice, asked: Veri
         page = tp.report_html(ensemble, result, n_jobs=asked.jobs)
         outputs.save(asked.report, lambda file: write_whole(file, page))
     outputs.finish()
-    gates.apply(Found.of(result)._replace(is_resumed=earlier is not None))
-
-
-def _refuse(options: dict[str, Any], why: str) -> None:
-    """Refuses options that do not go with the others."""
-    for name, value in options.items():
-        if value:
-            raise InvalidInput(f"{name} {why}")
+    return Found.of(result)._replace(is_resumed=earlier is not None)
 
 
 def _verify_in_parts(
-    ensemble: Ensemble,
+    model: ModelFile,
     source: Source,
     choice: AttackerChoice,
     asked: VerifyOptions,
-    out: str,
     relations: list[Relation],
-    actors: tuple[Any, ...] | None,
+    out: str,
 ) -> Found:
     """Verifies files of any size, writes the verdicts to a folder and returns what they add up to."""
     import treeproof as tp
 
+    ensemble = model.load()
+    actors = named_classes(asked.actors, "--actors", ensemble)
+    asked.gates.check_classes(ensemble)
     files = source.files(asked.chunk_rows)
     matched = files.matched(ensemble, source.label, source.dropped)
     reference = choice.reference(source, matched.ensemble, None)
@@ -235,7 +252,7 @@ def _verify_in_parts(
         screen.say("stopped    before the last row; go on with the same command and --resume")
     if summary.interrupted:
         raise KeyboardInterrupt
-    return Found.of(summary)
+    return Found.of(summary)._replace(is_resumed=asked.resume)
 
 
 def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
