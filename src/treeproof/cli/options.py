@@ -142,18 +142,36 @@ def one_or_by_name(text: str, option: str, ensemble: Ensemble, parse: Callable[[
             meant = f"; did you mean {name}={value}?" if name in (ensemble.feature_names or ()) and value else ""
             raise InvalidInput(f"{error}{meant}") from None
     found: dict[int | str, T] = {}
-    for part in listed(text):
-        name, is_pair, value = part.rpartition("=")
-        if not is_pair:
-            raise InvalidInput(f"{option} has {part!r} beside names; give one number for all, or name=number,…")
-        feature = place(name.strip(), ensemble)
-        if feature in found:
-            raise InvalidInput(f"{option} names {name.strip()} twice; name it once")
+    for feature, (value, *others) in by_name(text, option, ensemble).items():
+        if others:
+            raise beside_names(others[0], option)
         try:
             found[feature] = parse(value)
         except InvalidInput as error:
-            raise InvalidInput(f"{error}, in {part!r}") from None
+            raise InvalidInput(f"{error}, in {f'{feature}={value}'!r}") from None
     return found
+
+
+def by_name(text: str, option: str, ensemble: Ensemble) -> dict[int | str, list[str]]:
+    """What `age=2,job=car,radio` says of each feature: what has no name of its own belongs to the one before."""
+    found: dict[int | str, list[str]] = {}
+    for part in listed(text):
+        name, is_pair, value = (each.strip() for each in part.rpartition("="))
+        feature = place(name, ensemble)
+        if is_pair and feature in found:
+            raise InvalidInput(f"{option} names {name} twice; name it once")
+        if is_pair:
+            found[feature] = [value]
+        elif found:
+            found[next(reversed(found))].append(part)
+        else:
+            raise beside_names(part, option)
+    return found
+
+
+def beside_names(part: str, option: str) -> InvalidInput:
+    """The error for what has no name where others have one."""
+    return InvalidInput(f"{option} has {part!r} beside names; give one number for all, or name=number,…")
 
 
 def as_number(text: str, option: str, form: str = "a number, or name=number,…") -> float:
