@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import treeproof as tp
 
@@ -83,6 +86,17 @@ def test_public_names_are_pinned() -> None:
     ]
     for name in tp.__all__:
         assert hasattr(tp, name)
+
+
+def test_type_checkers_know_the_public_names_where_they_live() -> None:
+    block = next(each for each in ast.parse(Path(tp.__file__).read_text("utf-8")).body if isinstance(each, ast.If))
+    imports = [each for each in block.body if isinstance(each, ast.ImportFrom)]
+    known = {
+        alias.asname: getattr(importlib.import_module(str(each.module)), alias.name)
+        for each in imports
+        for alias in each.names
+    }
+    assert known == {name: getattr(tp, name) for name in tp.__all__}
 
 
 def test_importing_the_package_leaves_heavy_libraries_alone() -> None:

@@ -6,201 +6,125 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from treeproof import check
-    from treeproof.check.proofs import ProofCheck, check_proofs
-    from treeproof.errors import InvalidInput, SoundnessError, UnsupportedModel
-    from treeproof.explanations.counterfactual import counterfactual
-    from treeproof.explanations.explain import explain
-    from treeproof.explanations.protect import protect
-    from treeproof.guard import GuardedClassifier
-    from treeproof.importers import from_model, load_model, save_model
-    from treeproof.maps.stability_map import StabilityMap
-    from treeproof.model.columns import Column
-    from treeproof.model.ensemble import Ensemble
-    from treeproof.present import plots
-    from treeproof.present.report import report_html, write_report
-    from treeproof.results.ceilings import Ceiling
-    from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
-    from treeproof.results.explanations import Explanation, Explanations
-    from treeproof.results.hardening import Hardening
-    from treeproof.results.measures import Measures
-    from treeproof.results.protection import Protection
-    from treeproof.results.table_summary import TableSummary
-    from treeproof.results.verdicts import Bounds, Outcome, Status, Verdict, Witness
-    from treeproof.results.verification import Verification
-    from treeproof.symbolic import Analysis, SymbolicAttack, analyze
-    from treeproof.threat.attacker import Attacker
-    from treeproof.threat.moves import ANY, Rule, steps, values
-    from treeproof.threat.relations import all_of, any_of, at_most_one, implies, not_, one_of, read_relations
-    from treeproof.threat.suggest import (
-        AttackerSuggestion,
-        Suggestion,
-        Suggestions,
-        suggest_attacker,
-        suggest_relations,
-    )
-    from treeproof.training import (
-        RobustBoostingClassifier,
-        RobustForestClassifier,
-        RobustTreeClassifier,
-        ceiling,
-        harden,
-        resilience_scorer,
-        robust_accuracy_scorer,
-    )
-    from treeproof.verification.cheapest import CheapestAttacks, cheapest_attack
-    from treeproof.verification.radii import ResilienceCurve, resilience_curve, resilience_radius, robustness_radius
-    from treeproof.verification.table import verify_table
-    from treeproof.verification.verifier import Verifier
-    from treeproof.verification.verify import verify
+    from treeproof import check as check
+    from treeproof.check.proofs import ProofCheck as ProofCheck
+    from treeproof.check.proofs import check_proofs as check_proofs
+    from treeproof.errors import InvalidInput as InvalidInput
+    from treeproof.errors import SoundnessError as SoundnessError
+    from treeproof.errors import UnsupportedModel as UnsupportedModel
+    from treeproof.explanations.counterfactual import counterfactual as counterfactual
+    from treeproof.explanations.explain import explain as explain
+    from treeproof.explanations.protect import protect as protect
+    from treeproof.guard import GuardedClassifier as GuardedClassifier
+    from treeproof.importers import from_model as from_model
+    from treeproof.importers import load_model as load_model
+    from treeproof.importers import save_model as save_model
+    from treeproof.maps.stability_map import StabilityMap as StabilityMap
+    from treeproof.model.columns import Column as Column
+    from treeproof.model.ensemble import Ensemble as Ensemble
+    from treeproof.present import plots as plots
+    from treeproof.present.report import report_html as report_html
+    from treeproof.present.report import write_report as write_report
+    from treeproof.results.ceilings import Ceiling as Ceiling
+    from treeproof.results.counterfactuals import Counterfactual as Counterfactual
+    from treeproof.results.counterfactuals import Counterfactuals as Counterfactuals
+    from treeproof.results.explanations import Explanation as Explanation
+    from treeproof.results.explanations import Explanations as Explanations
+    from treeproof.results.hardening import Hardening as Hardening
+    from treeproof.results.measures import Measures as Measures
+    from treeproof.results.protection import Protection as Protection
+    from treeproof.results.table_summary import TableSummary as TableSummary
+    from treeproof.results.verdicts import Bounds as Bounds
+    from treeproof.results.verdicts import Outcome as Outcome
+    from treeproof.results.verdicts import Status as Status
+    from treeproof.results.verdicts import Verdict as Verdict
+    from treeproof.results.verdicts import Witness as Witness
+    from treeproof.results.verification import Verification as Verification
+    from treeproof.symbolic import Analysis as Analysis
+    from treeproof.symbolic import SymbolicAttack as SymbolicAttack
+    from treeproof.symbolic import analyze as analyze
+    from treeproof.threat.attacker import Attacker as Attacker
+    from treeproof.threat.moves import ANY as ANY
+    from treeproof.threat.moves import Rule as Rule
+    from treeproof.threat.moves import steps as steps
+    from treeproof.threat.moves import values as values
+    from treeproof.threat.relations import all_of as all_of
+    from treeproof.threat.relations import any_of as any_of
+    from treeproof.threat.relations import at_most_one as at_most_one
+    from treeproof.threat.relations import implies as implies
+    from treeproof.threat.relations import not_ as not_
+    from treeproof.threat.relations import one_of as one_of
+    from treeproof.threat.relations import read_relations as read_relations
+    from treeproof.threat.suggest import AttackerSuggestion as AttackerSuggestion
+    from treeproof.threat.suggest import Suggestion as Suggestion
+    from treeproof.threat.suggest import Suggestions as Suggestions
+    from treeproof.threat.suggest import suggest_attacker as suggest_attacker
+    from treeproof.threat.suggest import suggest_relations as suggest_relations
+    from treeproof.training import RobustBoostingClassifier as RobustBoostingClassifier
+    from treeproof.training import RobustForestClassifier as RobustForestClassifier
+    from treeproof.training import RobustTreeClassifier as RobustTreeClassifier
+    from treeproof.training import ceiling as ceiling
+    from treeproof.training import harden as harden
+    from treeproof.training import resilience_scorer as resilience_scorer
+    from treeproof.training import robust_accuracy_scorer as robust_accuracy_scorer
+    from treeproof.verification.cheapest import CheapestAttacks as CheapestAttacks
+    from treeproof.verification.cheapest import cheapest_attack as cheapest_attack
+    from treeproof.verification.radii import ResilienceCurve as ResilienceCurve
+    from treeproof.verification.radii import resilience_curve as resilience_curve
+    from treeproof.verification.radii import resilience_radius as resilience_radius
+    from treeproof.verification.radii import robustness_radius as robustness_radius
+    from treeproof.verification.table import verify_table as verify_table
+    from treeproof.verification.verifier import Verifier as Verifier
+    from treeproof.verification.verify import verify as verify
 
 __version__ = "0.1.0"
 
-# Every public name and the module it lives in; imported on first use, so that `import treeproof` costs nothing.
-_HOMES = {
-    "Analysis": "symbolic",
-    "ANY": "threat.moves",
-    "Attacker": "threat.attacker",
-    "AttackerSuggestion": "threat.suggest",
-    "Bounds": "results.verdicts",
-    "Ceiling": "results.ceilings",
-    "CheapestAttacks": "verification.cheapest",
-    "Column": "model.columns",
-    "Counterfactual": "results.counterfactuals",
-    "Counterfactuals": "results.counterfactuals",
-    "Ensemble": "model.ensemble",
-    "Explanation": "results.explanations",
-    "Explanations": "results.explanations",
-    "GuardedClassifier": "guard",
-    "Hardening": "results.hardening",
-    "InvalidInput": "errors",
-    "Measures": "results.measures",
-    "Outcome": "results.verdicts",
-    "ProofCheck": "check.proofs",
-    "Protection": "results.protection",
-    "ResilienceCurve": "verification.radii",
-    "RobustBoostingClassifier": "training",
-    "RobustForestClassifier": "training",
-    "RobustTreeClassifier": "training",
-    "Rule": "threat.moves",
-    "SoundnessError": "errors",
-    "StabilityMap": "maps.stability_map",
-    "Status": "results.verdicts",
-    "Suggestion": "threat.suggest",
-    "Suggestions": "threat.suggest",
-    "SymbolicAttack": "symbolic",
-    "TableSummary": "results.table_summary",
-    "UnsupportedModel": "errors",
-    "Verdict": "results.verdicts",
-    "Verification": "results.verification",
-    "Verifier": "verification.verifier",
-    "Witness": "results.verdicts",
-    "all_of": "threat.relations",
-    "analyze": "symbolic",
-    "any_of": "threat.relations",
-    "at_most_one": "threat.relations",
-    "ceiling": "training",
-    "cheapest_attack": "verification.cheapest",
-    "check_proofs": "check.proofs",
-    "counterfactual": "explanations.counterfactual",
-    "explain": "explanations.explain",
-    "from_model": "importers",
-    "harden": "training",
-    "implies": "threat.relations",
-    "load_model": "importers",
-    "not_": "threat.relations",
-    "one_of": "threat.relations",
-    "protect": "explanations.protect",
-    "read_relations": "threat.relations",
-    "report_html": "present.report",
-    "resilience_curve": "verification.radii",
-    "resilience_radius": "verification.radii",
-    "resilience_scorer": "training",
-    "robust_accuracy_scorer": "training",
-    "robustness_radius": "verification.radii",
-    "save_model": "importers",
-    "steps": "threat.moves",
-    "suggest_attacker": "threat.suggest",
-    "suggest_relations": "threat.suggest",
-    "values": "threat.moves",
-    "verify": "verification.verify",
-    "verify_table": "verification.table",
-    "write_report": "present.report",
+# Where public names live; modules are imported on first use, so that `import treeproof` costs nothing.
+_NAMES_OF = {
+    "check.proofs": ("ProofCheck", "check_proofs"),
+    "errors": ("InvalidInput", "SoundnessError", "UnsupportedModel"),
+    "explanations.counterfactual": ("counterfactual",),
+    "explanations.explain": ("explain",),
+    "explanations.protect": ("protect",),
+    "guard": ("GuardedClassifier",),
+    "importers": ("from_model", "load_model", "save_model"),
+    "maps.stability_map": ("StabilityMap",),
+    "model.columns": ("Column",),
+    "model.ensemble": ("Ensemble",),
+    "present.report": ("report_html", "write_report"),
+    "results.ceilings": ("Ceiling",),
+    "results.counterfactuals": ("Counterfactual", "Counterfactuals"),
+    "results.explanations": ("Explanation", "Explanations"),
+    "results.hardening": ("Hardening",),
+    "results.measures": ("Measures",),
+    "results.protection": ("Protection",),
+    "results.table_summary": ("TableSummary",),
+    "results.verdicts": ("Bounds", "Outcome", "Status", "Verdict", "Witness"),
+    "results.verification": ("Verification",),
+    "symbolic": ("Analysis", "SymbolicAttack", "analyze"),
+    "threat.attacker": ("Attacker",),
+    "threat.moves": ("ANY", "Rule", "steps", "values"),
+    "threat.relations": ("all_of", "any_of", "at_most_one", "implies", "not_", "one_of", "read_relations"),
+    "threat.suggest": ("AttackerSuggestion", "Suggestion", "Suggestions", "suggest_attacker", "suggest_relations"),
+    "training": (
+        "RobustBoostingClassifier",
+        "RobustForestClassifier",
+        "RobustTreeClassifier",
+        "ceiling",
+        "harden",
+        "resilience_scorer",
+        "robust_accuracy_scorer",
+    ),
+    "verification.cheapest": ("CheapestAttacks", "cheapest_attack"),
+    "verification.radii": ("ResilienceCurve", "resilience_curve", "resilience_radius", "robustness_radius"),
+    "verification.table": ("verify_table",),
+    "verification.verifier": ("Verifier",),
+    "verification.verify": ("verify",),
 }
+_HOMES = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = {"check": "check", "plots": "present.plots"}
-
-__all__ = [
-    "Analysis",
-    "ANY",
-    "Attacker",
-    "AttackerSuggestion",
-    "Bounds",
-    "Ceiling",
-    "CheapestAttacks",
-    "Column",
-    "Counterfactual",
-    "Counterfactuals",
-    "Ensemble",
-    "Explanation",
-    "Explanations",
-    "GuardedClassifier",
-    "Hardening",
-    "InvalidInput",
-    "Measures",
-    "Outcome",
-    "ProofCheck",
-    "Protection",
-    "ResilienceCurve",
-    "RobustBoostingClassifier",
-    "RobustForestClassifier",
-    "RobustTreeClassifier",
-    "Rule",
-    "SoundnessError",
-    "StabilityMap",
-    "Status",
-    "Suggestion",
-    "Suggestions",
-    "SymbolicAttack",
-    "TableSummary",
-    "UnsupportedModel",
-    "Verdict",
-    "Verification",
-    "Verifier",
-    "Witness",
-    "all_of",
-    "analyze",
-    "any_of",
-    "at_most_one",
-    "ceiling",
-    "cheapest_attack",
-    "check",
-    "check_proofs",
-    "counterfactual",
-    "explain",
-    "from_model",
-    "harden",
-    "implies",
-    "load_model",
-    "not_",
-    "one_of",
-    "plots",
-    "protect",
-    "read_relations",
-    "report_html",
-    "resilience_curve",
-    "resilience_radius",
-    "resilience_scorer",
-    "robust_accuracy_scorer",
-    "robustness_radius",
-    "save_model",
-    "steps",
-    "suggest_attacker",
-    "suggest_relations",
-    "values",
-    "verify",
-    "verify_table",
-    "write_report",
-]
+if not TYPE_CHECKING:  # type checkers know public names by `as`
+    __all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
@@ -215,4 +139,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOMES, *_MODULES})

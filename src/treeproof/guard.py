@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ def _offers_probabilities(guard: Any) -> bool:
     return _casts_votes(model) or hasattr(model.source, "predict_proba")
 
 
+@dataclass(eq=False, repr=False)
 class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that answers only where its label is proved to withstand the attacker, and abstains elsewhere.
 
@@ -91,51 +92,35 @@ class GuardedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # 
     True
     """
 
-    estimator_: Any
+    estimator: Any
+    attacker: Attacker
+    _: KW_ONLY
+    mode: str = "online"
+    promise: str | None = None
+    abstain_label: Any = None
+    stability_map: StabilityMap | None = None
+    relations: Any = None
+    voting: str | None = None
+    timeout: float | None = None
+    max_seconds: float | None = None
+    max_boxes: int | None = None
+    n_jobs: int | None = None
+    progress: bool = False
+
+    estimator_: Any = field(init=False)
     """The fitted model that is guarded."""
-    ensemble_: Ensemble
-    classes_: npt.NDArray[Any]
+    ensemble_: Ensemble = field(init=False)
+    classes_: npt.NDArray[Any] = field(init=False)
     """The model's classes; `abstain_label_` is not one of them."""
-    abstain_label_: Any
+    abstain_label_: Any = field(init=False)
     """`abstain_label`, or the choice for None: "abstain" for strings; for numbers -1, or one below all classes if some
     are negative, or one above all classes if they are unsigned."""
-    promise_: str
+    promise_: str = field(init=False)
     """`promise`, or the choice for None."""
-    map_: StabilityMap
+    map_: StabilityMap = field(init=False)
     """Only with mode="map"."""
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[Any]
-
-    def __init__(
-        self,
-        estimator: Any,
-        attacker: Attacker,
-        *,
-        mode: str = "online",
-        promise: str | None = None,
-        abstain_label: Any = None,
-        stability_map: StabilityMap | None = None,
-        relations: Any = None,
-        voting: str | None = None,
-        timeout: float | None = None,
-        max_seconds: float | None = None,
-        max_boxes: int | None = None,
-        n_jobs: int | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.attacker = attacker
-        self.mode = mode
-        self.promise = promise
-        self.abstain_label = abstain_label
-        self.stability_map = stability_map
-        self.relations = relations
-        self.voting = voting
-        self.timeout = timeout
-        self.max_seconds = max_seconds
-        self.max_boxes = max_boxes
-        self.n_jobs = n_jobs
-        self.progress = progress
+    n_features_in_: int = field(init=False)
+    feature_names_in_: npt.NDArray[Any] = field(init=False)
 
     def fit(self, X: Any = None, y: Any = None, **fit_params: Any) -> GuardedClassifier:
         """Trains the model on rows X with labels y, unless it is already fitted; with mode="map", also maps it.

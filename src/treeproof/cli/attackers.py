@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from treeproof.cli import screen
 from treeproof.cli.options import (
-    F,
     Source,
     as_number,
-    chain,
     listed,
     named_classes,
     number_or_by_name,
     one_or_by_name,
+    option,
     place,
     ranges,
 )
@@ -59,59 +56,33 @@ IN_FILES = {
 """What files have in place of options."""
 
 
-def attacker_options(command: F) -> F:
-    """Adds who may change the input: --delta and its kin, --l0, --norm, or a file."""
-    return chain(
-        click.option(
-            "--delta",
-            metavar="D",
-            help="Moves features by up to D either way, from LOW:HIGH, or to any value: D, LOW:HIGH or any for all, or "
-            "name=D,name=LOW:HIGH,name=any,…",
-        ),
-        click.option("--one-sided", is_flag=True, help="With --delta D: may only lower values, as in the paper."),
-        click.option("--any", "any_value", metavar="COL,…", help="May set these features to any value that is known."),
-        click.option("--blank", metavar="COL[=COST],…", help="May make values of these features missing."),
-        click.option("--fill", metavar="COL[=COST],…", help="May fill in missing values of these features."),
-        click.option("--cost", metavar="C", help="What changing a feature costs: one number (1), or name=C,name=C,…"),
-        click.option("--budget", type=int, metavar="N", help="Spends at most N: without --cost, N features at a time."),
-        click.option("--domain", metavar="LOW:HIGH", help="Values stay inside: LOW:HIGH for all, or name=LOW:HIGH,…"),
-        click.option("--step", metavar="S", help="Moves by whole numbers of steps: one for all, or name=S,name=S,…"),
-        click.option("--goal", metavar="CLASS,…", help="Only a change to one of these classes is an attack."),
-        click.option("--attacker", "attacker_file", metavar="FILE", help="An attacker as JSON (Attacker.to_json)."),
-        click.option("--threat", "threat_file", metavar="FILE", help="A threat file, such as suggest writes."),
-        click.option("--l0", type=int, metavar="K", help="Sets at most K features to any values."),
-        click.option("--norm", type=float, metavar="P", help="Moves within --radius in the Lp norm: 1, 2, … or inf."),
-        click.option("--radius", type=float, metavar="R", help="The radius of --norm."),
-        click.option("--scale", metavar="U", help="With --norm: divides distances by units: one, or name=U,name=U,…"),
-        click.option("--only", default="", metavar="COL,…", help="The only features that the attacker can touch."),
-        click.option("--relative", is_flag=True, help="D and ε are fractions of each feature's range in the data."),
-        click.option("--ranges", metavar="FILE", help="With --relative: the data to take ranges from, if not DATA."),
-    )(command)
-
-
 @dataclass(frozen=True)
 class AttackerChoice:
-    """The options that describe an attacker, as given."""
+    """Who may change the input, as options say it: --delta and its kin, --l0, --norm, or a file."""
 
-    delta: str | None
-    one_sided: bool
-    any_value: str | None
-    blank: str | None
-    fill: str | None
-    cost: str | None
-    budget: int | None
-    domain: str | None
-    step: str | None
-    goal: str | None
-    attacker_file: str | None
-    threat_file: str | None
-    l0: int | None
-    norm: float | None
-    radius: float | None
-    scale: str | None
-    only: str
-    relative: bool
-    ranges: str | None
+    delta: str | None = option(
+        metavar="D",
+        help="Moves features by up to D either way, from LOW:HIGH, or to any value: D, LOW:HIGH or any for all, or "
+        "name=D,name=LOW:HIGH,name=any,…",
+    )
+    one_sided: bool = option(is_flag=True, help="With --delta D: may only lower values, as in the paper.")
+    any_value: str | None = option("--any", metavar="COL,…", help="May set these features to any value that is known.")
+    blank: str | None = option(metavar="COL[=COST],…", help="May make values of these features missing.")
+    fill: str | None = option(metavar="COL[=COST],…", help="May fill in missing values of these features.")
+    cost: str | None = option(metavar="C", help="What changing a feature costs: one number (1), or name=C,name=C,…")
+    budget: int | None = option(type=int, metavar="N", help="Spends at most N: without --cost, N features at a time.")
+    domain: str | None = option(metavar="LOW:HIGH", help="Values stay inside: LOW:HIGH for all, or name=LOW:HIGH,…")
+    step: str | None = option(metavar="S", help="Moves by whole numbers of steps: one for all, or name=S,name=S,…")
+    goal: str | None = option(metavar="CLASS,…", help="Only a change to one of these classes is an attack.")
+    attacker_file: str | None = option("--attacker", metavar="FILE", help="An attacker as JSON (Attacker.to_json).")
+    threat_file: str | None = option("--threat", metavar="FILE", help="A threat file, such as suggest writes.")
+    l0: int | None = option(type=int, metavar="K", help="Sets at most K features to any values.")
+    norm: float | None = option(type=float, metavar="P", help="Moves within --radius in the Lp norm: 1, 2, … or inf.")
+    radius: float | None = option(type=float, metavar="R", help="The radius of --norm.")
+    scale: str | None = option(metavar="U", help="With --norm: divides distances by units: one, or name=U,name=U,…")
+    only: str = option(default="", metavar="COL,…", help="The only features that the attacker can touch.")
+    relative: bool = option(is_flag=True, help="D and ε are fractions of each feature's range in the data.")
+    ranges: str | None = option(metavar="FILE", help="With --relative: the data to take ranges from, if not DATA.")
 
     @property
     def files(self) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from treeproof.cli import screen
-from treeproof.cli.options import as_number, listed, place, ranges
+from treeproof.cli.options import as_number, beside_names, by_name, listed, ranges
 from treeproof.errors import InvalidInput
 from treeproof.visible import visible
 
@@ -42,7 +42,7 @@ def neighbourhoods(
         return []
     wide = ranges(X) if relative else None
     if "=" in text:
-        return [_by_name(text, wide, ensemble, relations)]
+        return [_named(text, wide, ensemble, relations)]
     parts = listed(text)
     if not parts:
         raise InvalidInput(f"--epsilon must be a number, or several separated by commas; got {text!r}")
@@ -57,7 +57,7 @@ def neighbourhoods(
     ]
 
 
-def _by_name(
+def _named(
     text: str, wide: npt.NDArray[np.float64] | None, ensemble: Ensemble, relations: list[Relation]
 ) -> Neighbourhood:
     """`age=2,job=any,purpose=car,radio`: a number, any value that the model knows, or some."""
@@ -69,13 +69,10 @@ def _by_name(
     names, categories = screen.feature_names(seen.feature_names, seen.n_features), dict(seen.categories)
     sizes: dict[int | str, Any] = {}
     numbers, sets = [], []
-    for name, values in _entries(text):
-        feature = place(name, ensemble)
+    for feature, values in by_name(text, "--epsilon", ensemble).items():
         f = seen.feature_index(feature)
-        if feature in sizes:
-            raise InvalidInput(f"--epsilon names {name} twice; name it once")
         if f not in categories and len(values) > 1:
-            raise InvalidInput(f"--epsilon has {values[1]!r} beside names; give one number for all, or name=number,…")
+            raise beside_names(values[1], "--epsilon")
         if f not in categories and values != ["any"]:
             sizes[feature] = _size(values[0], text) * (1.0 if wide is None else float(wide[f]))
             numbers.append(f"{names[f]} {values[0]}")
@@ -86,20 +83,6 @@ def _by_name(
     if numbers and wide is not None:
         numbers[-1] += " of the range"
     return Neighbourhood(", ".join([*numbers, *sets]), sizes)
-
-
-def _entries(text: str) -> list[tuple[str, list[str]]]:
-    """Names, and what is given for each: what has no name of its own belongs to the one before."""
-    found: list[tuple[str, list[str]]] = []
-    for part in listed(text):
-        name, is_pair, value = part.rpartition("=")
-        if is_pair:
-            found.append((name.strip(), [value.strip()]))
-        elif found:
-            found[-1][1].append(part)
-        else:
-            raise InvalidInput(f"--epsilon has {part!r} beside names; give one number for all, or name=number,…")
-    return found
 
 
 def _value(text: str, category: Category) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -24,112 +25,71 @@ if TYPE_CHECKING:
 MAX_JOBS = 10_000
 """More workers than any machine runs."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+Command = Callable[..., Any]
 
 
-def chain(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Options that are added together, in this order."""
+def option(name: str = "", **settings: Any) -> Any:
+    """A field of a record that is an option, named after it unless told; `settings` are those of click.option."""
 
-    def add(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
+    def add(own: str) -> Callable[[Command], Command]:
+        return click.option(name or f"--{own.replace('_', '-')}", own, **settings)
+
+    return field(metadata={"add": add})
+
+
+def argument(**settings: Any) -> Any:
+    """A field of a record that is an argument; `settings` are those of click.argument."""
+    return field(metadata={"add": lambda own: click.argument(own, **settings)})
+
+
+def takes(*records: type[Any]) -> Callable[[Command], Command]:
+    """Adds the options of these records, in this order; the command gets one of each before its other options.
+
+    What two records have in common is one option.
+    """
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def called(**given: Any) -> Any:
+            made = [record(**{one.name: given[one.name] for one in fields(record)}) for record in records]
+            return command(*made, **{name: value for name, value in given.items() if name not in own})
+
+        own = {one.name: one.metadata["add"] for record in records for one in fields(record)}
+        for name in reversed(own):
+            called = own[name](name)(called)
+        return called
 
     return add
 
 
-def model_options(command: F) -> F:
-    """Adds MODEL, and how to read it."""
-    return chain(
-        click.argument("model"),
-        click.option(
-            "--voting", type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's."
-        ),
-        click.option(
-            "--threshold", type=float, metavar="P", help="Of two classes, the second from this probability on."
-        ),
-        click.option("--classes", metavar="A,B,…", help="Names for the model's classes, in its order."),
-        click.option(
-            "--allow-pickle", is_flag=True, help="Read a pickle; it can run any code, so only if you trust it."
-        ),
-        click.option(
-            "--confirm", is_flag=True, help="Load the model with its own library too, and compare labels first."
-        ),
-        max_bytes_option,
-    )(command)
-
-
-def data_options(command: F) -> F:
-    """Adds DATA, and which of its columns are what."""
-    return chain(
-        click.argument("data", metavar="DATA"),
-        click.option("--label", default="label", show_default=True, metavar="COL", help="The column with the labels."),
-        click.option("--drop", default="", metavar="COL,…", help="Columns that are neither features nor the label."),
-        csv_options,
-    )(command)
-
-
-def csv_options(command: F) -> F:
-    """Adds how CSV files are written."""
-    return chain(
-        click.option(
-            "--separator",
-            metavar="C",
-            help="What separates values in CSV files, such as ';' or tab; a comma or, with --decimal ',', a semicolon.",
-        ),
-        click.option(
-            "--decimal", type=click.Choice([".", ","]), default=".", help="What stands before decimals in CSV files."
-        ),
-    )(command)
-
-
-def max_bytes_option(command: F) -> F:
-    """Adds how large files may be."""
-    return click.option(
-        "--max-bytes",
-        type=click.IntRange(min=1),
-        default=MAX_BYTES,
-        show_default=True,
-        metavar="N",
-        help="The most memory that the content of a file may take.",
-    )(command)
-
-
-def relations_option(command: F) -> F:
-    """Adds --relations."""
-    return click.option(
-        "--relations", "relations_file", metavar="FILE", help="Relations that valid rows keep, one per line."
-    )(command)
-
-
-def jobs_option(command: F) -> F:
-    """Adds how many workers there are."""
-    return click.option(
-        "--jobs",
-        type=click.IntRange(max=MAX_JOBS),
-        default=-1,
-        show_default="all cores",
-        metavar="N",
-        help="How many workers.",
-    )(command)
-
-
-def chunk_rows_option(command: F) -> F:
-    """Adds how many rows are in memory at a time, where results are written in parts."""
-    return click.option(
-        "--chunk-rows",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="With a folder as --out: rows in memory at a time, for each worker (10,000).",
-    )(command)
-
-
-def raw_csv_option(command: F) -> F:
-    """Adds that CSV output is written as it is."""
-    return click.option(
-        "--raw-csv", is_flag=True, help="Do not put an apostrophe before text that a spreadsheet takes for a formula."
-    )(command)
+max_bytes_option = partial(
+    option,
+    type=click.IntRange(min=1),
+    default=MAX_BYTES,
+    show_default=True,
+    metavar="N",
+    help="The most memory that the content of a file may take.",
+)
+relations_option = partial(option, "--relations", metavar="FILE", help="Relations that valid rows keep, one per line.")
+jobs_option = partial(
+    option,
+    type=click.IntRange(max=MAX_JOBS),
+    default=-1,
+    show_default="all cores",
+    metavar="N",
+    help="How many workers.",
+)
+chunk_rows_option = partial(
+    option,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With a folder as --out: rows in memory at a time, for each worker (10,000).",
+)
+raw_csv_option = partial(
+    option, is_flag=True, help="Do not put an apostrophe before text that a spreadsheet takes for a formula."
+)
+seconds_option = partial(option, type=float, metavar="S", help="Seconds for everything.")
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -137,31 +97,29 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def load(
-    model: str,
-    voting: Any,
-    threshold: float | None,
-    classes: str | None,
-    allow_pickle: bool,
-    confirm: bool,
-    max_bytes: int,
-) -> Ensemble:
-    """The model in a file, with its classes renamed if wanted; says what was confirmed, if that was."""
-    from treeproof.importers.registry import load_and_confirm
+@dataclass(frozen=True)
+class ModelFile:
+    """MODEL, and how to read it."""
 
-    names = None if classes is None else listed(classes)
-    ensemble, confirmation = load_and_confirm(
-        model,
-        voting=voting,
-        threshold=threshold,
-        classes=names,
-        allow_pickle=allow_pickle,
-        confirm=confirm,
-        max_bytes=max_bytes,
+    path: str = argument(metavar="MODEL")
+    voting: Any = option(type=click.Choice(["soft", "hard"]), help="How a forest votes; soft is scikit-learn's.")
+    threshold: float | None = option(
+        type=float, metavar="P", help="Of two classes, the second from this probability on."
     )
-    if confirmation is not None:
-        screen.say(f"confirmed  {confirmation}")
-    return ensemble
+    classes: str | None = option(metavar="A,B,…", help="Names for the model's classes, in its order.")
+    allow_pickle: bool = option(is_flag=True, help="Read a pickle; it can run any code, so only if you trust it.")
+    confirm: bool = option(is_flag=True, help="Load the model with its own library too, and compare labels first.")
+    max_bytes: int = max_bytes_option()
+
+    def load(self) -> Ensemble:
+        """The model, with its classes renamed if wanted; says what was confirmed, if that was."""
+        from treeproof.importers.registry import load_and_confirm
+
+        names = None if self.classes is None else listed(self.classes)
+        ensemble, confirmation = load_and_confirm(**{**vars(self), "classes": names})
+        if confirmation is not None:
+            screen.say(f"confirmed  {confirmation}")
+        return ensemble
 
 
 def place(name: str, ensemble: Ensemble) -> int | str:
@@ -184,18 +142,36 @@ def one_or_by_name(text: str, option: str, ensemble: Ensemble, parse: Callable[[
             meant = f"; did you mean {name}={value}?" if name in (ensemble.feature_names or ()) and value else ""
             raise InvalidInput(f"{error}{meant}") from None
     found: dict[int | str, T] = {}
-    for part in listed(text):
-        name, is_pair, value = part.rpartition("=")
-        if not is_pair:
-            raise InvalidInput(f"{option} has {part!r} beside names; give one number for all, or name=number,…")
-        feature = place(name.strip(), ensemble)
-        if feature in found:
-            raise InvalidInput(f"{option} names {name.strip()} twice; name it once")
+    for feature, (value, *others) in by_name(text, option, ensemble).items():
+        if others:
+            raise beside_names(others[0], option)
         try:
             found[feature] = parse(value)
         except InvalidInput as error:
-            raise InvalidInput(f"{error}, in {part!r}") from None
+            raise InvalidInput(f"{error}, in {f'{feature}={value}'!r}") from None
     return found
+
+
+def by_name(text: str, option: str, ensemble: Ensemble) -> dict[int | str, list[str]]:
+    """What `age=2,job=car,radio` says of each feature: what has no name of its own belongs to the one before."""
+    found: dict[int | str, list[str]] = {}
+    for part in listed(text):
+        name, is_pair, value = (each.strip() for each in part.rpartition("="))
+        feature = place(name, ensemble)
+        if is_pair and feature in found:
+            raise InvalidInput(f"{option} names {name} twice; name it once")
+        if is_pair:
+            found[feature] = [value]
+        elif found:
+            found[next(reversed(found))].append(part)
+        else:
+            raise beside_names(part, option)
+    return found
+
+
+def beside_names(part: str, option: str) -> InvalidInput:
+    """The error for what has no name where others have one."""
+    return InvalidInput(f"{option} has {part!r} beside names; give one number for all, or name=number,…")
 
 
 def as_number(text: str, option: str, form: str = "a number, or name=number,…") -> float:
@@ -232,14 +208,17 @@ class ModelRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A data file, and how it is to be read."""
+    """DATA, and which of its columns are what."""
 
-    file: str
-    label: str
-    drop: str
-    separator: str | None
-    decimal: str
-    max_bytes: int
+    file: str = argument(metavar="DATA")
+    label: str = option(default="label", show_default=True, metavar="COL", help="The column with the labels.")
+    drop: str = option(default="", metavar="COL,…", help="Columns that are neither features nor the label.")
+    separator: str | None = option(
+        metavar="C",
+        help="What separates values in CSV files, such as ';' or tab; a comma or, with --decimal ',', a semicolon.",
+    )
+    decimal: str = option(type=click.Choice([".", ","]), default=".", help="What stands before decimals in CSV files.")
+    max_bytes: int = max_bytes_option()
 
     @property
     def style(self) -> CsvStyle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Outputs:
     """
 
     def __init__(
-        self, outputs: dict[str, str | None], inputs: dict[str, str | None], endings: dict[str, tuple[str, ...]]
+        self, outputs: dict[str, str | None], inputs: dict[str, str | None], endings: Mapping[str, tuple[str, ...]]
     ) -> None:
         self._failures: list[str] = []
         written: list[tuple[str, Path]] = []

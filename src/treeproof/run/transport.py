@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import pickle
 import threading
@@ -46,16 +45,7 @@ class Carried(Generic[T]):
 
     def __sizeof__(self) -> int:
         # Dask sends an argument to its workers once, instead of with every task, if the argument says that it is large.
-        return object.__sizeof__(self) + _bytes_in(self.content)
-
-
-def _bytes_in(content: Any) -> int:
-    """The bytes of all arrays in a dataclass and in the dataclasses inside it."""
-    if isinstance(content, np.ndarray):
-        return content.nbytes
-    if not dataclasses.is_dataclass(content):
-        return 0
-    return sum(_bytes_in(getattr(content, field.name)) for field in dataclasses.fields(content))
+        return object.__sizeof__(self) + self._packed[1].nbytes
 
 
 _arrived: OrderedDict[bytes, Carried[Any]] = OrderedDict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from treeproof.importers import EnsembleBuilder
 from treeproof.model.builder import blank_ensemble
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.threat.attacker import Attacker
 from treeproof.threat.one_hot import bind_neighbours
 from treeproof.training._columns import coded_frame
 from treeproof.training._grow import GrownTree
@@ -25,17 +27,24 @@ from treeproof.training._rows import MOST_BINS, IntArray, TrainingSet
 from treeproof.training._settings import bound_attacker, check_fraction, check_whole
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of the estimators: `ensemble_` decides, and is what `from_model` returns."""
+    """The base of the estimators, with the settings of all: `ensemble_` decides, and is what `from_model` returns."""
 
-    attacker: Any
-    epsilon: Any
-    max_bins: Any
-    class_weight: Any
-    validation_fraction: Any
-    classes_: npt.NDArray[Any]
-    n_features_in_: int
-    ensemble_: Ensemble
+    attacker: Attacker = field(kw_only=False)
+    epsilon: Any = None
+    max_depth: int | None = None
+    min_samples_split: float = 2
+    min_samples_leaf: float = 1
+    min_weight_fraction_leaf: float = 0.0
+    max_features: Any = None
+    max_bins: int = 1024
+    class_weight: Any = None
+    random_state: Any = None
+
+    classes_: npt.NDArray[Any] = field(init=False)
+    n_features_in_: int = field(init=False)
+    ensemble_: Ensemble = field(init=False)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The label of each row; ties go to the lowest class."""

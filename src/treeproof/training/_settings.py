@@ -18,17 +18,18 @@ from treeproof.training._grow import GrowthLimits
 CRITERIA = ("treant", "groot")
 
 
-def limits_of(model: Any, n_rows: int, n_features: int) -> GrowthLimits:
-    """The limits that an estimator's parameters set for trees on this data."""
-    if not isinstance(model.criterion, str) or model.criterion not in CRITERIA:
-        raise InvalidInput(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {model.criterion!r}")
+def limits_of(model: Any, n_rows: int, n_features: int, n_times: int = 1) -> GrowthLimits:
+    """The limits that an estimator's parameters set for trees on this data, whose rows stand there so many times."""
+    criterion = getattr(model, "criterion", "groot")
+    if not isinstance(criterion, str) or criterion not in CRITERIA:
+        raise InvalidInput(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}")
     return GrowthLimits(
         max_depth=as_count(model.max_depth, "max_depth"),
-        min_samples_split=rows_of(model.min_samples_split, "min_samples_split", 2, n_rows),
-        min_samples_leaf=rows_of(model.min_samples_leaf, "min_samples_leaf", 1, n_rows),
+        min_samples_split=n_times * rows_of(model.min_samples_split, "min_samples_split", 2, n_rows),
+        min_samples_leaf=n_times * rows_of(model.min_samples_leaf, "min_samples_leaf", 1, n_rows),
         min_weight=check_share(model.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),
         max_features=features_of(model.max_features, n_features),
-        invariants=model.criterion == "treant",
+        invariants=criterion == "treant",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,14 @@ from treeproof.errors import InvalidInput
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.score_rule import Decision, ScoreRule
 from treeproof.numbers.doubles import FloatArray
-from treeproof.run.limits import as_count
 from treeproof.run.progress import progress_bar
 from treeproof.run.workers import n_workers
-from treeproof.threat.attacker import Attacker
 from treeproof.training._base import RobustClassifier, add_tree
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
 from treeproof.training._leaves import Leaves
 from treeproof.training._losses import loss_of
 from treeproof.training._rows import TrainingSet
-from treeproof.training._settings import check_share, check_whole, features_of, rows_of
+from treeproof.training._settings import check_share, check_whole, limits_of
 from treeproof.training._stumps import StumpMargins
 from treeproof.training.scorers import ExactScorer
 
@@ -79,6 +77,7 @@ class _Head:
         return head
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RobustBoostingClassifier(RobustClassifier):
     """Boosted trees that minimise the loss of training rows when each is attacked in the worst way.
 
@@ -103,66 +102,32 @@ class RobustBoostingClassifier(RobustClassifier):
     True
     """
 
-    loss_under_attack_: float
+    n_estimators: int = 100
+    learning_rate: float | None = None
+    max_depth: int | None = 4
+    loss: str = "bounded"
+    smoothing: float | None = None
+    subsample: float = 0.5
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 20
+    n_jobs: int | None = None
+    progress: bool = False
+
+    loss_under_attack_: float = field(init=False)
     """The weighted mean of the loss of training rows at their margins; no attack raises it further.
 
     With ε, half of it is lost to attacks on rows, half to attacks on their neighbours.
     """
-    proved_robust_: float
+    proved_robust_: float = field(init=False)
     """The share of training rows whose margins prove that they are right under every attack (resilient, with ε).
 
     Rows count by their weights, as in `loss_under_attack_`; those that early stopping holds out do not count.
     """
-    n_estimators_: int
+    n_estimators_: int = field(init=False)
     """Rounds of training that were kept."""
-    validation_scores_: list[tuple[int, float]]
+    validation_scores_: list[tuple[int, float]] = field(init=False)
     """With early stopping, numbers of trees and what share of validation rows were robust, or resilient, then."""
-
-    def __init__(
-        self,
-        attacker: Attacker,
-        *,
-        n_estimators: int = 100,
-        learning_rate: float | None = None,
-        max_depth: int | None = 4,
-        epsilon: Any = None,
-        loss: str = "bounded",
-        smoothing: float | None = None,
-        subsample: float = 0.5,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: Any = None,
-        max_bins: int = 1024,
-        class_weight: Any = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-    ) -> None:
-        """One parameter per choice that users have."""
-        self.attacker = attacker
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.epsilon = epsilon
-        self.loss = loss
-        self.smoothing = smoothing
-        self.subsample = subsample
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.progress = progress
 
     def fit(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> RobustBoostingClassifier:
         """Trains on rows X with labels y; a row counts as often as its weight says."""
@@ -232,16 +197,8 @@ class RobustBoostingClassifier(RobustClassifier):
             raise InvalidInput(f"early_stopping must be True or False, got {self.early_stopping!r}")
 
     def _limits(self, data: TrainingSet, smoothing: float) -> GrowthLimits:
-        return GrowthLimits(
-            max_depth=as_count(self.max_depth, "max_depth"),
-            min_samples_split=data.n_times * rows_of(self.min_samples_split, "min_samples_split", 2, data.n_rows),
-            min_samples_leaf=data.n_times * rows_of(self.min_samples_leaf, "min_samples_leaf", 1, data.n_rows),
-            min_weight=check_share(self.min_weight_fraction_leaf, "min_weight_fraction_leaf", most=0.5),
-            max_features=features_of(self.max_features, self.n_features_in_),
-            powers=True,
-            smoothing=smoothing,
-            cap=CAP,
-        )
+        limits = limits_of(self, data.n_rows, self.n_features_in_, data.n_times)
+        return replace(limits, powers=True, smoothing=smoothing, cap=CAP)
 
     def _head(self, data: TrainingSet, h: int, weight: FloatArray) -> _Head:
         """The score of one class before any tree: as likely as the class is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,6 @@ from treeproof.errors import InvalidInput
 from treeproof.numbers.doubles import FloatArray
 from treeproof.run.limits import check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.threat.attacker import Attacker
 from treeproof.training._base import RobustClassifier
 from treeproof.training._grow import GrowthLimits
 from treeproof.training._rows import TrainingSet
@@ -25,6 +25,7 @@ from treeproof.training.tree import RobustTreeClassifier
 SELECTED = ("robustness", "resilience")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RobustForestClassifier(RobustClassifier):
     """A forest of robust trees.
 
@@ -48,52 +49,20 @@ class RobustForestClassifier(RobustClassifier):
     True
     """
 
-    estimators_: list[RobustTreeClassifier]
-    votes_: npt.NDArray[np.int64]
-    """How many votes each of them has."""
+    n_estimators: int = 100
+    criterion: str = "groot"
+    max_features: Any = "auto"
+    bootstrap: bool = True
+    voting: str = "soft"
+    shared_budget: bool = True
+    select: str | None = None
+    validation_fraction: float = 0.2
+    n_jobs: int | None = None
+    progress: bool = False
 
-    def __init__(
-        self,
-        attacker: Attacker,
-        *,
-        n_estimators: int = 100,
-        epsilon: Any = None,
-        criterion: str = "groot",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: Any = "auto",
-        max_bins: int = 1024,
-        class_weight: Any = None,
-        bootstrap: bool = True,
-        voting: str = "soft",
-        shared_budget: bool = True,
-        select: str | None = None,
-        validation_fraction: float = 0.2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-    ) -> None:
-        self.attacker = attacker
-        self.n_estimators = n_estimators
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.class_weight = class_weight
-        self.bootstrap = bootstrap
-        self.voting = voting
-        self.shared_budget = shared_budget
-        self.select = select
-        self.validation_fraction = validation_fraction
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.progress = progress
+    estimators_: list[RobustTreeClassifier] = field(init=False)
+    votes_: npt.NDArray[np.int64] = field(init=False)
+    """How many votes each of them has."""
 
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
@@ -153,19 +122,8 @@ class RobustForestClassifier(RobustClassifier):
 
     def _member(self, seed: int) -> RobustTreeClassifier:
         """A tree yet to be grown, with the forest's settings, classes and columns."""
-        member = RobustTreeClassifier(
-            self.attacker,
-            epsilon=self.epsilon,
-            criterion=self.criterion,
-            max_depth=self.max_depth,
-            min_samples_split=self.min_samples_split,
-            min_samples_leaf=self.min_samples_leaf,
-            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
-            max_features=self.max_features,
-            max_bins=self.max_bins,
-            class_weight=self.class_weight,
-            random_state=seed,
-        )
+        own = {name: getattr(self, name) for name in RobustTreeClassifier._get_param_names()}
+        member = RobustTreeClassifier(**{**own, "random_state": seed})
         member.classes_, member.n_features_in_ = self.classes_, self.n_features_in_
         member._categories, member._takes_missing = self._categories, self._takes_missing
         if hasattr(self, "feature_names_in_"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 
 from treeproof.importers import LEAF
 from treeproof.numbers.doubles import FloatArray
-from treeproof.threat.attacker import Attacker
 from treeproof.training._base import RobustClassifier
 from treeproof.training._grow import Grower, GrownTree, GrowthLimits
 from treeproof.training._leaves import Leaves
@@ -18,6 +17,7 @@ from treeproof.training._rows import TrainingSet
 from treeproof.training._settings import limits_of
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RobustTreeClassifier(RobustClassifier):
     """A decision tree trained against an attacker; every split minimises the loss under attack.
 
@@ -37,36 +37,11 @@ class RobustTreeClassifier(RobustClassifier):
     True
     """
 
-    tree_: GrownTree
-    loss_under_attack_: float
-    """The weighted mean, over the training rows, of the largest loss that an attack can cause."""
+    criterion: str = "treant"
 
-    def __init__(
-        self,
-        attacker: Attacker,
-        *,
-        epsilon: Any = None,
-        criterion: str = "treant",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: Any = None,
-        max_bins: int = 1024,
-        class_weight: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.attacker = attacker
-        self.epsilon = epsilon
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.class_weight = class_weight
-        self.random_state = random_state
+    tree_: GrownTree = field(init=False)
+    loss_under_attack_: float = field(init=False)
+    """The weighted mean, over the training rows, of the largest loss that an attack can cause."""
 
     def fit(
         self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import jobs_option, load, model_options
+from treeproof.cli.options import ModelFile, argument, jobs_option, option, takes
 from treeproof.errors import InvalidInput, SoundnessError
 
 if TYPE_CHECKING:
@@ -18,26 +19,28 @@ MOST_REASONS = 20
 """Reasons why proofs do not hold, or are not there, which are listed, at most."""
 
 
+@dataclass(frozen=True)
+class CheckOptions:
+    """What is checked, and how much of it."""
+
+    evidence: str = argument()
+    sample: int | None = option(
+        type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow."
+    )
+    seed: int | None = option(
+        type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before."
+    )
+    proofs: str | None = option(
+        metavar="FILE", help="What `verify` or `map` wrote, which proves what is called proved."
+    )
+    no_proofs: bool = option(is_flag=True, help="Exit with 0 although nothing that is called proved was checked.")
+    note: bool = option(is_flag=True, help="With --proofs: write into the result how many of them were checked.")
+    jobs: int = jobs_option()
+
+
 @click.command()
-@model_options
-@click.argument("evidence")
-@click.option("--sample", type=int, metavar="N", help="Only N rows or boxes, drawn at random; plain Python is slow.")
-@click.option("--seed", type=int, metavar="N", help="Draws the same ones again; else nobody can tell which before.")
-@click.option("--proofs", metavar="FILE", help="What `verify` or `map` wrote, which proves what is called proved.")
-@click.option("--no-proofs", is_flag=True, help="Exit with 0 although nothing that is called proved was checked.")
-@click.option("--note", is_flag=True, help="With --proofs: write into the result how many of them were checked.")
-@jobs_option
-def check(
-    evidence: str,
-    sample: int | None,
-    seed: int | None,
-    proofs: str | None,
-    no_proofs: bool,
-    note: bool,
-    jobs: int,
-    max_bytes: int,
-    **model: Any,
-) -> None:
+@takes(ModelFile, CheckOptions)
+def check(model: ModelFile, asked: CheckOptions) -> None:
     """Does the EVIDENCE, a result (--json), a map (.tpm) or cheapest attacks, hold for MODEL?
 
     It is checked by the definitions, without the engines.
@@ -52,57 +55,58 @@ def check(
     from treeproof.check.proofs import Asked, attacks_in
     from treeproof.check.results import in_words
 
-    if seed is not None and sample is None:
+    sample, note = asked.sample, asked.note
+    if asked.seed is not None and sample is None:
         raise InvalidInput("--seed needs --sample, the number of rows or boxes to draw")
-    if note and (proofs is None or sample is not None):
+    if note and (asked.proofs is None or sample is not None):
         raise InvalidInput("--note needs --proofs, and no --sample: a result says how many of all its proofs hold")
-    if no_proofs and proofs is not None:
+    if asked.no_proofs and asked.proofs is not None:
         raise InvalidInput("--no-proofs and --proofs FILE are opposites; give one of them")
-    given, seed = seed, secrets.randbits(64) if seed is None else seed
-    ensemble = load(max_bytes=max_bytes, **model)
-    if evidence.endswith(".tpm"):
-        _say_drawn(sample, given, seed)
-        _check_map(evidence, ensemble, sample, seed, proofs, no_proofs)
+    seed = secrets.randbits(64) if asked.seed is None else asked.seed
+    ensemble = model.load()
+    if asked.evidence.endswith(".tpm"):
+        _say_drawn(asked, seed)
+        _check_map(asked, ensemble, seed)
         return
-    if attacks_in(evidence, max_bytes) is not None:
-        if proofs is None or sample is not None or note:
-            raise InvalidInput(f"{evidence} holds cheapest attacks; they take --proofs FILE, and no --sample or --note")
-        _say_proofs(tp.check_proofs(ensemble, evidence, proofs, n_jobs=jobs))
+    if attacks_in(asked.evidence, model.max_bytes) is not None:
+        if asked.proofs is None or sample is not None or note:
+            raise InvalidInput(
+                f"{asked.evidence} holds cheapest attacks; they take --proofs FILE, and no --sample or --note"
+            )
+        _say_proofs(tp.check_proofs(ensemble, asked.evidence, asked.proofs, n_jobs=asked.jobs))
         return
-    result = _result(evidence, ensemble, max_bytes)
-    if proofs is not None:
-        Asked.of(ensemble, result, proofs)  # before anything is checked that takes long
+    result = _result(asked.evidence, ensemble, model.max_bytes)
+    if asked.proofs is not None:
+        Asked.of(ensemble, result, asked.proofs)  # before anything is checked that takes long
     question, found, rows = checked_rows(ensemble, result, sample, seed)
     labels = f"{len(rows)} labels and {found.counterexamples} counterexamples"
     screen.say(f"holds      {labels}, of {len(rows)} of {len(result)} rows")
-    _say_drawn(sample, given, seed)
-    proved = int(result.is_proved[rows].sum())
-    if proofs is None:
-        for line in in_words(question, found, rows):
-            screen.say(f"follows    {line}")
-        _say_unproved(proved, "rows that are called proved", no_proofs)
-        return
-    checked = tp.check_proofs(ensemble, result, proofs, rows=rows, n_jobs=jobs)
-    if note and not checked.interrupted:
-        checked.noted_in(result).to_json(evidence)
-    found.checked += checked.checked
+    _say_drawn(asked, seed)
+    checked = None
+    if asked.proofs is not None:
+        checked = tp.check_proofs(ensemble, result, asked.proofs, rows=rows, n_jobs=asked.jobs)
+        if note and not checked.interrupted:
+            checked.noted_in(result).to_json(asked.evidence)
+        found.checked += checked.checked
     for line in in_words(question, found, rows):
         screen.say(f"follows    {line}")
-    _say_proofs(checked)
+    if checked is not None:
+        _say_proofs(checked)
+    else:
+        _say_unproved(int(result.is_proved[rows].sum()), "rows that are called proved", asked.no_proofs)
 
 
-def _check_map(
-    evidence: str, ensemble: Ensemble, sample: int | None, seed: int, proofs: str | None, no_proofs: bool
-) -> None:
+def _check_map(asked: CheckOptions, ensemble: Ensemble, seed: int) -> None:
     """Checks a map, and says how many of its boxes have proofs that hold."""
     import treeproof as tp
 
-    smap = tp.StabilityMap.load(evidence, ensemble)
-    proved = tp.check.check_map(ensemble, smap.attacker, smap, sample, seed, proofs)
+    smap = tp.StabilityMap.load(asked.evidence, ensemble)
+    proved = tp.check.check_map(ensemble, smap.attacker, smap, asked.sample, seed, asked.proofs)
     decided = smap.n_boxes - smap.counts[tp.Status.OPEN]
     screen.say("holds      all boxes tile the space")
     screen.say(f"proofs     {proved} of {decided} boxes that are called stable or unstable were checked")
-    _say_unproved(min(decided, sample or decided) - proved, "boxes that are called stable or unstable", no_proofs)
+    left = min(decided, asked.sample or decided) - proved
+    _say_unproved(left, "boxes that are called stable or unstable", asked.no_proofs)
 
 
 def _say_unproved(left: int, what: str, is_meant: bool) -> None:
@@ -155,9 +159,9 @@ def _say_proofs(found: ProofCheck) -> None:
         click.get_current_context().exit(1)
 
 
-def _say_drawn(sample: int | None, given: int | None, seed: int) -> None:
+def _say_drawn(asked: CheckOptions, seed: int) -> None:
     """Says whether somebody could have known what would be checked."""
-    if sample is not None and given is None:
+    if asked.sample is not None and asked.seed is None:
         screen.say(f"sample     drawn from the operating system's randomness; --seed {seed} draws it again")
-    elif sample is not None:
+    elif asked.sample is not None:
         screen.say(f"sample     drawn with --seed {seed}: whoever knew that could tell what would be checked")

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
+from treeproof.cli.attackers import AttackerChoice, say_attacker
 from treeproof.cli.options import (
+    ModelFile,
     ModelRows,
     Source,
-    data_options,
     jobs_option,
     listed,
-    load,
-    model_options,
     named_classes,
+    option,
     place,
     raw_csv_option,
     relations_option,
     say_assumed,
     say_cut,
+    seconds_option,
+    takes,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.errors import InvalidInput
@@ -39,63 +41,45 @@ ROWS, COLUMNS = 20, 12
 """How many rows and columns are printed."""
 
 
+@dataclass(frozen=True)
+class ExplanationKind:
+    """Which explanations are wanted."""
+
+    kind: Kind = option(
+        type=click.Choice(KINDS),
+        default="reason",
+        show_default=True,
+        help="Columns that are enough for the label, the fewest of them, or the fewest whose change can flip it.",
+    )
+    inflate: bool = option(is_flag=True, help="Widen values of a reason to the largest ranges and sets.")
+    order: str = option(default="", metavar="COL,…", help="Columns wanted in reasons, the most wanted first.")
+    missing: str = option(default="", metavar="COL,…", help="Values of these columns may become missing.")
+    counterfactual: str | None = option(
+        metavar="CLASS,…",
+        help="Also find the cheapest change to one of these classes. The attacker is then whoever asks for it, and "
+        "explanations are not against him; without --cost, every change of a column costs 1.",
+    )
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """Within which limits explanations are found, and where they go."""
+
+    relations_file: str | None = relations_option()
+    timeout: float | None = seconds_option(help="Seconds per row before it is left as it is.")
+    max_seconds: float | None = seconds_option()
+    jobs: int = jobs_option()
+    report: str | None = option(metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
+    json_file: str | None = option("--json", metavar="FILE", help="Write every explanation, exactly.")
+    changes: str | None = option(metavar="FILE", help="With --counterfactual: write every change as JSON, exactly.")
+    csv_file: str | None = option("--csv", metavar="FILE", help="Write one line per row.")
+    raw_csv: bool = raw_csv_option()
+
+
 @click.command()
-@model_options
-@data_options
-@click.option(
-    "--kind",
-    type=click.Choice(KINDS),
-    default="reason",
-    show_default=True,
-    help="Columns that are enough for the label, the fewest of them, or the fewest whose change can flip it.",
-)
-@click.option("--inflate", is_flag=True, help="Widen values of a reason to the largest ranges and sets.")
-@click.option("--order", default="", metavar="COL,…", help="Columns wanted in reasons, the most wanted first.")
-@click.option("--missing", default="", metavar="COL,…", help="Values of these columns may become missing.")
-@click.option(
-    "--counterfactual",
-    metavar="CLASS,…",
-    help="Also find the cheapest change to one of these classes. The attacker is then whoever asks for it, and "
-    "explanations are not against him; without --cost, every change of a column costs 1.",
-)
-@attacker_options
-@relations_option
-@click.option("--timeout", type=float, metavar="S", help="Seconds per row before it is left as it is.")
-@click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
-@jobs_option
-@click.option("--report", metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
-@click.option("--json", "json_file", metavar="FILE", help="Write every explanation, exactly.")
-@click.option("--changes", metavar="FILE", help="With --counterfactual: write every change as JSON, exactly.")
-@click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
-@raw_csv_option
+@takes(ModelFile, Source, ExplanationKind, AttackerChoice, ExplainOptions)
 def explain(
-    model: str,
-    voting: str | None,
-    threshold: float | None,
-    classes: str | None,
-    allow_pickle: bool,
-    confirm: bool,
-    data: str,
-    label: str,
-    drop: str,
-    separator: str | None,
-    decimal: str,
-    max_bytes: int,
-    kind: Kind,
-    inflate: bool,
-    order: str,
-    missing: str,
-    counterfactual: str | None,
-    relations_file: str | None,
-    timeout: float | None,
-    max_seconds: float | None,
-    jobs: int,
-    report: str | None,
-    json_file: str | None,
-    changes: str | None,
-    csv_file: str | None,
-    raw_csv: bool,
-    **attack: Any,
+    model: ModelFile, source: Source, wanted: ExplanationKind, choice: AttackerChoice, asked: ExplainOptions
 ) -> None:
     """Why does MODEL give the rows of DATA their labels, and what would change them? A label column is not needed.
 
@@ -103,38 +87,36 @@ def explain(
     treeproof explain model.json applicants.csv --domain age=18:75
     treeproof explain model.json applicants.csv --kind smallest --inflate --json reasons.json
     treeproof explain model.json applicants.csv --counterfactual good --any purpose --delta amount=5000
-    \f
-    One parameter per option. Long because of them: they take half of the lines.
     """
     import treeproof as tp
 
-    if changes is not None and counterfactual is None:
+    if asked.changes is not None and wanted.counterfactual is None:
         raise InvalidInput("--changes goes with --counterfactual, the class that rows should have")
-    choice = AttackerChoice(**attack)
-    if inflate and kind == "contrastive":
+    if wanted.inflate and wanted.kind == "contrastive":
         raise InvalidInput("--inflate is for reasons; a contrastive set has no ranges")
-    if inflate and choice.is_given and counterfactual is None:
+    if wanted.inflate and choice.is_given and wanted.counterfactual is None:
         raise InvalidInput("--inflate goes without an attacker, who says how far values go")
-    relations = choice.relations(relations_file)
-    written = {"--json": json_file, "--csv": csv_file, "--report": report, "--changes": changes}
-    outputs = Outputs(written, {"MODEL": model, "DATA": data, "--relations": relations_file, **choice.files}, ENDINGS)
-    source = Source(data, label, drop, separator, decimal, max_bytes)
-    rows = source.rows(load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes))
-    limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
+    relations = choice.relations(asked.relations_file)
+    written = {"--json": asked.json_file, "--csv": asked.csv_file, "--report": asked.report, "--changes": asked.changes}
+    read = {"MODEL": model.path, "DATA": source.file, "--relations": asked.relations_file, **choice.files}
+    outputs = Outputs(written, read, ENDINGS)
+    rows = source.rows(model.load())
+    limits: dict[str, Any] = {"timeout": asked.timeout, "max_seconds": asked.max_seconds, "n_jobs": asked.jobs}
+    limits["progress"] = True
     attacker = _attacker(choice, source, rows, relations)
-    _say_question(rows, data, attacker, choice, relations, counterfactual is not None)
+    _say_question(rows, source.file, attacker, choice, relations, wanted.counterfactual is not None)
     ensemble = rows.matched.ensemble
-    to = named_classes(counterfactual, "--counterfactual", ensemble)
-    against = attacker if counterfactual is None else None
+    to = named_classes(wanted.counterfactual, "--counterfactual", ensemble)
+    against = attacker if wanted.counterfactual is None else None
     found = tp.explain(
         ensemble,
         rows.X,
-        kind=kind,
-        inflate=inflate,
-        order=[place(name, ensemble) for name in listed(order)] or None,
+        kind=wanted.kind,
+        inflate=wanted.inflate,
+        order=[place(name, ensemble) for name in listed(wanted.order)] or None,
         attacker=against,
         domain=None if against is not None else choice.domain_on(ensemble),
-        missing=[place(name, ensemble) for name in listed(missing)] or None,
+        missing=[place(name, ensemble) for name in listed(wanted.missing)] or None,
         relations=relations or None,
         **limits,
     )
@@ -143,13 +125,13 @@ def explain(
         whoever = _with_prices(attacker or tp.Attacker(tp.ANY, domain=choice.domain_on(ensemble)), ensemble)
         changed = tp.counterfactual(ensemble, rows.X, to=to, attacker=whoever, relations=relations or None, **limits)
     # Files come first: whoever reads the output may be gone.
-    outputs.save(json_file, found.to_json)
-    outputs.save(csv_file, lambda file: found.to_csv(file, raw=raw_csv))
+    outputs.save(asked.json_file, found.to_json)
+    outputs.save(asked.csv_file, lambda file: found.to_csv(file, raw=asked.raw_csv))
     if changed is not None:
-        outputs.save(changes, changed.to_json)
-    if report:
+        outputs.save(asked.changes, changed.to_json)
+    if asked.report:
         page = tp.report_html(ensemble, found, counterfactuals=changed)
-        outputs.save(report, lambda file: write_whole(file, page))
+        outputs.save(asked.report, lambda file: write_whole(file, page))
     show(found, changed)
     outputs.finish()
     if found.interrupted or (changed is not None and changed.interrupted):

@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
+from treeproof.cli.attackers import AttackerChoice, say_attacker
 from treeproof.cli.options import (
+    ModelFile,
     Source,
     chunk_rows_option,
-    data_options,
     jobs_option,
-    load,
-    model_options,
+    option,
     raw_csv_option,
     relations_option,
     say_assumed,
     say_cut,
+    seconds_option,
+    takes,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import postponed
@@ -35,7 +37,7 @@ from treeproof.results.relation_words import CHECK_RELATIONS, are_doubtful, brok
 from treeproof.run.parts import Parts
 from treeproof.run.progress import progress_line
 from treeproof.tables.chunks import RowFiles
-from treeproof.tables.csv_files import CsvStyle, ending_of
+from treeproof.tables.csv_files import ending_of
 from treeproof.tables.parquet_files import ARROW, arrow_rows, as_parquet, need_pyarrow
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain, moved_in_vain
@@ -49,83 +51,58 @@ ABSTAIN = "abstain"
 PARQUET = ".parquet"
 
 
+@dataclass(frozen=True)
+class GuardOptions:
+    """What an answer promises, and where the answers go."""
+
+    relations_file: str | None = relations_option()
+    map_file: str | None = option("--map", metavar="FILE", help="A map of the model; it comes with its attacker.")
+    out: str = option(
+        required=True,
+        metavar="PATH",
+        help="Where DATA goes with one more column: a .csv, .tsv or .parquet file; or a folder (with a slash), in "
+        "parts of the kind of DATA.",
+    )
+    column: str = option(default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
+    raw_csv: bool = raw_csv_option()
+    chunk_rows: int | None = chunk_rows_option()
+    resume: bool = option(is_flag=True, help="Go on from what is already in the folder.")
+    promise: str | None = option(
+        metavar="genuine|stable",
+        help="Whether rows may be attacked already (genuine; the default for a goal), or are as before an attack.",
+    )
+    timeout: float | None = seconds_option(help="Seconds per row before abstaining.")
+    jobs: int = jobs_option()
+
+
 @click.command()
-@model_options
-@data_options
-@attacker_options
-@relations_option
-@click.option("--map", "map_file", metavar="FILE", help="A map of the model; it comes with its attacker.")
-@click.option(
-    "--out",
-    required=True,
-    metavar="PATH",
-    help="Where DATA goes with one more column: a .csv, .tsv or .parquet file; or a folder (with a slash), in "
-    "parts of the kind of DATA.",
-)
-@click.option("--column", default="prediction", show_default=True, metavar="NAME", help="The name of that column.")
-@raw_csv_option
-@chunk_rows_option
-@click.option("--resume", is_flag=True, help="Go on from what is already in the folder.")
-@click.option(
-    "--promise",
-    metavar="genuine|stable",
-    help="Whether rows may be attacked already (genuine; the default for a goal), or are as before an attack.",
-)
-@click.option("--timeout", type=float, metavar="S", help="Seconds per row before abstaining.")
-@jobs_option
-def guard(
-    model: str,
-    voting: str | None,
-    threshold: float | None,
-    classes: str | None,
-    allow_pickle: bool,
-    confirm: bool,
-    data: str,
-    label: str,
-    drop: str,
-    separator: str | None,
-    decimal: str,
-    max_bytes: int,
-    relations_file: str | None,
-    map_file: str | None,
-    out: str,
-    column: str,
-    raw_csv: bool,
-    chunk_rows: int | None,
-    resume: bool,
-    promise: str | None,
-    timeout: float | None,
-    jobs: int,
-    **attack: Any,
-) -> None:
+@takes(ModelFile, Source, AttackerChoice, GuardOptions)
+def guard(model: ModelFile, source: Source, choice: AttackerChoice, asked: GuardOptions) -> None:
     """Predict the rows of DATA, but abstain wherever the attacker could change the answer.
 
     \b
     treeproof guard model.json new.csv --delta 0.05 --relative --ranges train.csv --out labelled.csv
     treeproof guard model.json new.csv --map model.tpm --out labelled.csv
     treeproof guard model.json 'new/*.parquet' --delta 0.05 --out labelled/
-    \f
-    One parameter per option. Long because of them: they take a third of the lines.
     """
     import treeproof as tp
 
-    choice = AttackerChoice(**attack)
-    relations = choice.relations(relations_file)
+    relations, out = choice.relations(asked.relations_file), asked.out
     in_parts = out.endswith("/")
-    if not in_parts and (chunk_rows is not None or resume):
+    if not in_parts and (asked.chunk_rows is not None or asked.resume):
         raise InvalidInput("--chunk-rows and --resume need a folder as --out; end it with a slash")
-    read = {"MODEL": model, "DATA": data, "--map": map_file, "--relations": relations_file, **choice.files}
-    outputs = Outputs({} if in_parts else {"--out": out}, read, {"--out": (".csv", ".tsv", PARQUET)})
+    read = {"MODEL": model.path, "DATA": source.file, "--map": asked.map_file, "--relations": asked.relations_file}
+    outputs = Outputs(
+        {} if in_parts else {"--out": out}, {**read, **choice.files}, {"--out": (".csv", ".tsv", PARQUET)}
+    )
     if out.lower().endswith(PARQUET):
         need_pyarrow("--out")
-    source = Source(data, label, drop, separator, decimal, max_bytes)
-    rows = source.files(chunk_rows, keep=True) if in_parts else source.table(keep=True)
-    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
-    matched = rows.matched(ensemble, label, source.dropped)
+    rows = source.files(asked.chunk_rows, keep=True) if in_parts else source.table(keep=True)
+    matched = rows.matched(model.load(), source.label, source.dropped)
     ensemble = matched.ensemble
-    _refuse_column(rows.heads if isinstance(rows, RowFiles) else [rows], column)
-    smap = None if map_file is None else tp.StabilityMap.load(map_file, ensemble)
-    if smap is not None and (relations or any(attack.values())):
+    _refuse_column(rows.heads if isinstance(rows, RowFiles) else [rows], asked.column)
+    smap = None if asked.map_file is None else tp.StabilityMap.load(asked.map_file, ensemble)
+    if smap is not None and (relations or any(vars(choice).values())):
         raise InvalidInput("a map comes with its attacker; leave out --map, or --delta, --relations and the like")
     attacker = _attacker(choice, source, ensemble, relations) if smap is None else smap.attacker
     screen.announce_compilation()
@@ -133,21 +110,21 @@ def guard(
         ensemble,
         attacker,
         mode="online" if smap is None else "map",
-        promise=promise,
+        promise=asked.promise,
         stability_map=smap,
         relations=relations or None,
-        timeout=timeout,
-        n_jobs=jobs,
+        timeout=asked.timeout,
+        n_jobs=asked.jobs,
     ).fit()
     say_assumed(matched)
     say_cut(ensemble)
     say_attacker(attacker, ensemble, choice, relations)
-    answers = _Answers(guarded, matched, label, column, raw_csv, source.style)
+    answers = _Answers(guarded, matched, source, asked)
     if isinstance(rows, RowFiles):
-        _write_parts(answers, rows, out, map_file, resume)
+        _write_parts(answers, rows, asked)
         answers.show()
         return
-    content = answers.content(rows, Path(out), source)
+    content = answers.content(rows, Path(out))
     answers.show()
     outputs.save(out, lambda file: write_parts(file, [content]))
     outputs.finish()
@@ -171,11 +148,8 @@ def _refuse_column(heads: list[Table], column: str) -> None:
 class _Answers:
     """Tables with one more column, and what is counted on the way."""
 
-    def __init__(
-        self, guarded: GuardedClassifier, matched: Matched, label: str, column: str, raw: bool, style: CsvStyle
-    ) -> None:
-        self.guarded, self.matched, self.label, self.column, self.raw = guarded, matched, label, column, raw
-        self.style = style
+    def __init__(self, guarded: GuardedClassifier, matched: Matched, source: Source, asked: GuardOptions) -> None:
+        self.guarded, self.matched, self.source, self.asked = guarded, matched, source, asked
         self.counts: Counter[str] = Counter()
         """Sums over all tables so far."""
         self.threat = bind_valid(guarded.attacker, matched.ensemble, guarded.relations)
@@ -191,29 +165,32 @@ class _Answers:
         broken = int(self.guarded.breaks_relations(X).sum())
         self.counts.update(rows=len(X), answered=int(proved.sum()), missing=missing, broken=broken)
         self.counts.update(moved_in_vain(self.threat, ensemble, X).counts(len(X)))
-        if self.label in table.columns:
-            right = predicted == table.labels(self.label, ensemble)
+        if self.source.label in table.columns:
+            right = predicted == table.labels(self.source.label, ensemble)
             self.counts.update(labelled=len(X), right=int(right.sum()), right_answers=int(right[proved].sum()))
         return [str(name) if known else ABSTAIN for name, known in zip(predicted.tolist(), proved, strict=True)]
 
-    def content(self, table: Table, out: Path, source: Source) -> bytes:
+    def content(self, table: Table, out: Path) -> bytes:
         """The table with the answers as the content of a file, of the kind that its name says."""
         if out.suffix.lower() != PARQUET:
             return self.as_csv(table, out)
-        if Path(source.file).suffix.lower() in ARROW:
-            return as_parquet({self.column: self.of(table)}, arrow_rows(Path(source.file), source.max_bytes))
-        return as_parquet({**table.plain_columns(), self.column: self.of(table)})
+        data = Path(self.source.file)
+        answers: dict[str, Any] = {self.asked.column: self.of(table)}
+        if data.suffix.lower() in ARROW:
+            return as_parquet(answers, arrow_rows(data, self.source.max_bytes))
+        return as_parquet({**table.plain_columns(), **answers})
 
     def as_csv(self, table: Table, file: Path) -> bytes:
         """The table with the answers as CSV text, written as DATA is or, if the file is a .tsv, with tabs."""
-        separator = "\t" if file.suffix.lower() == ".tsv" else self.style.separator_of(file)
-        answers = [self.column, *self.of(table)]
+        style, raw = self.source.style, self.asked.raw_csv
+        separator = "\t" if file.suffix.lower() == ".tsv" else style.separator_of(file)
+        answers = [self.asked.column, *self.of(table)]
         columns = [[name, *column.tolist()] for name, column in table.columns.items()]
-        if table.raw is None or separator != self.style.separator_of(Path(table.source)):
-            text = as_csv(zip(*columns, answers, strict=True), self.raw, separator, self.style.decimal)
+        if table.raw is None or separator != style.separator_of(Path(table.source)):
+            text = as_csv(zip(*columns, answers, strict=True), raw, separator, style.decimal)
         else:
             records = [table.raw.head, *table.raw.records]
-            text = appended(records, zip(*columns, answers, strict=True), self.raw, separator, self.style.decimal)
+            text = appended(records, zip(*columns, answers, strict=True), raw, separator, style.decimal)
         return text.encode("utf-8", "backslashreplace")
 
     def show(self) -> None:
@@ -240,7 +217,7 @@ class _Answers:
                 screen.say(f"           {share:.3f} of the answers")
 
 
-def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | None, resume: bool) -> None:
+def _write_parts(answers: _Answers, files: RowFiles, asked: GuardOptions) -> None:
     """Writes the answers chunk by chunk; after Ctrl-C, chunks that are done stay."""
     guarded = answers.guarded
     question = {
@@ -248,14 +225,14 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
         "attacker": json.loads(guarded.attacker.to_json()),
         "set of relations": list(map(str, guarded.relations or ())),
         "--promise": guarded.promise_,
-        "map": None if map_file is None else file_stamp(Path(map_file)),
+        "map": None if asked.map_file is None else file_stamp(Path(asked.map_file)),
         "set of files": files.sources,
-        "set of columns": [*answers.matched.columns, answers.label],
+        "set of columns": [*answers.matched.columns, answers.source.label],
         "chunk_rows": files.chunk_rows,
-        "--column or --raw-csv": [answers.column, answers.raw],
-        "--separator or --decimal": list(answers.style),
+        "--column or --raw-csv": [asked.column, asked.raw_csv],
+        "--separator or --decimal": list(answers.source.style),
     }
-    parts = Parts.open(out, question, resume)
+    parts = Parts.open(asked.out, question, asked.resume)
     # Whatever earlier runs counted counts, too.
     answers.counts = parts.counts.copy()
     try:
@@ -267,7 +244,7 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
                     ending = ".tsv" if ending_of(chunk.path) == ".tsv" else ".csv"
                     content = answers.as_csv(table, Path(f"part{ending}"))
                 else:
-                    ending, content = ".parquet", as_parquet({answers.column: answers.of(table)}, rows)
+                    ending, content = ".parquet", as_parquet({asked.column: answers.of(table)}, rows)
                 with postponed():
                     parts.add(chunk.place, ending, content, dict(answers.counts - before))
                 say(f"{answers.counts['rows']:,} rows")
@@ -276,4 +253,4 @@ def _write_parts(answers: _Answers, files: RowFiles, out: str, map_file: str | N
     except KeyboardInterrupt:
         screen.say(f"stopped    after {parts.counts['rows']} rows; go on with the same command and --resume")
         raise
-    screen.say(f"wrote      {out}")
+    screen.say(f"wrote      {asked.out}")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.options import load, model_options
+from treeproof.cli.options import ModelFile, takes
 from treeproof.results.markup import number
 
 MOST_VALUES = 6
@@ -15,13 +15,13 @@ MOST_VALUES = 6
 
 
 @click.command()
-@model_options
+@takes(ModelFile)
 @click.option("--features", "all_features", is_flag=True, help="Every feature, not only the most tested ones.")
-def inspect(all_features: bool, **model: Any) -> None:
+def inspect(model: ModelFile, all_features: bool) -> None:
     """What is in MODEL: trees, features, classes, and how scores become a label."""
     import numpy as np
 
-    ensemble = load(**model)
+    ensemble = model.load()
     rule = ensemble.rule
     inner = ensemble.feature >= 0
     depths = ensemble.depths

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
-from treeproof.cli.options import (
-    Source,
-    csv_options,
-    jobs_option,
-    load,
-    model_options,
-    say_assumed,
-    say_cut,
-)
+from treeproof.cli.attackers import AttackerChoice, say_attacker
+from treeproof.cli.options import ModelFile, Source, jobs_option, option, say_assumed, say_cut, seconds_option, takes
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
 
@@ -28,77 +21,77 @@ if TYPE_CHECKING:
     from treeproof import StabilityMap
 
 
+ENDINGS = {"--out": (".tpm",), "--proofs": (".tpp",)}
+"""What the names of files that are written end in."""
+
+
+@dataclass(frozen=True)
+class MapFiles:
+    """Where a map and its proofs go."""
+
+    out: str = option(required=True, metavar="FILE", help="Where the map goes (.tpm).")
+    proofs: str | None = option(metavar="FILE", help="Where what proves its boxes goes (.tpp), for `treeproof check`.")
+
+
+@dataclass(frozen=True)
+class MappedRows(Source):
+    """Rows whose surroundings are mapped first, if there are any."""
+
+    file: Any = option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
+    label: str = option(default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
+    drop: str = option(default="", metavar="COL,…", help="More columns of --data that are not features.")
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """How long a map is made."""
+
+    max_seconds: float | None = seconds_option(help="Stop after this time; the map is still sound.")
+    max_boxes: int | None = option(type=int, metavar="N", help="Stop at this many boxes.")
+    jobs: int = jobs_option()
+    resume: bool = option(is_flag=True, help="Go on from the map in --out.")
+
+
 @click.command(name="map")
-@model_options
-@attacker_options
-@click.option("--out", required=True, metavar="FILE", help="Where the map goes (.tpm).")
-@click.option("--proofs", metavar="FILE", help="Where what proves its boxes goes (.tpp), for `treeproof check`.")
-@click.option("--data", metavar="FILE", help="Rows whose surroundings are mapped first; also for --relative.")
-@click.option("--label", default="label", show_default=True, metavar="COL", help="A column of --data to leave out.")
-@click.option("--drop", default="", metavar="COL,…", help="More columns of --data that are not features.")
-@csv_options
-@click.option("--max-seconds", type=float, metavar="S", help="Stop after this time; the map is still sound.")
-@click.option("--max-boxes", type=int, metavar="N", help="Stop at this many boxes.")
-@jobs_option
-@click.option("--resume", is_flag=True, help="Go on from the map in --out.")
+@takes(ModelFile, AttackerChoice, MapFiles, MappedRows, MapOptions)
 def map_command(
-    model: str,
-    voting: str | None,
-    threshold: float | None,
-    classes: str | None,
-    allow_pickle: bool,
-    confirm: bool,
-    out: str,
-    proofs: str | None,
-    data: str | None,
-    label: str,
-    drop: str,
-    separator: str | None,
-    decimal: str,
-    max_bytes: int,
-    max_seconds: float | None,
-    max_boxes: int | None,
-    jobs: int,
-    resume: bool,
-    **attack: Any,
+    model: ModelFile, choice: AttackerChoice, files: MapFiles, source: MappedRows, asked: MapOptions
 ) -> None:
     """Where is MODEL stable, whatever the attacker does and whatever the data? For small forests.
 
     \b
     treeproof map model.json --delta 0.03 --one-sided --budget 1 --out model.tpm --max-seconds 60
-    \f
-    One parameter per option. Long because of them: they take a third of the lines.
     """
     import treeproof as tp
 
-    choice = AttackerChoice(**attack)
     choice.refuse_relations("map")
-    inputs = {"MODEL": model, "--data": data, **choice.files}
-    outputs = Outputs({"--out": out, "--proofs": proofs}, inputs, {"--out": (".tpm",), "--proofs": (".tpp",)})
-    ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
+    inputs = {"MODEL": model.path, "--data": source.file, **choice.files}
+    outputs = Outputs({f"--{name}": file for name, file in vars(files).items()}, inputs, ENDINGS)
+    ensemble = model.load()
     say_cut(ensemble)
-    source = Source(data or "", label, drop, separator, decimal, max_bytes)
-    read = None if data is None else source.rows(ensemble)
+    read = None if source.file is None else source.rows(ensemble)
     rows = None if read is None else read.X
     if read is not None:
         ensemble = read.matched.ensemble
         say_assumed(read.matched)
     attacker = choice.attacker(ensemble, choice.reference(source, ensemble, rows))
     say_attacker(attacker, ensemble, choice)
-    checkpoints = Checkpoints(Path(out))
+    checkpoints = Checkpoints(Path(files.out))
     smap = tp.StabilityMap.build(
         ensemble,
         attacker,
         order="volume" if rows is None else rows,
-        max_seconds=max_seconds,
-        max_boxes=max_boxes,
-        n_jobs=jobs,
+        max_seconds=asked.max_seconds,
+        max_boxes=asked.max_boxes,
+        n_jobs=asked.jobs,
         progress=True,
-        resume=tp.StabilityMap.load(out, ensemble, attacker) if resume and Path(out).exists() else None,
+        resume=tp.StabilityMap.load(files.out, ensemble, attacker)
+        if asked.resume and Path(files.out).exists()
+        else None,
         checkpoint=lambda now: checkpoints.save(now.save),
     )
-    outputs.save(out, smap.save)
-    outputs.save(proofs, smap.prove)
+    outputs.save(files.out, smap.save)
+    outputs.save(files.proofs, smap.prove)
     screen.say(f"map        {smap}")
     counts = smap.counts
     share = None if rows is None else smap.shares(rows)

@@ -6,13 +6,12 @@ import click
 from click.core import ParameterSource
 
 from treeproof.cli import screen
-from treeproof.cli.options import Source, data_options, max_bytes_option
+from treeproof.cli.options import Source, takes
 from treeproof.cli.outputs import Outputs
 
 
 @click.command()
-@data_options
-@max_bytes_option
+@takes(Source)
 @click.option("--out", metavar="FILE", help="Where attacker and relations go: JSON to edit, for verify --threat.")
 @click.option(
     "--limit",
@@ -22,16 +21,7 @@ from treeproof.cli.outputs import Outputs
     metavar="N",
     help="The most relations of each kind.",
 )
-def suggest(
-    data: str,
-    label: str,
-    drop: str,
-    separator: str | None,
-    decimal: str,
-    max_bytes: int,
-    out: str | None,
-    limit: int,
-) -> None:
+def suggest(source: Source, out: str | None, limit: int) -> None:
     """What DATA says about its columns: an attacker to begin with, and relations that hold in every row.
 
     \b
@@ -43,15 +33,14 @@ def suggest(
     import treeproof as tp
     from treeproof.threat.threat_file import write_threat
 
-    outputs = Outputs({"--out": out}, {"DATA": data}, {"--out": (".json",)})
-    source = Source(data, label, drop, separator, decimal, max_bytes)
+    outputs = Outputs({"--out": out}, {"DATA": source.file}, {"--out": (".json",)})
     table = source.table()
     chosen = click.get_current_context().get_parameter_source("label") is not ParameterSource.DEFAULT
-    left_out = (label, *source.dropped) if chosen or label in table.columns else source.dropped
+    left_out = (source.label, *source.dropped) if chosen or source.label in table.columns else source.dropped
     columns = table.own_columns(left_out)
     rows = columns if table.named else dict(enumerate(columns.values()))
     without = f", without {', '.join(left_out)}" if left_out else ""
-    screen.say(f"data       {data}: {len(table):,} rows, {len(columns)} columns{without}")
+    screen.say(f"data       {source.file}: {len(table):,} rows, {len(columns)} columns{without}")
     proposal = tp.suggest_attacker(rows)
     relations = tp.suggest_relations(rows, limit=limit)
     screen.say()

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from treeproof.cli import screen
-from treeproof.cli.attackers import AttackerChoice, attacker_options, say_attacker
+from treeproof.cli.attackers import AttackerChoice, say_attacker
 from treeproof.cli.epsilon import Neighbourhood, neighbourhoods
 from treeproof.cli.gates import Found, Gates
 from treeproof.cli.options import (
+    ModelFile,
     Source,
     chunk_rows_option,
-    data_options,
     jobs_option,
-    load,
-    model_options,
     named_classes,
+    option,
     raw_csv_option,
     relations_option,
     say_actors,
     say_assumed,
+    seconds_option,
+    takes,
 )
 from treeproof.cli.outputs import Outputs
 from treeproof.cli.stopping import Checkpoints
@@ -41,7 +42,7 @@ from treeproof.threat.relations import bind_relations
 from treeproof.verification.witnesses import moved_features
 
 if TYPE_CHECKING:
-    from treeproof import Attacker, Ensemble, Verification
+    from treeproof import Attacker, Verification
     from treeproof.tables.table import Matched
     from treeproof.threat.relations import Relation
 
@@ -52,162 +53,89 @@ WITNESSES, CLASSES = 3, 20
 """How many counterexamples and classes are printed."""
 
 
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What is asked, within which limits, and where the answers go."""
+
+    epsilon: str | None = option(
+        metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=any,name=A,B,…"
+    )
+    relations_file: str | None = relations_option()
+    actors: str | None = option(metavar="CLASS,…", help="Only rows of these true classes are attacked.")
+    timeout: float | None = seconds_option(help="Seconds per row and neighbourhood before it is left open.")
+    max_seconds: float | None = seconds_option()
+    jobs: int = jobs_option()
+    report: str | None = option(metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
+    json_file: str | None = option("--json", metavar="FILE", help="Write every verdict and counterexample, exactly.")
+    csv_file: str | None = option("--csv", metavar="FILE", help="Write one line per row.")
+    raw_csv: bool = raw_csv_option()
+    proofs: str | None = option(metavar="FILE", help="Write what proves rows, for others to check.")
+    proof_limit: int | None = option(type=int, metavar="BYTES", help="Leave out longer proofs, and say so; 16 MiB.")
+    out: str | None = option(
+        metavar="FOLDER", help="Write verdicts in parts as they come: DATA may be larger than memory."
+    )
+    chunk_rows: int | None = chunk_rows_option()
+    out_format: str | None = option(
+        "--format", type=click.Choice(FORMATS), help="With --out: what is written; as DATA is."
+    )
+    part_proofs: bool = option(is_flag=True, help="With --out: write what proves each part, and its result.")
+    witnesses: bool = option(is_flag=True, help="With --out: write what counterexamples move.")
+    resume: bool = option(is_flag=True, help="Go on from what is already in the --json file, or in the --out folder.")
+    fail_under_robustness: tuple[str, ...] = option(
+        multiple=True,
+        metavar="[CLASS=]X",
+        help="Exit with 1 unless at least X of the rows, or of those of a class, are proved. Repeat it, or use commas.",
+    )
+    fail_under_resilience: tuple[str, ...] = option(
+        multiple=True, metavar="[CLASS=]X", help="The same for resilience, at every ε given."
+    )
+    strict: bool = option(
+        is_flag=True,
+        help="Exit with 1 if a column that may move reaches no threshold, most rows break relations, or some are "
+        "resumed.",
+    )
+
+    @property
+    def gates(self) -> Gates:
+        """What must be proved for an exit code of 0."""
+        gates = Gates.of(self.fail_under_robustness, self.fail_under_resilience, self.strict)
+        if gates.resilience and self.epsilon is None:
+            raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
+        return gates
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits of a search, as the library takes them."""
+        return {"timeout": self.timeout, "max_seconds": self.max_seconds, "n_jobs": self.jobs, "progress": True}
+
+
 @click.command()
-@model_options
-@data_options
-@attacker_options
-@click.option("--epsilon", metavar="E[,E…]", help="Neighbourhoods of resilience, or one as name=E,name=any,name=A,B,…")
-@relations_option
-@click.option("--actors", metavar="CLASS,…", help="Only rows of these true classes are attacked.")
-@click.option("--timeout", type=float, metavar="S", help="Seconds per row and neighbourhood before it is left open.")
-@click.option("--max-seconds", type=float, metavar="S", help="Seconds for everything.")
-@jobs_option
-@click.option("--report", metavar="FILE", help="Write a report, one HTML file that needs nothing else.")
-@click.option("--json", "json_file", metavar="FILE", help="Write every verdict and counterexample, exactly.")
-@click.option("--csv", "csv_file", metavar="FILE", help="Write one line per row.")
-@raw_csv_option
-@click.option("--proofs", metavar="FILE", help="Write what proves rows, for others to check.")
-@click.option("--proof-limit", type=int, metavar="BYTES", help="Leave out longer proofs, and say so; 16 MiB.")
-@click.option("--out", metavar="FOLDER", help="Write verdicts in parts as they come: DATA may be larger than memory.")
-@chunk_rows_option
-@click.option("--format", "out_format", type=click.Choice(FORMATS), help="With --out: what is written; as DATA is.")
-@click.option("--part-proofs", is_flag=True, help="With --out: write what proves each part, and its result.")
-@click.option("--witnesses", is_flag=True, help="With --out: write what counterexamples move.")
-@click.option("--resume", is_flag=True, help="Go on from what is already in the --json file, or in the --out folder.")
-@click.option(
-    "--fail-under-robustness",
-    multiple=True,
-    metavar="[CLASS=]X",
-    help="Exit with 1 unless at least X of the rows, or of those of a class, are proved. Repeat it, or use commas.",
-)
-@click.option(
-    "--fail-under-resilience", multiple=True, metavar="[CLASS=]X", help="The same for resilience, at every ε given."
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Exit with 1 if a column that may move reaches no threshold, most rows break relations, or some are resumed.",
-)
-def verify(
-    model: str,
-    voting: str | None,
-    threshold: float | None,
-    classes: str | None,
-    allow_pickle: bool,
-    confirm: bool,
-    data: str,
-    label: str,
-    drop: str,
-    separator: str | None,
-    decimal: str,
-    max_bytes: int,
-    epsilon: str | None,
-    relations_file: str | None,
-    actors: str | None,
-    timeout: float | None,
-    max_seconds: float | None,
-    jobs: int,
-    report: str | None,
-    json_file: str | None,
-    csv_file: str | None,
-    raw_csv: bool,
-    proofs: str | None,
-    proof_limit: int | None,
-    out: str | None,
-    chunk_rows: int | None,
-    out_format: str | None,
-    part_proofs: bool,
-    witnesses: bool,
-    resume: bool,
-    fail_under_robustness: tuple[str, ...],
-    fail_under_resilience: tuple[str, ...],
-    strict: bool,
-    **attack: Any,
-) -> None:
+@takes(ModelFile, Source, AttackerChoice, VerifyOptions)
+def verify(model: ModelFile, source: Source, choice: AttackerChoice, asked: VerifyOptions) -> None:
     """Which predictions of MODEL on the rows of DATA hold, whatever the attacker does?
 
     \b
     treeproof verify model.json test.csv --label y --delta 0.05 --epsilon 0.01,0.02 --report report.html
     treeproof verify model.onnx test.parquet --label y --attacker attacker.json --fail-under-robustness 0.9
     treeproof verify model.json 'rows/*.parquet' --label y --delta 0.05 --out verdicts
-    \f
-    One parameter per option. Long because of them: they take a third of the lines.
     """
-    import treeproof as tp
-
-    gates = Gates.of(fail_under_robustness, fail_under_resilience, strict)
-    if gates.resilience and epsilon is None:
-        raise InvalidInput("--fail-under-resilience needs --epsilon, the size of the neighbourhoods")
-    choice = AttackerChoice(**attack)
-    relations = choice.relations(relations_file)
-    written = {"--json": json_file, "--csv": csv_file, "--report": report, "--proofs": proofs}
-    outputs = Outputs(written, {"MODEL": model, "DATA": data, "--relations": relations_file, **choice.files}, ENDINGS)
-    source = Source(data, label, drop, separator, decimal, max_bytes)
-    limits: dict[str, Any] = {"timeout": timeout, "max_seconds": max_seconds, "n_jobs": jobs, "progress": True}
-    writing = {"chunk_rows": chunk_rows, "format": out_format, "witnesses": witnesses}
-    if proof_limit is not None and not (proofs or part_proofs):
+    gates = asked.gates
+    relations = choice.relations(asked.relations_file)
+    written = {"--json": asked.json_file, "--csv": asked.csv_file, "--report": asked.report, "--proofs": asked.proofs}
+    read = {"MODEL": model.path, "DATA": source.file, "--relations": asked.relations_file, **choice.files}
+    outputs = Outputs(written, read, ENDINGS)
+    if asked.proof_limit is not None and not (asked.proofs or asked.part_proofs):
         raise InvalidInput("--proof-limit goes with --proofs, or with --part-proofs")
-    if out is not None:
-        _refuse({"--proofs": proofs}, "is one file for all rows; with --out, --part-proofs writes one for each part")
+    if asked.out is None:
+        of_parts = {"--chunk-rows": asked.chunk_rows, "--format": asked.out_format, "--witnesses": asked.witnesses}
+        _refuse({**of_parts, "--part-proofs": asked.part_proofs}, "goes with --out")
+        found = _verify_at_once(model, source, choice, asked, relations, outputs)
+    else:
+        parts = "is one file for all rows; with --out, --part-proofs writes one for each part"
+        _refuse({"--proofs": asked.proofs}, parts)
         _refuse(written, "needs all rows at once; leave it or --out out")
-        ensemble = load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes)
-        how = {
-            **limits,
-            **writing,
-            "raw": raw_csv,
-            "proofs": part_proofs,
-            "proof_limit": proof_limit,
-            "resume": resume,
-            "relations": relations,
-            "actors": named_classes(actors, "--actors", ensemble),
-        }
-        gates.check_classes(ensemble)
-        gates.apply(_verify_in_parts(ensemble, choice, source, epsilon, out, how)._replace(is_resumed=resume))
-        return
-    of_parts = {**writing, "part_proofs": part_proofs}
-    _refuse({f"--{name.replace('_', '-')}": value for name, value in of_parts.items()}, "goes with --out")
-    rows = source.rows(load(model, voting, threshold, classes, allow_pickle, confirm, max_bytes))
-    gates.check_classes(rows.matched.ensemble)
-    ensemble, y = rows.matched.ensemble, rows.table.labels(label, rows.matched.ensemble)
-    reference = choice.reference(source, ensemble, rows.X)
-    attacker = choice.attacker(ensemble, reference, relations)
-    around = neighbourhoods(epsilon, choice.relative, reference, ensemble, relations)
-    names = tuple(one.text for one in around)
-    kept = Path(json_file) if json_file else Path(f"{Path(data).stem}.partial.json")
-    attacked = named_classes(actors, "--actors", ensemble)
-    _say_question(rows.matched, f"{data}: {len(rows.X)} rows", attacker, choice, relations, around)
-    say_actors(attacked)
-    checkpoints, earlier = Checkpoints(kept), _earlier(kept, max_bytes) if resume else None
-    result = tp.verify(
-        ensemble,
-        rows.X,
-        y,
-        attacker,
-        epsilons=[one.value for one in around] or None,
-        actors=attacked,
-        relations=relations,
-        **limits,
-        resume=earlier,
-        checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
-        proofs=proofs,
-        proof_limit=proof_limit,
-    )
-    result = replace(result, epsilon_names=names)
-    # Files come first: whoever reads the output may be gone.
-    outputs.save(kept if json_file or result.interrupted else None, result.to_json)
-    outputs.save(csv_file, lambda file: result.to_csv(file, raw=raw_csv))
-    if proofs is not None and not result.interrupted:
-        screen.say(f"wrote      {proofs}")
-    if json_file is None and not result.interrupted and (checkpoints.written or resume):
-        checkpoints.remove()
-    show(result)
-    if result.interrupted:
-        _stop(outputs, f"--resume{'' if json_file else f' --json {kept}'}", report)
-    if report:
-        page = tp.report_html(ensemble, result, n_jobs=jobs)
-        outputs.save(report, lambda file: write_whole(file, page))
-    outputs.finish()
-    gates.apply(Found.of(result)._replace(is_resumed=earlier is not None))
+        found = _verify_in_parts(model, source, choice, asked, relations, asked.out)
+    gates.apply(found)
 
 
 def _refuse(options: dict[str, Any], why: str) -> None:
@@ -217,20 +145,84 @@ def _refuse(options: dict[str, Any], why: str) -> None:
             raise InvalidInput(f"{name} {why}")
 
 
+def _verify_at_once(
+    model: ModelFile,
+    source: Source,
+    choice: AttackerChoice,
+    asked: VerifyOptions,
+    relations: list[Relation],
+    outputs: Outputs,
+) -> Found:
+    """Verifies all rows, writes the files and prints what was found."""
+    import treeproof as tp
+
+    rows = source.rows(model.load())
+    ensemble = rows.matched.ensemble
+    asked.gates.check_classes(ensemble)
+    y = rows.table.labels(source.label, ensemble)
+    reference = choice.reference(source, ensemble, rows.X)
+    attacker = choice.attacker(ensemble, reference, relations)
+    around = neighbourhoods(asked.epsilon, choice.relative, reference, ensemble, relations)
+    names = tuple(one.text for one in around)
+    kept = Path(asked.json_file) if asked.json_file else Path(f"{Path(source.file).stem}.partial.json")
+    attacked = named_classes(asked.actors, "--actors", ensemble)
+    _say_question(rows.matched, f"{source.file}: {len(rows.X)} rows", attacker, choice, relations, around)
+    say_actors(attacked)
+    checkpoints, earlier = Checkpoints(kept), _earlier(kept, source.max_bytes) if asked.resume else None
+    result = tp.verify(
+        ensemble,
+        rows.X,
+        y,
+        attacker,
+        epsilons=[one.value for one in around] or None,
+        actors=attacked,
+        relations=relations,
+        **asked.limits,
+        resume=earlier,
+        checkpoint=lambda now: checkpoints.save(replace(now, epsilon_names=names).to_json),
+        proofs=asked.proofs,
+        proof_limit=asked.proof_limit,
+    )
+    result = replace(result, epsilon_names=names)
+    # Files come first: whoever reads the output may be gone.
+    outputs.save(kept if asked.json_file or result.interrupted else None, result.to_json)
+    outputs.save(asked.csv_file, lambda file: result.to_csv(file, raw=asked.raw_csv))
+    if asked.proofs is not None and not result.interrupted:
+        screen.say(f"wrote      {asked.proofs}")
+    if asked.json_file is None and not result.interrupted and (checkpoints.written or asked.resume):
+        checkpoints.remove()
+    show(result)
+    if result.interrupted:
+        _stop(outputs, f"--resume{'' if asked.json_file else f' --json {kept}'}", asked.report)
+    if asked.report:
+        page = tp.report_html(ensemble, result, n_jobs=asked.jobs)
+        outputs.save(asked.report, lambda file: write_whole(file, page))
+    outputs.finish()
+    return Found.of(result)._replace(is_resumed=earlier is not None)
+
+
 def _verify_in_parts(
-    ensemble: Ensemble, choice: AttackerChoice, source: Source, epsilon: str | None, out: str, how: dict[str, Any]
+    model: ModelFile,
+    source: Source,
+    choice: AttackerChoice,
+    asked: VerifyOptions,
+    relations: list[Relation],
+    out: str,
 ) -> Found:
     """Verifies files of any size, writes the verdicts to a folder and returns what they add up to."""
     import treeproof as tp
 
-    files = source.files(how["chunk_rows"])
+    ensemble = model.load()
+    actors = named_classes(asked.actors, "--actors", ensemble)
+    asked.gates.check_classes(ensemble)
+    files = source.files(asked.chunk_rows)
     matched = files.matched(ensemble, source.label, source.dropped)
     reference = choice.reference(source, matched.ensemble, None)
-    attacker = choice.attacker(matched.ensemble, reference, how["relations"])
-    around = neighbourhoods(epsilon, choice.relative, reference, matched.ensemble, how["relations"])
+    attacker = choice.attacker(matched.ensemble, reference, relations)
+    around = neighbourhoods(asked.epsilon, choice.relative, reference, matched.ensemble, relations)
     data = f"{source.file}{f': {len(files.names)} files' * (len(files.names) > 1)}"
-    _say_question(matched, data, attacker, choice, how["relations"], around)
-    say_actors(how["actors"])
+    _say_question(matched, data, attacker, choice, relations, around)
+    say_actors(actors)
     summary = tp.verify_table(
         matched.ensemble,
         files.names,
@@ -239,10 +231,19 @@ def _verify_in_parts(
         label=source.label,
         drop=source.dropped,
         epsilons=[one.value for one in around] or None,
+        actors=actors,
+        relations=relations,
+        **asked.limits,
+        chunk_rows=files.chunk_rows,
+        format=asked.out_format,
+        witnesses=asked.witnesses,
+        raw=asked.raw_csv,
+        proofs=asked.part_proofs,
+        proof_limit=asked.proof_limit,
+        resume=asked.resume,
         max_bytes=source.max_bytes,
         separator=source.separator,
         decimal=source.decimal,
-        **{**how, "chunk_rows": files.chunk_rows},
     )
     summary = replace(summary, epsilon_names=tuple(one.text for one in around))
     screen.say(f"wrote      {out}")
@@ -251,7 +252,7 @@ def _verify_in_parts(
         screen.say("stopped    before the last row; go on with the same command and --resume")
     if summary.interrupted:
         raise KeyboardInterrupt
-    return Found.of(summary)
+    return Found.of(summary)._replace(is_resumed=asked.resume)
 
 
 def _stop(outputs: Outputs, more: str, report: str | None) -> NoReturn:
