@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from treeproof.numbers.doubles import add_down, add_up
+from treeproof.numbers.doubles import FloatArray, add_down, add_up
 
 Run: TypeAlias = tuple[Fraction, Fraction, int]
 
@@ -39,6 +39,31 @@ def some_move(
             if move is not None:
                 return move
     return None
+
+
+def shortest_moves(
+    own: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    first: FloatArray,
+    last: FloatArray,
+    least: FloatArray | float,
+    most: FloatArray | float,
+) -> tuple[FloatArray, FloatArray]:
+    """Doubles z in [low, high] and w in [first, last], which share none, with `least <= w - z <= most`, entry by entry.
+
+    Each z is as near to `own`, which is in [low, high], as can be, and w to z; NaN: there is no such move.
+    """
+    z = np.clip(own, np.maximum(low, add_up(first, -most)), np.minimum(high, add_down(last, -least)))
+    near = np.where(first > high, first, last)
+    w = np.clip(near, np.maximum(first, add_up(z, least)), np.minimum(last, add_down(z, most)))
+    fits = (low <= z) & (z <= high) & (first <= w) & (w <= last)
+    fits &= (add_up(z, least) <= w) & (w <= add_down(z, most))
+    intervals = np.broadcast_to(least, z.shape), np.broadcast_to(most, z.shape)
+    for at in np.flatnonzero(~fits):
+        box, cell, interval = ((float(a[at]), float(b[at])) for a, b in ((low, high), (first, last), intervals))
+        z[at], w[at] = some_move(box, cell, interval) or (math.nan, math.nan)
+    return z, w
 
 
 def _within(w: float, z: float, low: float, high: float) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from treeproof.numbers.decimals import decimal_of, nearest_double
 from treeproof.numbers.doubles import LARGEST, FloatArray, add_down, add_up, double_at_most
-from treeproof.numbers.moves import some_move
+from treeproof.numbers.moves import shortest_moves, some_move
 from treeproof.threat.starts import GridStarts, Starts, is_far
 from treeproof.threat.step_grid import FAR, BoolArray, StepGrid
 from treeproof.threat.ways import Way
@@ -115,20 +115,11 @@ class ByDistance(Way):
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
         """To the nearest end of the cell, from as near to the row's own value as its price allows."""
-        low, high, own = starts.low, starts.high, np.clip(starts.own, starts.low, starts.high)
-        w = np.where(first > high, first, last)
+        low, high = starts.low, starts.high
         if self.fee.power is not None:
+            w = np.where(first > high, first, last)
             return np.clip(w, low, high), w
-        least, most = self.interval
-        # Any double of the cell will do that lies in the interval, seen from the nearest start that has one.
-        z = np.clip(own, np.maximum(low, add_up(first, -most)), np.minimum(high, add_down(last, -least)))
-        w = np.clip(w, np.maximum(first, add_up(z, least)), np.minimum(last, add_down(z, most)))
-        fits = (low <= z) & (z <= high) & (first <= w) & (w <= last)
-        fits &= (add_up(z, least) <= w) & (w <= add_down(z, most))
-        for row in np.flatnonzero(~fits):
-            box, cell = (float(low[row]), float(high[row])), (float(first[row]), float(last[row]))
-            z[row], w[row] = some_move(box, cell, self.interval) or (math.nan, math.nan)
-        return z, w
+        return shortest_moves(np.clip(starts.own, low, high), low, high, first, last, *self.interval)
 
 
 @dataclass(frozen=True, eq=False)

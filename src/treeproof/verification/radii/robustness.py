@@ -25,6 +25,7 @@ from treeproof.numbers.doubles import (
 from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
 from treeproof.run.limits import Limits
+from treeproof.threat.starts import nearest_one
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import LARGEST_PRICE, SMALLEST_PRICE, Local
 from treeproof.verification.radii.lowest import Found
@@ -42,7 +43,7 @@ class _Attacked(Rows):
             x = float(self.X[row, f])
             attacked[f] = first if first > x else last
             if self.is_category[f]:
-                attacked[f] = self.threat.end_between(f, *map(np.array, (first, last, first > x)))
+                attacked[f] = nearest_one(dict(self.threat.ends)[f], *map(np.array, (x, first, last)))
             moves.append((f, abs(Fraction(float(attacked[f])) - Fraction(x))))
         return moves
 
