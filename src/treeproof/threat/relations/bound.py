@@ -99,8 +99,6 @@ Clause: TypeAlias = tuple[Literal, ...]
 
 
 _BELOW_0, _BELOW_1 = (math.nextafter(number, -math.inf) for number in (0.0, 1.0))
-_ON = Pieces((_BELOW_1, 1.0), (False, True, False))
-_OFF = Pieces((_BELOW_1, 1.0), (True, False, True))
 _ON_OR_OFF = Pieces((_BELOW_0, 0.0, _BELOW_1, 1.0), (False, True, False, True, False))
 
 
@@ -116,13 +114,6 @@ class OneHot(FieldsOnly):
     def own_values(self) -> tuple[Clause, ...]:
         """The clauses that each column is 0 or 1, and not missing."""
         return tuple((ColumnLiteral(f, _ON_OR_OFF, missing=False),) for f in self.features)
-
-    @cached_property
-    def as_clauses(self) -> tuple[Clause, ...]:
-        """The group as plain clauses; there is one for each pair of columns."""
-        some = (tuple(ColumnLiteral(f, _ON) for f in self.features),) if self.exactly else ()
-        pairs = itertools.combinations((ColumnLiteral(f, _OFF) for f in self.features), 2)
-        return (*self.own_values, *some, *pairs)
 
     def broken(self, X: FloatArray) -> Flags:
         """Which rows have another value than 0 and 1, a missing one too, or not the right number of ones."""
@@ -150,11 +141,6 @@ class Relations(FieldsOnly):
     group_origin: tuple[int, ...] = ()
     steps: tuple[tuple[int, Fraction], ...] = ()
     """Columns that stand for the decimals that they print as, and their steps."""
-
-    @cached_property
-    def as_clauses(self) -> tuple[Clause, ...]:
-        """All as clauses, groups too."""
-        return self.clauses + tuple(itertools.chain.from_iterable(group.as_clauses for group in self.groups))
 
     @cached_property
     def features(self) -> tuple[int, ...]:
