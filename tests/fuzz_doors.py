@@ -15,10 +15,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections import Counter
 from random import Random
 
+from tests.support import clock
 from tests.support.fuzz import doors
 from tests.support.fuzz.tally import Difference, Part, Tally
 
@@ -42,7 +42,7 @@ def run(parts: list[Part], cases: int, seed: int, *, keep_going: bool = False, t
     """Questions 0, 1, 2, … of each part until each cell has enough cases, or, unless it goes on, an answer is wrong."""
     totals = {part.name: Tally() for part in parts}
     for part in parts:
-        tally, said, number = totals[part.name], time.monotonic(), 0
+        tally, said, number = totals[part.name], clock.now(), 0
         while number < MOST_TRIES * len(part.cells) and any(tally.cases[cell] < cases for cell in part.cells):
             wrong = ask(part, seed, number, tally)
             number += 1
@@ -52,8 +52,8 @@ def run(parts: list[Part], cases: int, seed: int, *, keep_going: bool = False, t
                     print(wrong, flush=True)
                 if not keep_going:
                     return totals
-            if talk and time.monotonic() - said > 10:
-                said = time.monotonic()
+            if talk and clock.now() - said > 10:
+                said = clock.now()
                 print(f"{part.name}: {number:,} questions, {sum(tally.cases.values()):,} cases", flush=True)
     return totals
 
@@ -79,7 +79,7 @@ def main() -> int:
     parser.add_argument("--one", metavar="PART:NUMBER", help="only this question")
     parser.add_argument("--keep-going", action="store_true")
     options = parser.parse_args()
-    began = time.monotonic()
+    began = clock.now()
     if options.one:
         name, _, number = options.one.rpartition(":")
         wrong = ask(doors.PARTS[name], options.seed, int(number), Tally())
@@ -99,7 +99,7 @@ def main() -> int:
     ]
     if few and not found:
         print(f"too few cases: {'; '.join(few[:9])}")
-    print(f"{cases:,} cases in {time.monotonic() - began:.0f} s; {found} differences")
+    print(f"{cases:,} cases in {clock.now() - began:.0f} s; {found} differences")
     return found > 0 or bool(few)
 
 

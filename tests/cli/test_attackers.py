@@ -188,7 +188,7 @@ def test_files_of_others_say_where_a_budget_goes(tmp_path: Path) -> None:
     file = tmp_path / "attacks.json"
     file.write_text(json.dumps({"attacks": [{"amount": [rule]}]}))
     with pytest.raises(tp.InvalidInput, match="--budget, since files of TREANT state none"):
-        tp.verify(loans(), [[0.5, 0, 0, "car"]], ["bad"], chosen(attacker_file=str(file)))
+        tp.verify(loans(), [[1e9, 0, 0, "car"]], ["bad"], chosen(attacker_file=str(file)))
 
 
 def test_a_distance_for_a_category_in_a_file_says_what_the_file_needs(

@@ -107,7 +107,7 @@ def test_a_difference_ends_the_command_in_one_line(
     for command in (["inspect"], ["verify", folder / "test.csv", "--label", "y", "--delta", "0.5"]):
         name, *rest = command
         code, out, err = run(capsys, name, folder / "model.pkl", *rest, "--allow-pickle", "--confirm")
-        assert code == 2 and out == "" and err.count("\n") == 1
+        assert code == 3 and out == "" and err.count("\n") == 1
         assert "predicts 7 and treeproof" in err
 
 

@@ -274,7 +274,7 @@ RESULTS: dict[str, Callable[[], Verification]] = {
     "float": lambda: result((0.1, 2.0)),
     "bool": lambda: result((False, True)),
     "strings": lambda: result(("no", "certainly")),
-    "objects": lambda: result(np.array(["no", 7], dtype=object)),
+    "objects": lambda: result(np.array(["no", "yes"], dtype=object)),
     "no resilience": lambda: result(epsilons=None),
     "sweep": lambda: result(epsilons=[0.1, math.inf, {"age": 0.2}, {0: math.inf, 1: 0.5}, [0.1, math.inf], 3]),
     "array": lambda: result(epsilons=np.array([[0.1, 0.2], [0.3, 0.4]])),

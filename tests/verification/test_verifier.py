@@ -170,7 +170,7 @@ def test_every_counterexample_is_replayed_on_the_librarys_model() -> None:
         (None, r"got shape \(\)"),
         ("text", r"got shape \(\)"),
         ([[0.5], [0.5, 0.5]], "a row must be a list of 30 values: .*inhomogeneous"),
-        (["text"] * 30, "X must contain only numbers: could not convert string to float"),
+        (["text"] * 30, "row 0, column 0: 'text' is not a number"),
         ([1j] * 30, "X must contain only numbers: complex numbers have no order"),
         ([np.inf] + [0.5] * 29, "row 0, column 0: inf is outside the range that the model accepts"),
         ([2.0] + [0.5] * 29, "row 0, column 0: 2.0 lies outside the domain"),

@@ -510,7 +510,7 @@ GOOD = {"X": [[0.1, 0.2], [0.6, 0.3]], "y": [0, 1], "attacker": tp.Attacker.linf
         ({"X": [0.1, 0.2]}, r"X has shape \(2,\), but the model takes rows of 2 features"),
         ({"X": [[0.1], [0.2]]}, r"X has shape \(2, 1\)"),
         ({"X": [[0.1, 0.2], [0.1]]}, "X must contain only numbers"),
-        ({"X": [["a", "b"], ["c", "d"]]}, "X must contain only numbers"),
+        ({"X": [["a", "b"], ["c", "d"]]}, "row 0, column 'age': 'a' is not a number"),
         ({"X": 0.5}, r"X has shape"),
         (
             {"X": [[0.1, 0.2], [math.nan, 0.3]]},

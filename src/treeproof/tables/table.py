@@ -172,7 +172,7 @@ class Table:
     def plain_columns(self) -> dict[str, list[Any]]:
         """All columns as lists: of numbers where text is written as they are, so that nothing is lost."""
         return {
-            name: _plain(column.tolist()) if isinstance(column, Text) else column.tolist()
+            name: _plain(column.tolist(), self.decimal) if isinstance(column, Text) else column.tolist()
             for name, column in self.columns.items()
         }
 
@@ -388,15 +388,16 @@ def plain_labels(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.astype(np.int64) if whole else values
 
 
-def _plain(values: list[str]) -> list[Any]:
+def _plain(values: list[str], decimal: str) -> list[Any]:
     """Text as numbers, if all of it is written as they are; empty cells are missing then."""
+    texts = values if decimal == "." else [value.translate({ord(","): ".", ord("."): ","}) for value in values]
     kinds: tuple[Callable[[str], Any], ...] = (int, float)
     for kind in kinds:
         with suppress(ValueError):
-            numbers = [kind(value) if value else None for value in values]
+            numbers = [kind(text) if text else None for text in texts]
             if all(
-                value in (str(number), "") or f"{value}.0" == str(number)
-                for value, number in zip(values, numbers, strict=True)
+                text in (str(number), "") or f"{text}.0" == str(number)
+                for text, number in zip(texts, numbers, strict=True)
             ):
                 small = all(number is None or abs(number) < 2**63 for number in numbers) or kind is float
                 return numbers if small else values

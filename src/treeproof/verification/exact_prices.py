@@ -71,8 +71,9 @@ def _prices_of(
         sides = (range(last + 1, len(lowest)), high, above), (range(first)[::-1], low, below)
         for cells, begin, ends in sides:
             for k, c in enumerate(cells):
-                price = threat.price(f, begin, float(ends[c]))
-                if price > limit:
+                # A cell above the largest double, or below the lowest, holds nothing.
+                price = None if math.isinf(ends[c]) else threat.price(f, begin, float(ends[c]))
+                if price is None or price > limit:
                     yield start + min(cells[k:]), start + max(cells[k:]) + 1, None
                     break
                 yield start + c, start + c + 1, price

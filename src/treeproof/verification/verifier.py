@@ -45,7 +45,7 @@ class Verifier:
     >>> verifier.verdict([5.0, 3.4, 1.5, 0.2]).resilience
     <Outcome.PROVED: 0>
     >>> verifier.verdict([6.0, 2.9, 4.5, 1.7]).witness.in_words()
-    'feature 3 1.7 → 1.75001'
+    'feature 3 1.7 → 1.750000059604645'
     """
 
     ensemble: Ensemble

@@ -253,7 +253,8 @@ def _as_seen(key: str | int, column: Any) -> SeenColumn:
     is_category = getattr(column, "cat", None) is not None or any(isinstance(value, str) for value in values)
     if not is_category:
         whole = all(isinstance(value, (int, np.integer)) or is_missing(value) for value in values)
-        return SeenColumn(key, as_doubles(values, str(key)), whole_type=whole)
+        numbers = as_doubles([None if is_missing(value) else value for value in values], str(key))
+        return SeenColumn(key, numbers, whole_type=whole)
     seen: dict[Any, int] = {}
     codes = np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.intp)
     known = [value for value in seen if not is_missing(value)]
