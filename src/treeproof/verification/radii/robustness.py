@@ -29,7 +29,7 @@ from treeproof.threat.starts import nearest_one
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import LARGEST_PRICE, SMALLEST_PRICE, Local
 from treeproof.verification.radii.lowest import Found
-from treeproof.verification.radii.question import Answers, Broken, Level, Question, Rows
+from treeproof.verification.radii.question import Answers, Broken, Level, Question, Rows, answers_of
 
 
 class _Attacked(Rows):
@@ -132,10 +132,7 @@ class IntervalRobustness(_Attacked, Question):
         threat = self.threat
         reach = np.maximum(low, threat.end_low), np.minimum(high, threat.end_high)
         status, cells = self.local.search_within(self.X[rows], reach)
-        return [
-            self._broken(row, cells[i]) if status[i] == Outcome.REFUTED else Outcome(int(status[i]))
-            for i, row in enumerate(rows)
-        ]
+        return answers_of(status, lambda i: self._broken(rows[i], cells[i]))
 
     def _broken(self, row: int, cells: npt.NDArray[np.int32]) -> Broken:
         level, attacked = Fraction(0), self.X[row].copy()
@@ -250,9 +247,9 @@ class LpRobustness(_Attacked):
 
     def _level(self, row: int, attacked: FloatArray) -> Fraction:
         """What the attack on a row costs."""
-        x = self.X[row]
-        moved = np.flatnonzero((attacked != x) & ~np.isnan(x)).tolist()
-        return sum((self.threat.price(f, float(x[f]), float(attacked[f])) for f in moved), Fraction(0))
+        prices = self.threat.attack_prices(self.X[row], self.X[row], attacked)
+        assert prices is not None
+        return sum(prices.values(), Fraction(0))
 
 
 def _is_normal(level: Fraction) -> bool:
