@@ -18,6 +18,7 @@ import treeproof as tp
 from tests.support.any_attacker import random_attacker as random_attacker_of_all
 from tests.support.any_attacker import random_row
 from tests.support.category_models import random_model
+from tests.support.prices import price_table
 from treeproof.check.attackers import columns_of, is_affordable, purses_of, sizes_of
 from treeproof.check.chains import MOST_RANGES
 from treeproof.check.columns import Column
@@ -29,7 +30,6 @@ from treeproof.model.grid import NAN_CELL
 from treeproof.results.verification_file import epsilon_to_json
 from treeproof.threat.attacker_file import content_of
 from treeproof.threat.epsilon import bind_around
-from treeproof.threat.prices import price_table
 from treeproof.threat.rule_chains import MOST_PIECES
 
 LARGEST = sys.float_info.max

@@ -21,8 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import treeproof as tp
 from tests.support.points import critical_rows
+from tests.support.prices import price_table
 from tests.support.zoo.case import data
-from treeproof.threat.prices import price_table
 
 X, y = data(2)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.prices import price_table_of_box
 from treeproof.model.ensemble import Ensemble
-from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.threat import Threat
 
 CLOSED, CUT_LEFT, CUT_RIGHT, KEEP_LEFT, KEEP_RIGHT, WEIGH, DROP, SPEND, DECIDED = range(9)

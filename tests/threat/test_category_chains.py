@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -95,8 +96,8 @@ def test_chains_of_any_kind_end_when_time_is_up() -> None:
     by_little = RuleChains((BoundRule(1, change=(1, 1)),), (0.0, 1e9))  # type: ignore[arg-type]
     in_a_ring = tuple(BoundRule(1, codes=(float(i),), to=float((i + 1) % 900)) for i in range(900))
     for begin in (
-        lambda: by_little.ends(0.0),
-        lambda: by_little.starts(5e8, 6e8),
+        lambda: by_little.ends(Fraction(0), 0.0),
+        lambda: by_little.starts(Fraction(0), 5e8, 6e8),
         lambda: ColumnMoves(ANYWHERE, rules=in_a_ring).price(0.0, 0.0, 899.0),
     ):
         looks: list[int] = []

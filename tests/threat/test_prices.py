@@ -11,8 +11,8 @@ import pytest
 
 import treeproof as tp
 from tests.support.applicants import NAMES, applicants
+from tests.support.prices import price_table
 from treeproof.check.objects import columns_of
-from treeproof.threat.prices import price_table
 
 MODEL = applicants()
 X = np.array([2.0, 12.0, 0.0, 40.0, 1.0])

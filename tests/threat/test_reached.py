@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import treeproof as tp
 from tests.support.adapters import as_attacker
+from tests.support.prices import price_table_of_box
 from tests.support.strategies import Case, cases, points
 from treeproof.importers import EnsembleBuilder
 from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
-from treeproof.threat.prices import price_table_of_box
 from treeproof.threat.reached import InVain, moved_in_vain
 
 

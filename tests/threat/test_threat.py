@@ -18,10 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 import treeproof as tp
 from tests.support import oracles
 from tests.support.adapters import as_attacker
+from tests.support.prices import price_table
 from tests.support.strategies import Case, cases
 from treeproof.importers import EnsembleBuilder
 from treeproof.threat.epsilon import bind_epsilon
-from treeproof.threat.prices import price_table
 from treeproof.verification.local_search import Local
 
 INF = math.inf

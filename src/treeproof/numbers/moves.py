@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from treeproof.numbers.doubles import add_down, add_up
+from treeproof.numbers.doubles import FloatArray, add_down, add_up
 
 Run: TypeAlias = tuple[Fraction, Fraction, int]
 
@@ -39,6 +39,35 @@ def some_move(
             if move is not None:
                 return move
     return None
+
+
+def shortest_moves(
+    own: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    first: FloatArray,
+    last: FloatArray,
+    least: FloatArray | float,
+    most: FloatArray | float,
+) -> tuple[FloatArray, FloatArray]:
+    """Doubles z in [low, high] and w in [first, last], which share none, with `least <= w - z <= most`, entry by entry.
+
+    Each z is as near to `own`, which is in [low, high], as can be, and w to z; NaN: there is no such move.
+    """
+    # Only what can take part.
+    first, last = np.maximum(first, add_up(low, least)), np.minimum(last, add_down(high, most))
+    low, high = np.maximum(low, add_up(first, -most)), np.minimum(high, add_down(last, -least))
+    z = np.clip(own, low, high)
+    near = np.where(first > high, first, last)
+    w = np.clip(near, np.maximum(first, add_up(z, least)), np.minimum(last, add_down(z, most)))
+    some = (low <= high) & (first <= last)
+    fits = some & (first <= w) & (w <= last) & (add_up(z, least) <= w) & (w <= add_down(z, most))
+    z, w = np.where(fits, z, np.nan), np.where(fits, w, np.nan)
+    intervals = np.broadcast_to(least, z.shape), np.broadcast_to(most, z.shape)
+    for at in zip(*np.nonzero(some & ~fits), strict=True):
+        box, cell, interval = ((float(a[at]), float(b[at])) for a, b in ((low, high), (first, last), intervals))
+        z[at], w[at] = some_move(box, cell, interval) or (math.nan, math.nan)
+    return z, w
 
 
 def _within(w: float, z: float, low: float, high: float) -> bool:

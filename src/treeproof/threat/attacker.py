@@ -400,10 +400,10 @@ class Attacker:
         for name, more in (("budget", budget), ("step", step)):
             if more is not None:
                 raise InvalidInput(f"{where} states its own {name}; leave {name} out")
-        given = attacker_file.fields_of(content, where)
+        given = {"power": None} | attacker_file.fields_of(content, where)
         attacker = cls._of(**given)
-        if given["power"] is not None or any(given[name] for name in ("radius", "scale", "up", "down")):
-            words = {name: given[name] for name in ("domain", "scale", "up", "down", "step", "goal")}
+        if given["power"] is not None or any(given.get(name) for name in ("radius", "scale", "up", "down")):
+            words = {name: given.get(name) for name in ("domain", "scale", "up", "down", "step", "goal")}
             attacker = cls.lp(given["power"], given["radius"], features=given["intervals"].keys, **words)
             if attacker != cls._of(**given):
                 raise InvalidInput(

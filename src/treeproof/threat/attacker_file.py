@@ -70,27 +70,20 @@ def content_of(attacker: Attacker, plain: Callable[[Any], Any] = plain_value) ->
         "power": attacker.power,
         "radius": attacker.radius,
     }
-    if any(unit != 1 for unit in attacker.scale.values) or not attacker.scale.shared:
-        content["scale"] = attacker.scale.to_json()
-    for name in ("up", "down"):
-        features = list(getattr(attacker, name))
-        content |= {name: features} if features else {}
-    if attacker.step is not None:
-        content["step"] = attacker.step.to_json(plain_decimal)
-    for name in ("blank", "fill"):
-        prices = getattr(attacker, name)
-        content |= {} if prices is None else {name: prices.to_json()}
-    if attacker.unseen:
-        content["unseen"] = True
-    if attacker.groups:
-        content["groups"] = [
-            {"name": group.name, "columns": list(group.columns), "budget": group.budget} for group in attacker.groups
-        ]
-    if attacker.rewrites:
-        content["rules"] = [_rule_to_json(rule, plain) for rule in attacker.rewrites]
-    if attacker.goal:
-        content["goal"] = [plain(label) for label in attacker.goal]
-    return content
+    is_scaled = any(unit != 1 for unit in attacker.scale.values) or not attacker.scale.shared
+    more = {
+        "scale": attacker.scale.to_json() if is_scaled else None,
+        "up": list(attacker.up),
+        "down": list(attacker.down),
+        "step": None if attacker.step is None else attacker.step.to_json(plain_decimal),
+        "blank": None if attacker.blank is None else attacker.blank.to_json(),
+        "fill": None if attacker.fill is None else attacker.fill.to_json(),
+        "unseen": attacker.unseen,
+        "groups": [{"name": one.name, "columns": list(one.columns), "budget": one.budget} for one in attacker.groups],
+        "rules": [_rule_to_json(rule, plain) for rule in attacker.rewrites],
+        "goal": [plain(label) for label in attacker.goal],
+    }
+    return content | {name: value for name, value in more.items() if value not in (None, False, [])}
 
 
 def fields_of(content: Any, where: str) -> dict[str, Any]:
@@ -125,10 +118,8 @@ def fields_of(content: Any, where: str) -> dict[str, Any]:
         "goal": lambda given: _listed(given, "goal", where),
     }
     said = {name for name, value in content.items() if value is not None} | {"intervals", "costs", "radius"}
-    given = {name: parse(content[name]) if name in said else None for name, parse in parsers.items()}
-    given["rewrites"] = given.pop("rules")
-    empty = {"groups": (), "rewrites": (), "unseen": False}
-    return given | {name: nothing for name, nothing in empty.items() if given[name] is None}
+    given = ((name, parse(content[name])) for name, parse in parsers.items() if name in said)
+    return {"rewrites" if name == "rules" else name: value for name, value in given}
 
 
 def intervals_of_authors(rows: list[Any], where: str) -> dict[str, Any]:

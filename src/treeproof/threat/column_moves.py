@@ -15,7 +15,6 @@ from treeproof.numbers.decimals import decimal_of
 from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.threat.category_chains import ByCategoryRules
 from treeproof.threat.distance_ways import ByDistance, BySteps, Fee
-from treeproof.threat.grid_chains import ByRulesOnGrid, GridChains
 from treeproof.threat.rule_chains import BoundRule, RuleChains
 from treeproof.threat.starts import ClassStarts, GridStarts, Starts, nearest_one
 from treeproof.threat.step_grid import StepGrid
@@ -238,8 +237,7 @@ class ColumnMoves(FieldsOnly):
         if self.rules:
             if self.rules[0].to is not None:
                 return ByCategoryRules(self.rules, self.domain, self.budget)
-            chains = RuleChains(self.rules, self.domain, self.budget)
-            return ByRules(chains) if self._grid is None else ByRulesOnGrid(GridChains(chains, self._grid))
+            return ByRules(RuleChains(self.rules, self.domain, self.budget, self._grid))
         if self.interval is None:
             return Way()
         if self.costs is not None:

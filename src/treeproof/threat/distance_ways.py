@@ -12,7 +12,7 @@ import numpy as np
 
 from treeproof.numbers.decimals import decimal_of, nearest_double
 from treeproof.numbers.doubles import LARGEST, FloatArray, add_down, add_up, double_at_most
-from treeproof.numbers.moves import some_move
+from treeproof.numbers.moves import shortest_moves
 from treeproof.threat.starts import GridStarts, Starts, is_far
 from treeproof.threat.step_grid import FAR, BoolArray, StepGrid
 from treeproof.threat.ways import Way
@@ -79,26 +79,8 @@ class ByDistance(Way):
         # Where a cell holds a neighbour nothing is paid, and whether there are moves as well need not be known.
         held = (first <= high) & (low <= last)
         begin, end = np.where(held, 1.0, first), np.where(held, 0.0, last)
-        return np.where(some & (held | self._fits(low, high, begin, end)), float(self.fee.cost), np.inf)
-
-    def _fits(self, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray) -> BoolArray:
-        """Whether a move leads from some double of [low, high] to one of [first, last]."""
-        least, most = self.interval
-        first, last = np.maximum(first, add_up(low, least)), np.minimum(last, add_down(high, most))
-        fits = np.asarray(first <= last)
-        if least <= 0 <= most:
-            return fits
-        # Moves that begin or end at the ends of what can take part show most of what is possible.
-        low, high = np.broadcast_arrays(low, high, first)[:2]
-        low, high = np.maximum(low, add_up(first, -most)), np.minimum(high, add_down(last, -least))
-        fits &= low <= high
-        shown = np.zeros_like(fits)
-        for z, w in ((low, first), (high, last), (low, last), (high, first)):
-            shown |= (add_up(z, least) <= w) & (w <= add_down(z, most))
-        for at in zip(*np.nonzero(fits & ~shown), strict=True):
-            box, cell = (float(low[at]), float(high[at])), (float(first[at]), float(last[at]))
-            fits[at] = some_move(box, cell, self.interval) is not None
-        return fits
+        fits = held | ~np.isnan(shortest_moves(low, low, high, begin, end, *self.interval)[0])
+        return np.where(some & fits, float(self.fee.cost), np.inf)
 
     def exact(self, starts: Starts, first: FloatArray, last: FloatArray) -> list[Fraction | None]:
         """The same for a single row, exactly; None: impossible."""
@@ -115,20 +97,11 @@ class ByDistance(Way):
 
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
         """To the nearest end of the cell, from as near to the row's own value as its price allows."""
-        low, high, own = starts.low, starts.high, np.clip(starts.own, starts.low, starts.high)
-        w = np.where(first > high, first, last)
+        low, high = starts.low, starts.high
         if self.fee.power is not None:
+            w = np.where(first > high, first, last)
             return np.clip(w, low, high), w
-        least, most = self.interval
-        # Any double of the cell will do that lies in the interval, seen from the nearest start that has one.
-        z = np.clip(own, np.maximum(low, add_up(first, -most)), np.minimum(high, add_down(last, -least)))
-        w = np.clip(w, np.maximum(first, add_up(z, least)), np.minimum(last, add_down(z, most)))
-        fits = (low <= z) & (z <= high) & (first <= w) & (w <= last)
-        fits &= (add_up(z, least) <= w) & (w <= add_down(z, most))
-        for row in np.flatnonzero(~fits):
-            box, cell = (float(low[row]), float(high[row])), (float(first[row]), float(last[row]))
-            z[row], w[row] = some_move(box, cell, self.interval) or (math.nan, math.nan)
-        return z, w
+        return shortest_moves(np.clip(starts.own, low, high), low, high, first, last, *self.interval)
 
 
 @dataclass(frozen=True, eq=False)

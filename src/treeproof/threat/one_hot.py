@@ -67,7 +67,7 @@ def _bind(attacker: Attacker, grouped: Grouped) -> tuple[Threat, set[int]]:
 
     Lists have an entry for each of the user's own columns.
     """
-    seen = _with_groups(grouped)
+    seen = _with_columns_for(grouped.own, grouped.groups)
     named = _named(grouped.own, seen, grouped.groups, attacker.named)
     threat = attacker.bind(seen if attacker.n_features is None else grouped.own)
     _check_members(threat, grouped)
@@ -105,16 +105,14 @@ def seen_by(attacker: Attacker, ensemble: Ensemble, relations: Relations) -> Ens
     """The model as the attacker speaks of it: with a further column of categories per group, if he names any."""
     if not relations.groups:
         return ensemble
-    grouped = group_columns(ensemble, groups_of(relations, ensemble))
-    seen = _with_groups(grouped)
-    return seen if _named(grouped.own, seen, grouped.groups, attacker.named) else ensemble
+    groups = groups_of(relations, ensemble)
+    seen = _with_columns_for(ensemble, groups)
+    return seen if _named(ensemble, seen, groups, attacker.named) else ensemble
 
 
 def with_groups(ensemble: Ensemble, relations: Relations) -> Ensemble:
     """The model with a further column of categories for each group that the relations declare."""
-    if not relations.groups:
-        return ensemble
-    return _with_groups(group_columns(ensemble, groups_of(relations, ensemble)))
+    return _with_columns_for(ensemble, groups_of(relations, ensemble)) if relations.groups else ensemble
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,11 +248,6 @@ def _named(own: Ensemble, seen: Ensemble, groups: Sequence[Group], given: Iterab
                 f"column {seen.feature_name(f)} belongs to the group {group.name!r}, which is named too; name one"
             )
     return named
-
-
-def _with_groups(grouped: Grouped) -> Ensemble:
-    """The user's model with further columns, one category for each group, for attackers to be bound to."""
-    return _with_columns_for(grouped.own, grouped.groups)
 
 
 def _with_columns_for(own: Ensemble, groups: Sequence[Group]) -> Ensemble:

@@ -1,22 +1,28 @@
-"""Chains of rewriting rules of numbers: what can become what, and what the cheapest chain costs."""
+"""Chains of rewriting rules of numbers: what can become what, and what the cheapest chain costs.
+
+In a column with a step every value on the way is a point of the row's grid.
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import InvalidInput
+from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.decimals import decimal_of, first_printed_from, nearest_double, rounding_to
 from treeproof.numbers.doubles import LARGEST, FloatArray
 from treeproof.numbers.patience import look
+from treeproof.threat.step_grid import StepGrid, origin_of
 
 MOST_PIECES = 50_000
 """Of what chains reach; more are refused, since there may be no end of them. `check/chains.py` follows as many."""
@@ -26,7 +32,8 @@ MOST_CELLS = 20_000
 """Of those whose starts are kept."""
 MOST_STARTS = 256
 """Of which it is kept what they lead to."""
-
+MOST_GRIDS = 256
+"""Whose starts are kept for all cells at once."""
 
 Range = tuple[Fraction, bool, Fraction, bool]
 """The numbers from one to another, each with or without the end itself."""
@@ -70,88 +77,140 @@ class Reached(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RuleChains:
-    """Chains of rules whose values stay in `domain` and whose costs add up to at most `budget` (None: no limit)."""
+class RuleChains(FieldsOnly):
+    """Chains of rules whose values stay in `domain` and whose costs add up to at most `budget` (None: no limit).
+
+    With a `grid`, all values are points of the row's grid: a `base` below the step, plus whole numbers of steps. What a
+    rule adds is a whole number of steps then, so that chains are about numbers of points. Without one, all rows have
+    the base 0.
+    """
 
     rules: tuple[BoundRule, ...]
     domain: tuple[float, float]
     budget: int | None = None
+    grid: StepGrid | None = None
 
     @cached_property
-    def arrows(self) -> list[Arrow]:
-        """What the rules lead to."""
-        low, high = (decimal_of(min(max(end, -LARGEST), LARGEST)) for end in self.domain)
-        arrows = []
-        for rule in self.rules:
-            if rule.change is not None:
-                when = low if rule.low is None else rule.low, high if rule.high is None else rule.high
-                arrows.append(Arrow(when, rule.change, (low, high), rule.cost))
-        return arrows
+    def _known(self) -> dict[tuple[Fraction, float, float], Reached]:
+        """The starts of cells. Rows come and go, and most cells stay the same.
 
-    @cached_property
-    def _known(self) -> dict[tuple[float, float], Reached]:
-        """The starts of cells. Rows come and go, and most cells stay the same."""
+        Threads share this and what follows, and may clear it: nobody looks up again what he has put in.
+        """
         return {}
 
     @cached_property
-    def _ends(self) -> dict[float, Reached]:
+    def _ends(self) -> dict[tuple[Fraction, float], Reached]:
         """What chains from values lead to."""
         return {}
 
     @cached_property
-    def _latest(self) -> dict[bytes, tuple[Reached, npt.NDArray[np.int64]]]:
-        """Those of the latest cells, one after the other."""
+    def _latest(self) -> dict[tuple[Fraction, bytes, bytes], tuple[Reached, npt.NDArray[np.int64]]]:
+        """The starts of the latest cells, one after the other, on different grids."""
         return {}
 
-    def ends(self, start: float) -> Reached:
+    @cached_property
+    def _arrows_on(self) -> dict[Fraction, list[Arrow]]:
+        """What the rules lead to, on different grids."""
+        return {}
+
+    def base(self, x: float) -> Fraction:
+        """The base of a row's grid."""
+        return Fraction(0) if self.grid is None else origin_of(x) % self.grid.step
+
+    def is_point(self, base: Fraction, value: float) -> bool:
+        """Whether chains may lead to a value at all."""
+        return self._numbers(base, value, value) is not None
+
+    def ends(self, base: Fraction, start: float) -> Reached:
         """What the chains from a value lead to: ranges of the doubles nearest to what they reach."""
-        found = self._ends.get(start)
+        found = self._ends.get((base, start))
         if found is None:
             origin = decimal_of(start)
-            pieces = spread((origin, True, origin, True), self.arrows, self.budget)
-            found = Reached(
-                np.array([price for price, *_ in pieces], dtype=np.float64),
-                np.array([nearest_double(first) for _, first, _, _, _ in pieces]),
-                np.array([nearest_double(last) for _, _, _, last, _ in pieces]),
-            )
-            if len(self._ends) >= MOST_STARTS:
-                self._ends.clear()
-            self._ends[start] = found
+            begin = self._numbers(base, start, start) if self.grid else (origin, True, origin, True)
+            pieces = spread(begin, self.arrows(base), self.budget) if begin else []
+            found = _reached((price, *self._doubles(base, first, last)) for price, first, _, last, _ in pieces)
+            _keep(self._ends, (base, start), found, MOST_STARTS)
         return found
 
     def n_known(self, first: FloatArray, last: FloatArray) -> int:
-        """How many of these cells have known starts."""
-        return sum(cell in self._known for cell in zip(first.tolist(), last.tolist(), strict=True))
+        """How many of these cells have known starts, where there is no grid."""
+        return sum((Fraction(0), *cell) in self._known for cell in zip(first.tolist(), last.tolist(), strict=True))
 
-    def starts(self, first: float, last: float) -> Reached:
+    def starts(self, base: Fraction, first: float, last: float) -> Reached:
         """Where chains start that lead into the cell [first, last]: ranges of doubles, by what these print as."""
-        if first > last:
-            return Reached(np.array([np.inf]), np.array([np.inf]), np.array([-np.inf]))
-        found = self._known.get((first, last))
+        found = self._known.get((base, first, last))
         if found is None:
-            pieces = spread(rounding_to(first, last), [arrow.back() for arrow in self.arrows], self.budget)
-            found = Reached(
-                np.array([price for price, *_ in pieces], dtype=np.float64),
-                np.array([first_printed_from(low, closed) for _, low, closed, _, _ in pieces]),
-                np.array([-first_printed_from(-high, closed) for _, _, _, high, closed in pieces]),
+            end = self._numbers(base, first, last) if first <= last else None
+            pieces = spread(end, [arrow.back() for arrow in self.arrows(base)], self.budget) if end else []
+            found = _reached(
+                (price, *self._doubles(base, low, high))
+                if self.grid
+                else (price, first_printed_from(low, with_low), -first_printed_from(-high, with_high))
+                for price, low, with_low, high, with_high in pieces
             )
-            if len(self._known) >= MOST_CELLS:
-                self._known.clear()
-            self._known[first, last] = found
+            _keep(self._known, (base, first, last), found, MOST_CELLS)
         return found
 
-    def starts_of_cells(self, first: FloatArray, last: FloatArray) -> tuple[Reached, npt.NDArray[np.int64]]:
+    def starts_of_cells(
+        self, base: Fraction, first: FloatArray, last: FloatArray
+    ) -> tuple[Reached, npt.NDArray[np.int64]]:
         """The same for many cells, one after the other, and where the ranges of each begin; at least one per cell."""
-        key = first.tobytes() + last.tobytes()
+        key = base, first.tobytes(), last.tobytes()
         found = self._latest.get(key)
         if found is None:
-            each = [self.starts(begin, end) for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
+            each = [self.starts(base, begin, end) for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
             sizes = [0] + [len(reached.price) for reached in each[:-1]]
             parts = (np.concatenate(part) for part in zip(*each, strict=True))
             found = Reached(*parts), np.cumsum(sizes)
-            self._latest.clear()
-            self._latest[key] = found
+            _keep(self._latest, key, found, MOST_GRIDS if self.grid else 1)
         return found
+
+    def arrows(self, base: Fraction) -> list[Arrow]:
+        """What the rules lead to: from number to number, or on a grid from number to number of points."""
+        known = self._arrows_on.get(base)
+        if known is None:
+            low, high = (decimal_of(min(max(end, -LARGEST), LARGEST)) for end in self.domain)
+            known = []
+            for rule in self.rules:
+                if rule.change is not None:
+                    when = low if rule.low is None else rule.low, high if rule.high is None else rule.high
+                    known.append(Arrow(when, rule.change, (low, high), rule.cost))
+            if self.grid is not None:
+                known = [arrow for one in known if (arrow := self._drawn_in(base, one)) is not None]
+            _keep(self._arrows_on, base, known, MOST_CELLS)
+        return known
+
+    def _drawn_in(self, base: Fraction, arrow: Arrow) -> Arrow | None:
+        """An arrow from number to number of points; None if it is for none, or leads to none."""
+        assert self.grid is not None
+        before, after = (self._numbers(base, *map(nearest_double, ends)) for ends in (arrow.before, arrow.after))
+        least, most = (end / self.grid.step for end in arrow.shift)
+        shift = Fraction(math.ceil(least)), Fraction(math.floor(most))
+        if before is None or after is None or shift[0] > shift[1]:
+            return None
+        return Arrow(before[::2], shift, after[::2], arrow.cost)
+
+    def _numbers(self, base: Fraction, first: float, last: float) -> Range | None:
+        """What doubles of a range stand for, numbers or numbers of points; None: nothing."""
+        if self.grid is None:
+            return rounding_to(first, last)
+        begin, end = self.grid.numbers_from(base, first, last)
+        return (Fraction(begin), True, Fraction(end), True) if begin <= end else None
+
+    def _doubles(self, base: Fraction, *numbers: Fraction) -> Iterator[float]:
+        """The doubles nearest to numbers, or to points with these numbers."""
+        return (nearest_double(base + number * self.grid.step if self.grid else number) for number in numbers)
+
+
+def _reached(pieces: Iterable[tuple[float, ...]]) -> Reached:
+    """Prices and ranges, one if there is none."""
+    return Reached(*np.array(list(pieces) or [(np.inf, np.inf, -np.inf)], dtype=np.float64).T)
+
+
+def _keep(known: dict[Any, Any], key: Any, value: Any, most: int) -> None:
+    if len(known) >= most:
+        known.clear()
+    known[key] = value
 
 
 def spread(start: Range, arrows: list[Arrow], budget: int | None) -> list[tuple[int, Fraction, bool, Fraction, bool]]:

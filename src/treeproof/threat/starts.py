@@ -30,7 +30,7 @@ class Starts:
     @property
     def some(self) -> BoolArray:
         """Rows that have any."""
-        return np.asarray(self.low <= self.high)
+        return ~np.isnan(self.ends()[0])
 
     def within(self, first: FloatArray, last: FloatArray) -> BoolArray:
         """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""
@@ -39,12 +39,14 @@ class Starts:
 
     def nearest(self, first: FloatArray, last: FloatArray) -> FloatArray:
         """The start of each row in its range that is nearest to its own value; NaN if there is none."""
-        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
-        return np.where(low <= high, np.clip(self.own, low, high), np.nan)
+        inside = replace(self, low=np.maximum(self.low, first), high=np.minimum(self.high, last))
+        # The own value is one of them, if it lies between any two.
+        return np.asarray(np.clip(self.own, *inside.ends()))
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest start of each row; NaN if it has none."""
-        return np.where(self.some, self.low, np.nan), np.where(self.some, self.high, np.nan)
+        some = self.low <= self.high
+        return np.where(some, self.low, np.nan), np.where(some, self.high, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +63,6 @@ class ClassStarts(Starts):
         rest = np.unique(self.own[~np.isin(self.own, known) & ~np.isnan(self.own)])
         return found + [(np.flatnonzero(self.own == own), np.array([own])) for own in rest]
 
-    @property
-    def some(self) -> BoolArray:
-        """Rows that have any."""
-        return ~np.isnan(self.nearest(self.low, self.high))
-
     def within(self, first: FloatArray, last: FloatArray) -> BoolArray:
         """Whether each row has a start in each of some ranges: (n_rows, n_ranges)."""
         held = np.zeros((len(self.own), len(first)), dtype=bool)
@@ -73,14 +70,6 @@ class ClassStarts(Starts):
             low, high = np.maximum(self.low[rows, None], first), np.minimum(self.high[rows, None], last)
             held[rows] = np.searchsorted(values, low) < np.searchsorted(values, high, side="right")
         return held
-
-    def nearest(self, first: FloatArray, last: FloatArray) -> FloatArray:
-        """The start of each row in its range that is nearest to its own value; NaN if there is none."""
-        found = np.full(len(self.own), np.nan)
-        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
-        for rows, values in self._of_rows:
-            found[rows] = nearest_one(values, self.own[rows], low[rows], high[rows])
-        return found
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest start of each row; NaN if it has none."""
@@ -123,11 +112,6 @@ class GridStarts(Starts):
         sure &= ~is_far(first, last)
         empty = first > last
         return np.where(empty, np.inf, first), np.where(empty, -np.inf, last), sure
-
-    @property
-    def some(self) -> BoolArray:
-        """Rows that have any."""
-        return ~np.isnan(self.nearest(self.low, self.high))
 
     def cells(
         self, first: FloatArray, last: FloatArray, reach: float = 0.0
@@ -184,21 +168,6 @@ class GridStarts(Starts):
             begin, end = few.exactly(np.maximum(first[cell], few.low), np.minimum(last[cell], few.high))
             held[row, cell] = begin <= end
         return held
-
-    def nearest(self, first: FloatArray, last: FloatArray) -> FloatArray:
-        """The start of each row in its range that is nearest to its own value; NaN if there is none."""
-        low, high = np.maximum(self.low, first), np.minimum(self.high, last)
-        lines = self.lines
-        begin, end, sure = lines.numbers(lines.of_row, low, high)
-        point, exact = lines.points(lines.of_row, np.clip(lines.own, begin, end))
-        found = np.where(begin <= end, point, np.nan)
-        rows = np.flatnonzero(~sure | is_far(begin, end) | ((begin <= end) & ~exact))
-        if len(rows):
-            few = self.take(rows)
-            begin, end = few.exactly(low[rows], high[rows])
-            near = few.points(np.minimum(np.maximum(begin, 0), end))
-            found[rows] = np.where((begin <= end).astype(bool), near, np.nan)
-        return found
 
 
 def is_far(first: FloatArray, last: FloatArray) -> BoolArray:

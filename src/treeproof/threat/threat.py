@@ -290,12 +290,6 @@ class Threat(FieldsOnly):
         below = np.maximum(add_up(low, self.low), self.end_low)
         return below, np.minimum(add_down(high, self.high), self.end_high)
 
-    def end_between(self, f: int, first: FloatArray, last: FloatArray, upward: npt.NDArray[np.bool_]) -> FloatArray:
-        """Where moves of a feature may end in [first, last], entry by entry: the first such double, or the last."""
-        ends = dict(self.ends)[f]
-        at = np.where(upward, np.searchsorted(ends, first), np.searchsorted(ends, last, side="right") - 1)
-        return np.asarray(ends[np.clip(at, 0, len(ends) - 1)])
-
     def check_domain(self, X: FloatArray, ensemble: Ensemble) -> None:
         """Refuses rows that themselves lie outside the domain."""
         outside = (self.domain_low > X) | (self.domain_high < X)

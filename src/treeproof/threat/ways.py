@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from treeproof.numbers.doubles import FloatArray, double_at_most
 from treeproof.threat.rule_chains import RuleChains
@@ -158,30 +160,41 @@ class ByRules(Way):
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """The cost of the cheapest chain."""
-        del x
-        reached = self.chains.ends(start)
+        base = self.chains.base(x)
+        reached = self.chains.ends(base, start)
         prices = reached.price[(reached.first <= end) & (end <= reached.last)]
-        return Fraction(int(prices[0])) if len(prices) else None
+        return Fraction(int(prices[0])) if len(prices) and self.chains.is_point(base, end) else None
 
     def paid(self, starts: Starts, first: FloatArray, last: FloatArray) -> FloatArray:
         """The least cost of chains that start where the row may."""
+        starts = Starts(starts.own, *starts.ends())
         begun, of_row = np.unique(starts.low, return_inverse=True)
-        if len(begun) < len(first) - self.chains.n_known(first, last) and (starts.low == starts.high).all():
+        few = self.chains.grid is None and len(begun) < len(first) - self.chains.n_known(first, last)
+        if few and (starts.low == starts.high).all():
             each = [self._paid_from(start, first, last) for start in begun.tolist()]
             return np.array(each)[of_row] if each else np.empty((0, len(first)))
-        reached, begin = self.chains.starts_of_cells(first, last)
         paid = np.empty((len(starts.own), len(first)))
-        # So many rows at once that memory is no matter.
-        size = max(1, MOST_AT_ONCE // len(reached.price))
-        for row in range(0, len(paid), size):
-            some = slice(row, row + size)
-            held = starts.take(some).within(reached.first, reached.last)
-            paid[some] = np.minimum.reduceat(np.where(held, reached.price, np.inf), begin, axis=1)
+        for base, rows in self._by_base(starts):
+            reached, begin = self.chains.starts_of_cells(base, first, last)
+            # So many rows at once that memory is no matter.
+            size = max(1, MOST_AT_ONCE // len(reached.price))
+            for row in range(0, len(rows), size):
+                some = rows[row : row + size]
+                held = starts.take(some).within(reached.first, reached.last)
+                paid[some] = np.minimum.reduceat(np.where(held, reached.price, np.inf), begin, axis=1)
         return paid
 
+    def _by_base(self, starts: Starts) -> Iterator[tuple[Fraction, npt.NDArray[np.intp]]]:
+        """The bases of the rows' grids, and the rows of each."""
+        own, of_row = np.unique(starts.own, return_inverse=True)
+        bases: dict[Fraction, list[int]] = defaultdict(list)
+        for place, base in enumerate([self.chains.base(x) for x in own.tolist()]):
+            bases[base].append(place)
+        return ((base, np.flatnonzero(np.isin(of_row.reshape(-1), places))) for base, places in bases.items())
+
     def _paid_from(self, start: float, first: FloatArray, last: FloatArray) -> FloatArray:
-        """The same from one value, which takes less than what leads to each of many cells."""
-        reached, paid = self.chains.ends(start), np.full(len(first), np.inf)
+        """The same from one value without a grid, which takes less than what leads to each of many cells."""
+        reached, paid = self.chains.ends(Fraction(0), start), np.full(len(first), np.inf)
         for cell in np.flatnonzero(first <= last):
             held = (reached.first <= last[cell]) & (reached.last >= first[cell])
             paid[cell] = reached.price[held.argmax()] if held.any() else np.inf
@@ -190,36 +203,41 @@ class ByRules(Way):
     def move(self, starts: Starts, first: FloatArray, last: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The cheapest chain, of several one that starts nearest to the row's own value."""
         z, w = super().move(starts, first, last)
-        cells, at = np.unique(np.stack((first, last)), axis=1, return_inverse=True)
-        for cell in np.flatnonzero(cells[0] <= cells[1]):
-            rows = np.flatnonzero(at.reshape(-1) == cell)
-            z[rows], price = self._start(starts.take(rows), *cells[:, cell].tolist())
-            for value, cost in set(zip(z[rows].tolist(), price.tolist(), strict=True)):
-                if cost < np.inf:
-                    end = self._end(value, cost, *cells[:, cell].tolist())
-                    w[rows[z[rows] == value]] = end
+        # Between points of a grid, all ranges of points are like those of doubles.
+        first, last = replace(starts, low=first, high=last).ends()
+        starts = Starts(starts.own, *starts.ends())
+        for base, some in self._by_base(starts):
+            cells, at = np.unique(np.stack((first[some], last[some])), axis=1, return_inverse=True)
+            for cell in np.flatnonzero(cells[0] <= cells[1]):
+                rows, ends = some[at.reshape(-1) == cell], cells[:, cell].tolist()
+                z[rows], price = self._start(base, starts.take(rows), *ends)
+                for value, cost in set(zip(z[rows].tolist(), price.tolist(), strict=True)):
+                    if cost < np.inf:
+                        w[rows[z[rows] == value]] = self._end(base, value, cost, *ends)
         return z, w
 
     def reached(self, x: float, start: float) -> tuple[FloatArray, FloatArray]:
-        """The ranges that chains of rules lead to."""
-        del x
-        reached = self.chains.ends(start)
+        """The ranges that chains of rules lead to, on a grid each from a point to a point."""
+        reached = self.chains.ends(self.chains.base(x), start)
         return reached.first, reached.last
 
-    def _start(self, starts: Starts, first: float, last: float) -> tuple[FloatArray, FloatArray]:
+    def _start(self, base: Fraction, starts: Starts, first: float, last: float) -> tuple[FloatArray, FloatArray]:
         """Where the rows' cheapest chains into one cell start, and their costs."""
+        reached = self.chains.starts(base, first, last)
+        near = (reached.first <= np.fmax.reduce(starts.high)) & (np.fmin.reduce(starts.low) <= reached.last)
         z, nearest, best = (np.full(len(starts.own), value) for value in (np.nan, np.inf, np.inf))
-        reached = self.chains.starts(first, last)
-        for price, begin, end in zip(*reached, strict=True):
+        for price, begin, end in np.stack(reached, axis=1)[near].tolist():
+            if price > best.max():
+                break
             start = starts.nearest(np.full(len(z), begin), np.full(len(z), end))
             away = np.abs(start - starts.own)
             better = ~np.isnan(start) & ((price < best) | ((price == best) & (away < nearest)))
             z[better], nearest[better], best[better] = start[better], away[better], price
         return z, best
 
-    def _end(self, start: float, price: float, first: float, last: float) -> float:
+    def _end(self, base: Fraction, start: float, price: float, first: float, last: float) -> float:
         """The double of a cell, nearest to `start`, that chains lead to at this price."""
-        reached = self.chains.ends(start)
+        reached = self.chains.ends(base, start)
         begin, end = np.maximum(reached.first, first), np.minimum(reached.last, last)
         found = np.clip(start, begin, end)[(reached.price <= price) & (begin <= end)]
         return float(found[np.argmin(np.abs(found - start))])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.numbers.doubles import FloatArray, double_at_most
+from treeproof.numbers.doubles import LARGEST, FloatArray, double_at_least, double_at_most
 from treeproof.threat.threat import Threat
 from treeproof.verification.space import Space
 
@@ -18,9 +18,6 @@ MOST_BITS = 1000
 """Longer numbers are cut off: prices are rounded down, and the limit is not."""
 SURE = 1.0 - 2.0**-36
 """A sum of rounded prices below this share of the limit is within it."""
-
-Price = tuple[int, int, Fraction | None]
-"""The first cell of some, the end of these, and their price; None: more than the limit."""
 
 
 def exact_prices(
@@ -30,7 +27,7 @@ def exact_prices(
     from treeproof._kernels.search.exact import BITS, ExactPrices
 
     found = [price for f in range(len(x)) for price in _prices_of(threat, space, f, x, box, limit)]
-    scale = Fraction(math.lcm(limit.denominator, *(price.denominator for *_, price in found if price is not None)))
+    scale = Fraction(math.lcm(limit.denominator, *(price.denominator for _, price in found)))
     if (limit * scale).numerator.bit_length() > MOST_BITS:
         scale = Fraction(2) ** MOST_BITS / limit
     most = max(math.ceil(limit * scale) - 1 if strictly else math.floor(limit * scale), 0)
@@ -39,9 +36,9 @@ def exact_prices(
     def digits(number: int) -> list[int]:
         return [number >> BITS * d & (1 << BITS) - 1 for d in reversed(range(n))]
 
-    table: npt.NDArray[np.int64] = np.zeros((space.start[-1], n), dtype=np.int64)
-    for first, end, price in found:
-        table[first:end] = digits(dear if price is None else min(math.floor(price * scale), dear))
+    table: npt.NDArray[np.int64] = np.tile(np.array(digits(dear), dtype=np.int64), (int(space.start[-1]), 1))
+    for cell, price in found:
+        table[cell] = digits(min(math.floor(price * scale), dear))
     sure = np.array([double_at_most(limit) * SURE])
     return ExactPrices(table, np.array(digits(most), dtype=np.int64), sure, np.zeros(n, dtype=np.int64))
 
@@ -56,24 +53,13 @@ def no_exact_prices() -> Any:
 
 def _prices_of(
     threat: Threat, space: Space, f: int, x: FloatArray, box: tuple[FloatArray, FloatArray], limit: Fraction
-) -> Iterator[Price]:
-    """The prices of the cells of one feature; those that are free, or that cannot be had, may be left out."""
-    start, (lowest, highest) = int(space.start[f]), space.ends_of(f)
-    low, high = float(box[0][f]), float(box[1][f])
-    if f in dict(threat.columns):
-        n = len(lowest) - (f in space.blanks)
-        exact = threat.moves_of(f).exact_prices(float(x[f]), (low, high), lowest[:n], highest[:n])[: len(lowest)]
-        priced = [(c, price) for c, price in enumerate(exact) if price is not None]
-        yield from ((start + c, start + c + 1, price if price <= limit else None) for c, price in priced)
-    elif not math.isnan(low):
-        first, last = np.searchsorted(highest, (low, high)).tolist()
-        above, below = np.maximum(lowest, threat.domain_low[f]), np.minimum(highest, threat.domain_high[f])
-        sides = (range(last + 1, len(lowest)), high, above), (range(first)[::-1], low, below)
-        for cells, begin, ends in sides:
-            for k, c in enumerate(cells):
-                # A cell above the largest double, or below the lowest, holds nothing.
-                price = None if math.isinf(ends[c]) else threat.price(f, begin, float(ends[c]))
-                if price is None or price > limit:
-                    yield start + min(cells[k:]), start + max(cells[k:]) + 1, None
-                    break
-                yield start + c, start + c + 1, price
+) -> Iterator[tuple[int, Fraction]]:
+    """The cells of one feature that cost no more than the limit, and their prices."""
+    ends, moves = space.ends_of(f), threat.moves_of(f)
+    rounded = moves.table(x[[f]], box[0][[f]], box[1][[f]], *ends, False)[0]
+    near = np.flatnonzero(rounded <= min(double_at_least(limit), LARGEST))
+    cells = (each[near] for each in ends)
+    *exact, _ = moves.exact_prices(float(x[f]), (float(box[0][f]), float(box[1][f])), *cells)
+    for cell, price in zip(near.tolist(), exact, strict=True):
+        if price is not None and price <= limit:
+            yield int(space.start[f]) + cell, price

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from treeproof.errors import disbelieved
 from treeproof.model.ensemble import Ensemble
-from treeproof.numbers.doubles import FloatArray, add_down, add_up, double_at_least, root_at_most
-from treeproof.numbers.moves import some_move
+from treeproof.numbers.doubles import FloatArray, double_at_least, root_at_most
+from treeproof.numbers.moves import shortest_moves
 from treeproof.numbers.patience import TimeIsUpError, until
 from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
@@ -274,46 +274,30 @@ class Local:
         `labels` are those of `own`, a point of each box; the boxes are those of neighbours of X, if not of `own`.
         """
         X = own if X is None else X
-        odd = self._odd_rows(low, high)
-        if not odd.any():
-            status, cells = self._run(low, high, own, labels, X)
-        else:
-            status = np.full(len(low), Outcome.UNKNOWN, dtype=np.int64)
-            cells = np.zeros(low.shape, dtype=np.int32)
-            plain = np.flatnonzero(~odd)
-            status[plain], cells[plain] = self._run(low[plain], high[plain], own[plain], labels[plain], X[plain])
-        used = self.used
-        claims = dict(zip(np.flatnonzero(~odd).tolist(), self._claims, strict=True))
-        narrow = np.flatnonzero(odd)
-        away = tuple(
-            (f, self._own_prices(self.threat.moves_of(f), f, X[narrow], low[narrow], high[narrow]))
-            for f in (np.flatnonzero(self.threat.away).tolist() if len(narrow) else ())
+        gaps = tuple(
+            (f, self._own_prices(self.threat.moves_of(f), f, X, low, high)) for f in self._with_gaps(low, high)
         )
-        if len(narrow):
-            status[narrow], cells[narrow] = self._run(
-                low[narrow], high[narrow], own[narrow], labels[narrow], X[narrow], away
-            )
-            claims |= dict(zip(narrow.tolist(), self._claims, strict=True))
+        status, cells = self._run(low, high, own, labels, X, gaps)
+        used, claims = self.used, self._claims
         if self.threat.power is not None:
             for row in np.flatnonzero(status == Outcome.REFUTED):
                 one = slice(row, row + 1)
                 asked = low[one], high[one], own[one], labels[one], X[one]
                 status[one], cells[one] = self._really_affordable(asked, (status[one], cells[one]), used[one])
                 if status[row] == Outcome.PROVED:
-                    claims[int(row)] = self._claims[0]
-        self._claims = [claims[row] for row in range(len(low))]
+                    claims[row] = self._claims[0]
+        self._claims = claims
         return status, cells
 
-    def _odd_rows(self, low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
-        """Rows where an interval without 0 is so narrow that some cells between reachable ones are not reachable."""
+    def _with_gaps(self, low: FloatArray, high: FloatArray) -> Iterator[int]:
+        """Features whose interval, without 0, is so narrow that some cells between reachable ones are not reachable."""
         threat = self.threat
         if not threat.away.any():
-            return np.zeros(len(low), dtype=bool)
+            return
         ends = [np.abs(end) for end in (low, high, *threat.reach(low, high))]
         with np.errstate(over="ignore", invalid="ignore"):
-            widest = np.spacing(np.max(ends, axis=0))
-            narrow = threat.high - threat.low < widest
-        return np.asarray((threat.away & narrow & (low < high)).any(axis=1))
+            narrow = threat.high - threat.low < np.spacing(np.max(ends, axis=0))
+        yield from np.flatnonzero((threat.away & narrow & (low < high)).any(axis=0)).tolist()
 
     def _run(
         self,
@@ -625,24 +609,21 @@ class Local:
         inside = known & (first <= high) & (last >= low)
         shared = np.clip(own, np.maximum(first, low), np.minimum(last, high))
         w = np.where(inside, shared, np.where(first > high, first, last))
-        if threat.power is None:
-            needed_low, needed_high = add_up(w, -threat.high), add_down(w, -threat.low)
-            z = np.where(inside, shared, np.clip(own, np.maximum(needed_low, low), np.minimum(needed_high, high)))
-        else:
-            z = np.where(inside, shared, np.clip(w, low, high))
+        z = np.where(inside, shared, np.clip(w, low, high))
         z, w = np.where(known, z, X), np.where(known, w, X)
-        if threat.power is None:
-            fits = (add_up(z, threat.low) <= w) & (w <= add_down(z, threat.high)) & (low <= z) & (z <= high)
-            fits[:, [f for f, _ in threat.columns]] = True  # see below
-            for row, f in np.argwhere(known & ~inside & ~fits):
-                self._exact_move(row, f, low, high, first, last, z, w)
-            for f, _ in threat.ends:
-                moved = known[:, f] & ~inside[:, f]
-                end = threat.end_between(f, first[:, f], last[:, f], first[:, f] > high[:, f])
-                w[moved, f] = end[moved]
-        for f, moves in threat.columns:
+        listed = [f for f, _ in (*threat.ends, *threat.columns)]
+        moved = known & ~inside
+        moved[:, listed] = False
+        if threat.power is None and moved.any():
+            interval = (np.broadcast_to(end, X.shape)[moved] for end in (threat.low, threat.high))
+            z[moved], w[moved] = shortest_moves(
+                own[moved], *(each[moved] for each in (low, high, first, last)), *interval
+            )
+        for f in listed:
             some = known[:, f]
-            from_to = moves.move(X[some, f], low[some, f], high[some, f], *self._ends_of_cells(f, cells[some]))
+            from_to = threat.moves_of(f).move(
+                X[some, f], low[some, f], high[some, f], *self._ends_of_cells(f, cells[some])
+            )
             z[some, f], w[some, f] = from_to
         return z, w
 
@@ -650,17 +631,6 @@ class Local:
         """The lowest and the highest double of the cells of feature f in rows of cells."""
         at = self._start[f] + cells[:, f]
         return self._lowest[at], self._highest[at]
-
-    def _exact_move(
-        self, row: int, f: int, low: FloatArray, high: FloatArray, first: FloatArray, last: FloatArray, z: FloatArray,
-        w: FloatArray,
-    ) -> None:  # fmt: skip
-        """A move where the nearest doubles do not fit an interval that excludes 0."""
-        interval = (float(self.threat.low[f]), float(self.threat.high[f]))
-        cell = (float(first[row, f]), float(last[row, f]))
-        move = some_move((float(low[row, f]), float(high[row, f])), cell, interval)
-        if move is not None:
-            z[row, f], w[row, f] = move
 
 
 def price_of_attack(threat: Threat, x: FloatArray, attacked: FloatArray, within: bool) -> float:

@@ -16,7 +16,7 @@ from treeproof.threat.relations.constructors import (
 )
 from treeproof.threat.relations.expressions import Relation
 from treeproof.threat.relations.grammar import parse_relation
-from treeproof.threat.relations.relation_files import read_relations, relations_from_json, relations_to_json
+from treeproof.threat.relations.relation_files import read_relations
 
 __all__ = [
     "Clause",
@@ -37,6 +37,4 @@ __all__ = [
     "one_of",
     "parse_relation",
     "read_relations",
-    "relations_from_json",
-    "relations_to_json",
 ]

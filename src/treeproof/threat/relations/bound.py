@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.pieces import Pieces
+from treeproof.numbers.decimals import decimal_of, nearest_double
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.relations.expressions import Relation
 
@@ -99,8 +100,6 @@ Clause: TypeAlias = tuple[Literal, ...]
 
 
 _BELOW_0, _BELOW_1 = (math.nextafter(number, -math.inf) for number in (0.0, 1.0))
-_ON = Pieces((_BELOW_1, 1.0), (False, True, False))
-_OFF = Pieces((_BELOW_1, 1.0), (True, False, True))
 _ON_OR_OFF = Pieces((_BELOW_0, 0.0, _BELOW_1, 1.0), (False, True, False, True, False))
 
 
@@ -116,13 +115,6 @@ class OneHot(FieldsOnly):
     def own_values(self) -> tuple[Clause, ...]:
         """The clauses that each column is 0 or 1, and not missing."""
         return tuple((ColumnLiteral(f, _ON_OR_OFF, missing=False),) for f in self.features)
-
-    @cached_property
-    def as_clauses(self) -> tuple[Clause, ...]:
-        """The group as plain clauses; there is one for each pair of columns."""
-        some = (tuple(ColumnLiteral(f, _ON) for f in self.features),) if self.exactly else ()
-        pairs = itertools.combinations((ColumnLiteral(f, _OFF) for f in self.features), 2)
-        return (*self.own_values, *some, *pairs)
 
     def broken(self, X: FloatArray) -> Flags:
         """Which rows have another value than 0 and 1, a missing one too, or not the right number of ones."""
@@ -150,11 +142,6 @@ class Relations(FieldsOnly):
     group_origin: tuple[int, ...] = ()
     steps: tuple[tuple[int, Fraction], ...] = ()
     """Columns that stand for the decimals that they print as, and their steps."""
-
-    @cached_property
-    def as_clauses(self) -> tuple[Clause, ...]:
-        """All as clauses, groups too."""
-        return self.clauses + tuple(itertools.chain.from_iterable(group.as_clauses for group in self.groups))
 
     @cached_property
     def features(self) -> tuple[int, ...]:
@@ -215,9 +202,9 @@ def linear_holds(literal: Linear, X: FloatArray, steps: Mapping[int, Fraction]) 
         small, large = columns.T if literal.terms[0][1] > 0 else columns.T[::-1]
         return np.asarray(missing | (small < large if literal.strict else small <= large))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        products = columns * np.array([_near(factor) for _, factor in literal.terms])
+        products = columns * np.array([nearest_double(factor) for _, factor in literal.terms])
         total, size = products.sum(axis=1), np.abs(products).sum(axis=1)
-        bound = _near(literal.bound)
+        bound = nearest_double(literal.bound)
         # Each factor, product, sum and printed decimal is off by at most half a unit in the last place.
         error = (len(features) + 6) * 2.0**-52 * (size + abs(bound)) + 1e-300
         distance = total - bound
@@ -240,14 +227,6 @@ def _is_order(literal: Linear, steps: Mapping[int, Fraction]) -> bool:
         and literal.bound == 0
         and len({f in steps for f, _ in literal.terms}) == 1
     )
-
-
-def _near(number: Fraction) -> float:
-    """The double nearest to a number; infinite beyond all of them."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
 
 
 def _holds_in_whole_numbers(literal: Linear, columns: FloatArray, steps: Mapping[int, Fraction]) -> tuple[Flags, Flags]:
@@ -292,4 +271,4 @@ def _holds_exactly(literal: Linear, row: FloatArray, steps: Mapping[int, Fractio
 
 def exact(number: float, stepped: bool) -> Fraction:
     """What a double stands for: the decimal that it prints as in a column with a step, else its own value."""
-    return Fraction(repr(number)) if stepped else Fraction(number)
+    return decimal_of(number) if stepped else Fraction(number)

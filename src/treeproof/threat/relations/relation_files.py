@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, parse_own_json, read_text, write_whole
-from treeproof.threat.relations.constructors import as_relations
+from treeproof.files import as_path, parse_own_json, read_text
 from treeproof.threat.relations.expressions import Relation
 from treeproof.threat.relations.grammar import is_blank, parse_relation
 
@@ -17,7 +14,7 @@ VERSION = 1
 
 
 def read_relations(path: str | os.PathLike[str]) -> list[Relation]:
-    """The relations of a file: one per line, where # begins a comment, or JSON as `relations_to_json` writes it."""
+    """The relations of a file: one per line, where # begins a comment, or JSON (docs/format.md)."""
     file = as_path(path)
     text = read_text(file)
     if text.lstrip()[:1] == "{":
@@ -25,19 +22,6 @@ def read_relations(path: str | os.PathLike[str]) -> list[Relation]:
     return list(
         _parsed([(f"{file}, line {n}", line) for n, line in enumerate(text.splitlines(), 1) if not is_blank(line)])
     )
-
-
-def relations_to_json(relations: Iterable[str | Relation], path: str | os.PathLike[str] | None = None) -> str:
-    """Relations as JSON text, also written to `path` if given."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, "relations": list(map(str, as_relations(relations)))})
-    if path is not None:
-        write_whole(as_path(path), text)
-    return text
-
-
-def relations_from_json(text: str) -> list[Relation]:
-    """The relations of JSON text."""
-    return _from_json(text, "the text")
 
 
 def _from_json(text: str, where: str) -> list[Relation]:

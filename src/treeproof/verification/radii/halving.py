@@ -26,7 +26,7 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
 from treeproof.verification.radii.lowest import Found
-from treeproof.verification.radii.question import Answers, Broken, Level
+from treeproof.verification.radii.question import Answers, Broken, Level, answers_of
 from treeproof.verification.valid_rows import search_for
 
 MEANS = 8
@@ -161,11 +161,8 @@ class Neighbourhoods(Halving):
         boxes = [self._box(row, within) for row, within in zip(rows, asked, strict=True)]
         low, high = (np.stack([box[side] for box in boxes]) for side in (0, 1))
         decided = self._search.decide_boxes(self.X[rows], low, high)
-        outcomes = [Outcome(int(outcome)) for outcome in decided.outcome]
-        return [
-            Broken(self._level(row, z), z, w) if outcome == Outcome.REFUTED else outcome
-            for row, outcome, z, w in zip(rows, outcomes, decided.neighbour, decided.attacked, strict=True)
-        ]
+        near, attacked = decided.neighbour, decided.attacked
+        return answers_of(decided.outcome, lambda i: Broken(self._level(rows[i], near[i]), near[i], attacked[i]))
 
     def _box(self, row: int, within: Within) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest double of these neighbours."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
@@ -33,6 +33,11 @@ class Broken(NamedTuple):
 
 Answers: TypeAlias = list[Broken | Outcome]
 """For each row a counterexample, PROVED or UNKNOWN."""
+
+
+def answers_of(outcomes: Iterable[int], broken: Callable[[int], Broken]) -> Answers:
+    """Outcomes of a search as answers, with the counterexample of each row, by its place, that is refuted."""
+    return [broken(i) if outcome == Outcome.REFUTED else Outcome(int(outcome)) for i, outcome in enumerate(outcomes)]
 
 
 class Rows:

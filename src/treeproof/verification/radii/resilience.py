@@ -22,10 +22,9 @@ from treeproof.numbers.doubles import (
     ordinal,
 )
 from treeproof.numbers.moves import some_move
-from treeproof.results.verdicts import Outcome
 from treeproof.run.limits import Limits
 from treeproof.threat.threat import Threat
-from treeproof.verification.radii.question import Answers, Broken, Question
+from treeproof.verification.radii.question import Answers, Broken, Question, answers_of
 
 
 class Resilience(Question):
@@ -79,12 +78,7 @@ class Resilience(Question):
 
     def _decide_boxes(self, rows: Sequence[int], low: FloatArray, high: FloatArray) -> Answers:
         decided = self.local.decide_boxes(self.X[rows], low, high)
-        return [
-            self._broken(row, decided.neighbour[i], decided.attacked[i])
-            if decided.outcome[i] == Outcome.REFUTED
-            else Outcome(int(decided.outcome[i]))
-            for i, row in enumerate(rows)
-        ]
+        return answers_of(decided.outcome, lambda i: self._broken(rows[i], decided.neighbour[i], decided.attacked[i]))
 
     def _broken(self, row: int, neighbour: FloatArray, attacked: FloatArray) -> Broken:
         pair = self.ensemble.grid.cells(np.stack((neighbour, attacked)))

@@ -25,10 +25,11 @@ from treeproof.numbers.doubles import (
 from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
 from treeproof.run.limits import Limits
+from treeproof.threat.starts import nearest_one
 from treeproof.threat.threat import Threat
 from treeproof.verification.local_search import LARGEST_PRICE, SMALLEST_PRICE, Local
 from treeproof.verification.radii.lowest import Found
-from treeproof.verification.radii.question import Answers, Broken, Level, Question, Rows
+from treeproof.verification.radii.question import Answers, Broken, Level, Question, Rows, answers_of
 
 
 class _Attacked(Rows):
@@ -42,7 +43,7 @@ class _Attacked(Rows):
             x = float(self.X[row, f])
             attacked[f] = first if first > x else last
             if self.is_category[f]:
-                attacked[f] = self.threat.end_between(f, *map(np.array, (first, last, first > x)))
+                attacked[f] = nearest_one(dict(self.threat.ends)[f], *map(np.array, (x, first, last)))
             moves.append((f, abs(Fraction(float(attacked[f])) - Fraction(x))))
         return moves
 
@@ -131,10 +132,7 @@ class IntervalRobustness(_Attacked, Question):
         threat = self.threat
         reach = np.maximum(low, threat.end_low), np.minimum(high, threat.end_high)
         status, cells = self.local.search_within(self.X[rows], reach)
-        return [
-            self._broken(row, cells[i]) if status[i] == Outcome.REFUTED else Outcome(int(status[i]))
-            for i, row in enumerate(rows)
-        ]
+        return answers_of(status, lambda i: self._broken(rows[i], cells[i]))
 
     def _broken(self, row: int, cells: npt.NDArray[np.int32]) -> Broken:
         level, attacked = Fraction(0), self.X[row].copy()
@@ -249,9 +247,9 @@ class LpRobustness(_Attacked):
 
     def _level(self, row: int, attacked: FloatArray) -> Fraction:
         """What the attack on a row costs."""
-        x = self.X[row]
-        moved = np.flatnonzero((attacked != x) & ~np.isnan(x)).tolist()
-        return sum((self.threat.price(f, float(x[f]), float(attacked[f])) for f in moved), Fraction(0))
+        prices = self.threat.attack_prices(self.X[row], self.X[row], attacked)
+        assert prices is not None
+        return sum(prices.values(), Fraction(0))
 
 
 def _is_normal(level: Fraction) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import treeproof as tp
 from tests.support.applicants import NAMES, applicants
 from tests.support.at_once import at_once
-from treeproof.threat import grid_chains
+from treeproof.threat import rule_chains
 from treeproof.threat.column_moves import ColumnMoves
 
 N_THREADS = 8
@@ -24,7 +24,7 @@ def income() -> ColumnMoves:
 
 
 def test_threads_that_share_chains_find_what_one_alone_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid_chains, "MOST_GRIDS", 2)  # so that every other row clears what is kept
+    monkeypatch.setattr(rule_chains, "MOST_GRIDS", 2)  # so that every other row clears what is kept
     values = np.round(np.random.default_rng(0).uniform(0, 5, 40), 3)
 
     def prices(moves: ColumnMoves, i: int) -> list[float]:
@@ -35,6 +35,6 @@ def test_threads_that_share_chains_find_what_one_alone_finds(monkeypatch: pytest
     assert len({str(each) for each in alone}) > 3
     shared = income()
     every = range(len(values))
-    together = at_once(N_THREADS, lambda k: [prices(shared, i + 5 * k) for i in every], grid_chains)
+    together = at_once(N_THREADS, lambda k: [prices(shared, i + 5 * k) for i in every], rule_chains)
     for k, found in enumerate(together):
         assert found == [alone[(i + 5 * k) % len(values)] for i in every]
