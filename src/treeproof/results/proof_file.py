@@ -237,14 +237,3 @@ def _records(file: BinaryIO) -> Iterator[tuple[int, int, int, bytes]]:
         if len(content) < length:
             return
         yield kind, row, start, content
-
-
-def read_proofs(path: Path) -> tuple[dict[str, Any], dict[int, bytes], dict[int, str]]:
-    """The header of a proof file, what proves rows, and why others have no proof."""
-    data = path.read_bytes()
-    at, length, end = _TAIL.unpack(data[-_TAIL.size :])
-    if data[: len(MAGIC)] != MAGIC or end != END:
-        raise InvalidInput(f"{path} is no proof file, or not whole")
-    index = json.loads(zlib.decompress(data[at : at + length]))
-    proofs = {int(row): zlib.decompress(data[start : start + n]) for row, (start, n) in index["rows"].items()}
-    return index["header"], proofs, {int(row): reason for row, reason in index["without"].items()}
