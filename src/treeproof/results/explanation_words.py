@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation
 
-MOST_LINES = 20
-"""The most rows that are shown of many."""
-
 MOST_DIGITS = 6
 """Ends of ranges that need more digits are moved inwards to so many."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof import __version__
 from treeproof.errors import InvalidInput
-from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
+from treeproof.files import MAX_BYTES, as_json, as_path, read_text
 from treeproof.model.columns import Categories, CodedRows, as_frame, changed_frame, in_own_values
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
@@ -25,7 +25,6 @@ from treeproof.results.attacker_words import (
     larger_steps_in_words,
 )
 from treeproof.results.column_words import joined, quantity
-from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
 from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
 from treeproof.results.proof_counts import ProofCounts
@@ -38,6 +37,7 @@ from treeproof.results.relation_words import (
 )
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.sentences import BROKEN_IN_SHORT, FRAGILE_IN_SHORT
+from treeproof.results.tabled import Tabled
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
@@ -59,7 +59,7 @@ _WORDS = np.array([str(outcome) for outcome in Outcome], dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
-class Verification(FieldsOnly):
+class Verification(FieldsOnly, Tabled):
     """The verdicts on a test set, and the measures they add up to.
 
     Arrays have one entry per row.
@@ -98,6 +98,8 @@ class Verification(FieldsOnly):
     """For each of `relations` the rows that break it themselves; see `invalid_rows`."""
     proofs: ProofCounts | None = None
     """How many of its proofs were checked, and by which version; see `check_proofs`."""
+    treeproof: str = __version__
+    """The version of treeproof that answered; of an earlier one where its result was gone on with."""
     given: Any = None
     """The data frame that was verified, if it is one of pandas; files do not keep it."""
 
@@ -349,20 +351,10 @@ class Verification(FieldsOnly):
         frame.index = np.flatnonzero(found)
         return frame
 
-    def to_frame(self) -> Any:
-        """A pandas data frame with one line per row, indexed like the frame that was verified."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_columns(), index=None if self.given is None else self.given.index)
-
-    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
-        """Writes the same table as a CSV file, without pandas.
-
-        Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
-        """
-        columns = self.to_columns()
-        lines = [list(columns), *zip(*columns.values(), strict=True)]
-        write_whole(as_path(path), as_csv(lines, raw))
+    @property
+    def row_names(self) -> Any:
+        """What each row is called in the data frame that was verified; its place if there is none."""
+        return range(len(self)) if self.given is None else self.given.index
 
     def to_columns(self, *, moved: bool = True) -> dict[str, Any]:
         """The columns of the same table, without pandas; `moved` says whether with the moves of counterexamples."""
@@ -394,10 +386,7 @@ class Verification(FieldsOnly):
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole result as JSON text, also written to `path` if given; `from_json` reads it back exactly."""
-        text = json.dumps(content_of(self), allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
+        return as_json(content_of(self), path)
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Verification:

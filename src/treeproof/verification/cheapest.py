@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from treeproof.check.attacks import ATTACKS, CLOSE
 from treeproof.errors import InvalidInput, disbelieved
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_json
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
@@ -103,10 +103,7 @@ class CheapestAttacks:
         """The attacks and what was asked as JSON text, also written to `path` if given; `check_proofs` reads it."""
         is_whole = self.about.attacker.power is None
         prices = [None if math.isinf(one) else int(one) if is_whole else one for one in self.price.tolist()]
-        text = json.dumps({**self.about.content, "price": prices, "exact": self.exact.tolist()}, allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
+        return as_json({**self.about.content, "price": prices, "exact": self.exact.tolist()}, path)
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
