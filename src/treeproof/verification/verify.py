@@ -131,7 +131,8 @@ def verify(
     in_vain = asked.moved_in_vain(limits, bound)
 
     def known(table: RowTable, interrupted: bool) -> Verification:
-        return _result(asked, predicted, given, table, in_vain, clock.now() - began + spent, interrupted)
+        found = _result(asked, predicted, given, table, in_vain, clock.now() - began + spent, interrupted)
+        return found if resume is None else replace(found, treeproof=resume.treeproof)
 
     saving = (
         None if checkpoint is None else Checkpoint(partial(_copy_of, table), lambda now: checkpoint(known(now, True)))
