@@ -14,6 +14,7 @@ from treeproof.paper.style import BLUE, GREY, ORANGE
 from treeproof.paper.workbench import Cell, Workbench, between, finished, markdown, share
 
 NAME = "shortcomings"
+MEASURES = ("a", "a_min", "a_max", "r", "r_min", "r_max")
 EXPLANATION = """\
 Each instance of the test set is replaced by a neighbour from N(x). *sampled*: the lowest and highest robustness over
 {sets} random test sets, and the accuracy of these two sets (the paper's `a_min`, `a_max`: its text can also be read as
@@ -38,10 +39,10 @@ def run(bench: Workbench) -> None:
         for epsilon in published.EPSILONS[dataset][: 2 if bench.quick else None]
         for cell in cells_of(bench, dataset, published.TREES_OF_TABLE_III, 3, ("standard", "robust", "TREANT"))
     ]
-    rows = [row | _paper(row) for row in bench.rows(NAME, cells, _measure)]
-    bench.table(NAME, rows)
-    bench.picture(NAME, lambda pyplot: _draw(pyplot, rows))
-    bench.page(NAME, "Table III: close test sets, different robustness", [_explanation(rows), *_tables(rows)])
+    lines = published.table_iii()
+    rows = [row | published.beside(row, lines, MEASURES) for row in bench.rows(NAME, cells, _measure)]
+    title, parts = "Table III: close test sets, different robustness", [_explanation(rows), *_tables(rows)]
+    bench.publish(NAME, title, rows, lambda pyplot: _draw(pyplot, rows), parts)
 
 
 def _measure(bench: Workbench, cell: Cell) -> Cell:
@@ -67,15 +68,6 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
         "all_r_max": over_all.r_max.lower,
         "all_r_max_upper": over_all.r_max.upper,
     }
-
-
-def _paper(row: Cell) -> Cell:
-    """The published numbers of the row."""
-    model = "standard" if row["model"] == "standard" else "robust"
-    for line in published.table_iii():
-        if (line["dataset"], line["epsilon"], line["model"]) == (row["dataset"], row["epsilon"], model):
-            return {f"paper_{name}": line[name] for name in ("a", "a_min", "a_max", "r", "r_min", "r_max")}
-    raise KeyError(row)
 
 
 def _explanation(rows: list[Cell]) -> str:

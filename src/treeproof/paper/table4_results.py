@@ -24,16 +24,16 @@ TITLES = {
 
 def run(bench: Workbench) -> None:
     """Measures every model of the table and writes our numbers next to the paper's."""
-    sizes = sorted({(line["dataset"], line["trees"], line["depth"]) for line in published.table_iv()}, key=_order)
+    lines = published.table_iv()
+    sizes = sorted({(line["dataset"], line["trees"], line["depth"]) for line in lines}, key=_order)
     if bench.quick:
         sizes = [size for size in sizes if size[0] == "diabetes" and size[1:] in ((1, 3), (5, 3))]
     here = reachable(bench, list(dict.fromkeys(dataset for dataset, _, _ in sizes)))
     cells = [cell for size in sizes if size[0] in here for cell in cells_of(bench, *size)]
     rows = bench.rows(NAME, [cell | {"samples": 20 if bench.quick else 100} for cell in cells], _measure)
-    rows = [row | _paper(row) for row in rows]
-    bench.table(NAME, rows)
-    bench.picture(NAME, lambda pyplot: _draw(pyplot, rows))
-    bench.page(NAME, "Table IV: robustness and resilience, budget 1", [_explanation(rows), *_tables(rows)])
+    rows = [row | published.beside(row, lines, MEASURES) for row in rows]
+    title, parts = "Table IV: robustness and resilience, budget 1", [_explanation(rows), *_tables(rows)]
+    bench.publish(NAME, title, rows, lambda pyplot: _draw(pyplot, rows), parts)
 
 
 def _order(size: tuple[str, int, int]) -> tuple[int, int, int]:
@@ -71,16 +71,6 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
         raise tp.SoundnessError(f"the map and the search disagree on {cell}; please report this")
     found = {"epsilon": epsilon, "instances": len(y)} | exact | bounds | around
     return {name: found[name] for name in ("epsilon", "instances", *MEASURES, "R", "iterations", "converged")}
-
-
-def _paper(row: Cell) -> Cell:
-    """The published numbers for the row; everything trained robustly is compared with the paper's robust models."""
-    model = "standard" if row["model"] == "standard" else "robust"
-    size = (row["dataset"], row["trees"], row["depth"], model)
-    for line in published.table_iv():
-        if (line["dataset"], line["trees"], line["depth"], line["model"]) == size:
-            return {f"paper_{name}": line[name] for name in MEASURES}
-    raise KeyError(size)
 
 
 def _explanation(rows: list[Cell]) -> str:
