@@ -23,8 +23,7 @@ from treeproof.results.verdicts import Outcome, differ
 from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import do_task, in_groups, run_tasks
+from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.reached import moved_in_vain
 from treeproof.threat.threat import Threat
@@ -108,11 +107,7 @@ def counterfactual(
             found.update(zip(groups[number].tolist(), changes, strict=True))
             advance(len(groups[number]))
 
-        # After Ctrl-C, what was found is kept. One task needs no workers.
-        if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
-        else:
-            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        run_groups(_answer, asked.ensemble, tasks, limits, n_jobs, take)
     left = [row for row in range(len(asked.X)) if row not in found]
     found.update(zip(left, _unsearched(asked.ensemble, threat, asked.X[left], sizes) if left else [], strict=True))
     about = Wanted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -32,8 +32,8 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.one_hot import ValidAround
 from treeproof.verification.request import Request
-from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
-from treeproof.verification.verify import neighbourhoods
+from treeproof.verification.rows import decide_rows, replay_witnesses
+from treeproof.verification.verify import neighbourhoods, some_rows
 
 ROWS = 64
 """Rows per task."""
@@ -316,21 +316,8 @@ class _Search:
         features = [
             f for unit, there in zip(self.units, protected.tolist(), strict=True) if there for f in unit.features
         ]
-        threat = asked.threat.freeze(features)
-        tasks = (
-            Rows(
-                asked.attacker,
-                threat,
-                rows,
-                asked.X[rows],
-                self.predicted[rows],
-                asked.y[rows],
-                self.around,
-                self.limits,
-            )
-            for rows in groups
-            if not is_lost()
-        )
+        frozen = replace(asked, threat=asked.threat.freeze(features))
+        tasks = (some_rows(frozen, self.predicted, rows, self.around, self.limits) for rows in groups if not is_lost())
         if self._crew is None or self._crew.size == 1 or len(groups) == 1:
             yield from enumerate(do_task(decide_rows, ensemble, task) for task in tasks)
         else:

@@ -60,15 +60,10 @@ def content_of(result: Any) -> dict[str, Any]:
     labels = {name: getattr(result, name) for name in _LABELS}
     rows: RowTable = result.rows
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        **question_to_json(FORMAT, VERSION, result),
         "treeproof": result.treeproof,
-        "model": result.model,
         "decision": result.decision,
-        "fingerprint": result.fingerprint,
-        "attacker": None if result.attacker is None else json.loads(result.attacker.to_json()),
         "n_features": rows.X.shape[1],
-        "feature_names": None if result.feature_names is None else list(result.feature_names),
         "categories": categories_to_json(result.categories),
         "seconds": result.seconds,
         "interrupted": result.interrupted,
@@ -77,7 +72,6 @@ def content_of(result: Any) -> dict[str, Any]:
         "unreached": None if result.in_vain is None else list(result.in_vain.unreached),
         "untested": None if result.in_vain is None else list(result.in_vain.untested),
         "actors": None if result.actors is None else [plain_label(label) for label in result.actors],
-        "relations": list(map(str, result.relations)),
         "broken": [list(rows) for rows in result.breakers],
         "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
@@ -89,6 +83,19 @@ def content_of(result: Any) -> dict[str, Any]:
         **{name: rows_to_json(getattr(rows, name)) for name in _ROWS},
         **measures_of(result),
         **({} if result.proofs is None else {"proofs": result.proofs._asdict()}),
+    }
+
+
+def question_to_json(form: str, version: int, about: Any) -> dict[str, Any]:
+    """What files of answers say first: their format, and which model, attacker and relations they are about."""
+    return {
+        "format": form,
+        "version": version,
+        "model": about.model,
+        "fingerprint": about.fingerprint,
+        "feature_names": None if about.feature_names is None else list(about.feature_names),
+        "attacker": None if about.attacker is None else json.loads(about.attacker.to_json()),
+        "relations": list(map(str, about.relations)),
     }
 
 

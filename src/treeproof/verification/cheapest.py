@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass, replace
@@ -21,11 +20,10 @@ from treeproof.results.measures import missing_in_short
 from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of_attacks
 from treeproof.results.relation_words import broken_in_short
 from treeproof.results.verdicts import Outcome, differ
-from treeproof.results.verification_file import plain_label, rows_to_json
+from treeproof.results.verification_file import plain_label, question_to_json, rows_to_json
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import do_task, in_groups, run_tasks
+from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import COST_OF_1, Attacker, check_attacker
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain
@@ -61,14 +59,8 @@ class Question(NamedTuple):
     def content(self) -> dict[str, Any]:
         """The same as files have it."""
         return {
-            "format": ATTACKS,
-            "version": 1,
-            "model": self.model,
-            "fingerprint": self.fingerprint,
+            **question_to_json(ATTACKS, 1, self),
             "n_features": self.X.shape[1],
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "attacker": json.loads(self.attacker.to_json()),
-            "relations": list(map(str, self.relations)),
             "X": rows_to_json(self.X),
             "predicted": [plain_label(label) for label in self.predicted.tolist()],
             "attacked": rows_to_json(self.attacked),
@@ -196,11 +188,7 @@ def cheapest_attack(
             file.add_all(answer.proofs)
             advance(len(some))
 
-        # After Ctrl-C, what was found is kept. One task needs no workers.
-        if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
-        else:
-            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        run_groups(_answer, asked.ensemble, tasks, limits, n_jobs, take)
         result = _result(asked, threat, found, attacker, limits)
         # What was not found in time is not said, and needs no proof.
         file.finish()
