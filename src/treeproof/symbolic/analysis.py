@@ -220,7 +220,7 @@ def analyze(
     def work() -> tuple[Boxes, list[Lane], Tracker | None]:
         with Workers(n_threads, limits, memory) as workers, progress_line(progress, "analyzing") as say:
             ended, lanes = deal(compiled, workers, *first_candidates(compiled, workers))
-            tracker = None if track is None else Tracker.of(compiled, track, ended, lanes)
+            tracker = None if track is None else Tracker(compiled, track, ended, lanes)
             _iterate(lanes, workers, 2**62 if until is None else until, tracker, say)
         return ended, lanes, tracker
 
