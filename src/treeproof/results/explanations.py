@@ -22,6 +22,7 @@ from treeproof.results.explanation_words import (
     explanation_in_words,
 )
 from treeproof.results.markup import escape, table
+from treeproof.results.relation_words import count_in_words
 from treeproof.results.tabled import RowByRow
 from treeproof.results.verdicts import Outcome, differ
 
@@ -182,8 +183,7 @@ class Explanations(RowByRow, Sequence[Explanation]):
         parts += [f"{unknown:,} not found in time"] * (unknown > 0)
         parts += ["against an attacker"] * self.about.against
         parts += ["no domain"] * (self.about.attacker.domain is None and not self.about.against)
-        n = len(self.about.relations)
-        parts += [f"{n} {'relation' if n == 1 else 'relations'}"] * (n > 0)
+        parts += [count_in_words(self.about.relations)] * bool(self.about.relations)
         return ", ".join(parts + ["interrupted"] * self.interrupted)
 
     def _repr_html_(self) -> str:

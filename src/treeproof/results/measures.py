@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.results.markup import first_few
 from treeproof.results.verdicts import Bounds, Outcome, short
 from treeproof.visible import visible
 
@@ -99,6 +100,13 @@ class Measures:
         return f"Measures({self.in_words()})"
 
 
+def measures_in_short(measures: Measures, names: Sequence[str]) -> list[str]:
+    """The measures one by one in a few words; `names` are those of neighbourhoods."""
+    parts = [f"{measures.rows} rows", f"accuracy {measures.accuracy:.3f}", f"robustness {short(measures.robustness)}"]
+    resilience = zip(names, measures.resilience_by_epsilon, strict=True)
+    return parts + [f"resilience {short(bounds)} at {visible(name)}" for name, bounds in resilience]
+
+
 def missing_in_short(rows: int) -> str:
     """What is assumed about so many rows, in a few words."""
     return f"missing cells in {rows} {'row' if rows == 1 else 'rows'} stay missing"
@@ -134,6 +142,5 @@ def classes_in_words(by_class: Mapping[Any, Measures]) -> str:
     """The measures of each class in one line; nothing where there is but one class."""
     if len(by_class) < 2:
         return ""
-    first = [f"; {visible(label)}: {one.in_words()}" for label, one in by_class.items()][:MAX_CLASSES]
-    rest = len(by_class) - len(first)
-    return "".join(first) + (f"; and {rest} more classes" if rest else "")
+    said = [f"; {visible(label)}: {one.in_words()}" for label, one in by_class.items()]
+    return first_few(said, MAX_CLASSES, "", "; and ", "more classes")

@@ -26,7 +26,14 @@ from treeproof.results.attacker_words import (
 )
 from treeproof.results.column_words import joined, quantity
 from treeproof.results.markup import escape, percent, table
-from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
+from treeproof.results.measures import (
+    Measures,
+    classes_in_words,
+    count,
+    measures_in_short,
+    missing_in_short,
+    missing_in_words,
+)
 from treeproof.results.proof_counts import ProofCounts
 from treeproof.results.relation_words import (
     broken_in_short,
@@ -38,7 +45,7 @@ from treeproof.results.relation_words import (
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.sentences import BROKEN_IN_SHORT, FRAGILE_IN_SHORT
 from treeproof.results.tabled import Tabled
-from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
+from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, in_percent
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import as_sets
@@ -410,20 +417,13 @@ class Verification(FieldsOnly, Tabled):
             raise InvalidInput(f"{where} is not a valid verification: {error}") from None
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
-        for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
-            parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
+        parts = measures_in_short(self.measures, self.names_of_epsilons)
         parts += ["ε is less than the step of some columns"] * bool(self._in_larger_steps)
         parts += [visible(self.decision)] * bool(self.decision)
         still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
         if still and self.attacker is not None and self.attacker.is_for_all:
             parts.append(f"{len(still)} {'category' if len(still) == 1 else 'categories'} untouched")
-        if len(self) and self.in_vain is not None and self.movable is not None:
-            parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
-        if self.actors is not None:
-            parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
-        parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
-        parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
+        parts += assumed_in_short(self)
         parts += [] if self.proofs is None else [self.proofs.in_short]
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
@@ -475,12 +475,23 @@ class Verification(FieldsOnly, Tabled):
         )
 
 
+def assumed_in_short(result: Any) -> list[str]:
+    """What measures over rows, of a Verification or a TableSummary, assume of the attacker and the rows."""
+    parts = []
+    if len(result) and result.in_vain is not None and result.movable is not None:
+        parts += filter(None, [in_vain_in_short(result.in_vain, len(result.movable))])
+    if result.actors is not None:
+        parts.append(f"only {', '.join(map(visible, result.actors))} attacked")
+    parts += [broken_in_short(result.rows_that_break)] * (result.rows_that_break > 0)
+    return parts + [missing_in_short(result.rows_with_missing)] * (result.rows_with_missing > 0)
+
+
 def class_table(by_class: Mapping[Any, Measures], names: Sequence[str]) -> tuple[list[str], list[tuple[str, ...]]]:
     """The measures of each class as a table to read: its head and its lines. `names` are those of neighbourhoods."""
     head = ["true class", "rows", "accuracy", "robustness", *(f"resilience, {name}" for name in names), "undecided"]
     lines = []
     for label, one in by_class.items():
-        shares = [_in_words(bounds)[0] for bounds in (one.robustness, *one.resilience_by_epsilon)]
+        shares = [in_percent(bounds) for bounds in (one.robustness, *one.resilience_by_epsilon)]
         lines.append((str(label), f"{one.rows:,}", percent(one.accuracy), *shares, f"{one.open_rows:,}"))
     return head, lines
 
@@ -546,9 +557,7 @@ def _one_size(size: Any) -> str:
 
 
 def _in_words(bounds: Bounds) -> tuple[str, str]:
-    if bounds.exact:
-        return percent(bounds.lower), "exact"
-    return f"{percent(bounds.lower)} to {percent(bounds.upper)}", f"{percent(bounds.upper - bounds.lower)} undecided"
+    return in_percent(bounds), "exact" if bounds.exact else f"{percent(bounds.upper - bounds.lower)} undecided"
 
 
 def _cut(text: str) -> str:
