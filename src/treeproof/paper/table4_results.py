@@ -8,7 +8,7 @@ import treeproof as tp
 from treeproof.paper import published
 from treeproof.paper.models import KINDS, attacker, cells_of, model_of, reachable, split
 from treeproof.paper.neighbours import Sampled
-from treeproof.paper.style import BLUE, GREY, LOOKS, ORANGE, RED
+from treeproof.paper.style import BLUE, GREY, LOOKS, ORANGE, RED, panels_of
 from treeproof.paper.workbench import Cell, Workbench, finished, markdown, share
 
 NAME = "results"
@@ -111,34 +111,26 @@ def _show(name: str) -> Any:
 
 
 def _draw(pyplot: Any, rows: list[Cell]) -> Any:
-    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     kinds = [kind for kind in ("standard", "robust", "resilient") if any(row["model"] == kind for row in rows)]
-    figure, panels = pyplot.subplots(
-        len(kinds),
-        len(datasets),
-        figsize=(2.4 * len(datasets) + 0.7, 1.7 * len(kinds) + 0.6),
-        squeeze=False,
-        sharex="col",
-    )
-    for line, kind in zip(panels, kinds, strict=True):
-        for panel, dataset in zip(line, datasets, strict=True):
-            chosen = [row for row in rows if row["model"] == kind and row["dataset"] == dataset][::-1]
-            for place, row in enumerate(chosen):
-                panel.plot([row["R"], row["r"]], [place, place], color="#bbbbbb", linewidth=2.5, zorder=1)
-            for name, look in _MARKS.items():
-                shown = [row.get(name) if kind != "resilient" or "paper" not in name else None for row in chosen]
-                points = [(x, place) for place, x in enumerate(shown) if x is not None]
-                if points:
-                    panel.scatter(*zip(*points, strict=True), **look)
-            panel.set_yticks(range(len(chosen)), [f"{row['trees']} × {row['depth']}" for row in chosen])
-            panel.set_ylim(-0.6, len(chosen) - 0.4)
-            if kind == kinds[0]:
-                panel.set_title(f"{dataset}, ε = {published.EPSILON[dataset]}")
-            if kind == kinds[-1]:
-                panel.set_xlabel("share of test instances")
-        line[0].set_ylabel(f"{kind}\ntrees × depth", color=LOOKS[kind]["color"])
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(_MARKS))
+    figure, panels = panels_of(pyplot, rows, kinds, 1.7 * len(kinds) + 0.6, sharex="col")
+    for panel, kind, dataset, downward in panels:
+        chosen = downward[::-1]
+        for place, row in enumerate(chosen):
+            panel.plot([row["R"], row["r"]], [place, place], color="#bbbbbb", linewidth=2.5, zorder=1)
+        for name, look in _MARKS.items():
+            shown = [row.get(name) if kind != "resilient" or "paper" not in name else None for row in chosen]
+            points = [(x, place) for place, x in enumerate(shown) if x is not None]
+            if points:
+                panel.scatter(*zip(*points, strict=True), **look)
+        panel.set_yticks(range(len(chosen)), [f"{row['trees']} × {row['depth']}" for row in chosen])
+        panel.set_ylim(-0.6, len(chosen) - 0.4)
+        if kind == kinds[0]:
+            panel.set_title(f"{dataset}, ε = {published.EPSILON[dataset]}")
+        if kind == kinds[-1]:
+            panel.set_xlabel("share of test instances")
+        if dataset == rows[0]["dataset"]:
+            panel.set_ylabel(f"{kind}\ntrees × depth", color=LOOKS[kind]["color"])
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(_MARKS))
     return figure
 
 
