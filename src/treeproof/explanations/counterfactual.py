@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, disbelieved
 from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
-from treeproof.explanations.resilient import refuse_sums, resilient_finder
+from treeproof.explanations.resilient import ResilientFinder, refuse_sums
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
@@ -188,9 +188,8 @@ def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
     """The changes of the rows of a task: per row the cheapest, and the next ones."""
     if task.limits.is_over() or task.limits.timeout == 0:
         return _unsearched(ensemble, task.threat, task.X, task.sizes)
-    finder = Finder(ensemble, task.threat, task.within, task.limits)
-    if task.sizes is not None:
-        finder = resilient_finder(finder, task.sizes)
+    asked = ensemble, task.threat, task.within, task.limits
+    finder = Finder(*asked) if task.sizes is None else ResilientFinder(*asked, task.sizes)
     changes = finder.changes(task.X)
     return [[first, *finder.others(x, first, task.k - 1)] for x, first in zip(task.X, changes, strict=True)]
 

@@ -103,7 +103,8 @@ def explain(
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     about = Asked.of(
-        asked.ensemble, kind, whose, asked.X, asked.threat.relations, against=attacker is not None,
+        asked.ensemble, kind, whose, asked.X, asked.threat.relations,
+        against=attacker is not None, attacker_words="" if attacker is None else asked.attacker_words,
         missing=() if whose.blank is None or attacker is not None else tuple(whose.blank.keys or ()),
         given=asked.given, inflate=inflate,
     )  # fmt: skip

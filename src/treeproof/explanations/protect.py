@@ -19,7 +19,7 @@ from treeproof.errors import InvalidInput, counted, disbelieved
 from treeproof.explanations.hitting import HittingSets
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import parse_decimal
-from treeproof.results.asked import Unit, units_of
+from treeproof.results.asked import Unit, unit_number, units_of
 from treeproof.results.protection import Protection, Step
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, differ
@@ -106,13 +106,8 @@ def _prices(given: Any, units: Sequence[Unit], ensemble: Ensemble) -> list[Fract
     prices = [Fraction(1)] * len(units)
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(f"costs is a mapping, {{column: cost}}, got {given!r}", argument="costs")
-    by_name = {unit.name: number for number, unit in enumerate(units)}
     for key, value in (given or {}).items():
-        name = key.item() if isinstance(key, np.generic) else key
-        number = by_name.get(name)
-        if number is None:
-            f = ensemble.feature_index(name)
-            number = next(number for number, unit in enumerate(units) if f in unit.features)
+        name, number = key.item() if isinstance(key, np.generic) else key, unit_number(units, ensemble, key)
         if units[number].is_group and name != units[number].name:
             raise InvalidInput(
                 f"costs names {name!r}, one of the columns of {units[number].name!r}; name that group, which is "
