@@ -18,7 +18,7 @@ from treeproof.numbers.doubles import FloatArray
 from treeproof.results.explanation_file import counterfactuals_content
 from treeproof.results.explanation_words import columns_in_words, counterfactual_in_words, wanted_in_words
 from treeproof.results.markup import escape
-from treeproof.results.measures import missing_in_short
+from treeproof.results.measures import prices_in_short
 from treeproof.results.tabled import RowByRow
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
@@ -160,10 +160,4 @@ class Counterfactuals(FieldsOnly, RowByRow, Sequence[Counterfactual]):
         found = np.isfinite(self.price)
         text = f"{len(self)} rows, {int(found.sum())} with a change to {' or '.join(map(repr, self.about.to))}"
         text += f", {int((self.exact & ~found).sum())} proved to have none, {int((~self.exact).sum())} open"
-        if found.any():
-            text += f", median price {np.median(self.price[found]):.6g}"
-        if self.missing.any():
-            text += f"; {missing_in_short(int((self.missing > 0).sum()))}"
-        if len(self) and self.in_vain.unreached:
-            text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
-        return f"Counterfactuals({text})"
+        return f"Counterfactuals({text}{prices_in_short(self.price, self.missing, self.in_vain)})"

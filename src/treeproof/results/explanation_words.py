@@ -247,12 +247,8 @@ def _contrast(one: Explanation) -> str:
 
 def _within(asked: Asked) -> str:
     """Where something always holds."""
-    limits = [*["the domain"] * _has_domain(asked), *["the relations"] * bool(asked.relations)]
+    limits = [*["the domain"] * (asked.attacker.domain is not None), *["the relations"] * bool(asked.relations)]
     return f" within {joined(limits)}" if limits else ""
-
-
-def _has_domain(asked: Asked) -> bool:
-    return asked.attacker.domain is not None
 
 
 def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = MOST_NAMES) -> str:

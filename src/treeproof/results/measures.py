@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.numbers.doubles import FloatArray
 from treeproof.results.markup import first_few
 from treeproof.results.verdicts import Bounds, Outcome, short
+from treeproof.threat.reached import InVain
 from treeproof.visible import visible
 
 MAX_CLASSES = 5
@@ -116,6 +118,15 @@ def missing_in_words(rows: int, of: int, assumed: str = MISSING_STAYS) -> str:
     """How many rows have missing values where it matters, and what was assumed about them."""
     have = "row has" if rows == 1 else "rows have"
     return f"{rows:,} of {of:,} {have} missing cells in columns that the attacker may touch; {assumed}"
+
+
+def prices_in_short(price: FloatArray, missing: npt.NDArray[np.int64], in_vain: InVain) -> str:
+    """What rows pay for their changes, inf for none, and what was assumed, to follow how many there are."""
+    found = np.isfinite(price)
+    said = f", median price {np.median(price[found]):.6g}" if found.any() else ""
+    said += f"; {missing_in_short(int((missing > 0).sum()))}" if missing.any() else ""
+    unreached = len(in_vain.unreached) if len(price) else 0
+    return said + f"; {unreached} movable columns reach no threshold" * (unreached > 0)
 
 
 def count(

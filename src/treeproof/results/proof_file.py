@@ -15,7 +15,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -100,7 +99,7 @@ class NoProofFile:
     def __enter__(self) -> NoProofFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *problem: object) -> None:
         """There is nothing to close."""
 
 
@@ -185,7 +184,7 @@ class ProofFile(NoProofFile):
     def __enter__(self) -> ProofFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._out.close()
 
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from treeproof.files import as_path, write_whole
 from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, table
@@ -13,6 +15,16 @@ from treeproof.visible import visible
 
 MOST_LINES = 20
 """The most rows that are shown of many."""
+
+
+def frame_or_rows(columns: dict[str, Any], index: Any = None) -> Any:
+    """The columns as a pandas frame if pandas is there, else a list of rows, each a mapping."""
+    try:
+        import pandas as pd
+    except ImportError:
+        values = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values())
+        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+    return pd.DataFrame(columns, index=index)
 
 
 class Tabled:

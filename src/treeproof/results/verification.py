@@ -44,7 +44,7 @@ from treeproof.results.relation_words import (
 )
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.sentences import BROKEN_IN_SHORT, FRAGILE_IN_SHORT
-from treeproof.results.tabled import Tabled
+from treeproof.results.tabled import Tabled, frame_or_rows
 from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, in_percent
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
@@ -197,11 +197,7 @@ class Verification(FieldsOnly, Tabled):
             "attacked_label": [one.attacked_label for one in found],
             "moved": [one.moved for one in found],
         }
-        try:
-            import pandas as pd
-        except ImportError:
-            return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        return pd.DataFrame(columns, index=rows if self.given is None else self.given.index[rows])
+        return frame_or_rows(columns, rows if self.given is None else self.given.index[rows])
 
     @cached_property
     def invalid_rows(self) -> npt.NDArray[np.bool_]:
@@ -336,14 +332,8 @@ class Verification(FieldsOnly, Tabled):
                 if category.coded:  # a value that the model never saw has a name, too
                     own[rows[:, f] == rows[0, f], f] = self.given.iat[row, f]
         x, neighbour, attacked = own
-        return Witness(
-            x,
-            neighbour,
-            attacked,
-            self.neighbour_label[row],
-            self.attacked_label[row],
-            self.feature_names,
-        )
+        labels = self.neighbour_label[row], self.attacked_label[row]
+        return Witness(x, neighbour, attacked, *labels, self.feature_names)
 
     def attacked_frame(self) -> Any:
         """The rows after the attack, of those that have a counterexample, as a data frame that the model takes.
@@ -477,7 +467,7 @@ class Verification(FieldsOnly, Tabled):
 
 def assumed_in_short(result: Any) -> list[str]:
     """What measures over rows, of a Verification or a TableSummary, assume of the attacker and the rows."""
-    parts = []
+    parts: list[str] = []
     if len(result) and result.in_vain is not None and result.movable is not None:
         parts += filter(None, [in_vain_in_short(result.in_vain, len(result.movable))])
     if result.actors is not None:

@@ -16,7 +16,7 @@ from treeproof.files import as_json
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.measures import missing_in_short
+from treeproof.results.measures import prices_in_short
 from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of_attacks
 from treeproof.results.relation_words import broken_in_short
 from treeproof.results.verdicts import Outcome, differ
@@ -100,12 +100,7 @@ class CheapestAttacks:
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
         text = f"{n} rows, {found} with an attack, {int(self.exact.sum())} proved"
-        if found:
-            text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
-        if self.missing.any():
-            text += f"; {missing_in_short(int((self.missing > 0).sum()))}"
-        if n and self.in_vain.unreached:
-            text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
+        text += prices_in_short(self.price, self.missing, self.in_vain)
         if self.invalid_rows.any():
             text += f"; {broken_in_short(int(self.invalid_rows.sum()))}"
         return f"CheapestAttacks({text})"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, parse_own_json, read_text, write_whole
+from treeproof.files import as_json, as_path, parse_own_json, read_text
 from treeproof.threat.relations.constructors import as_relations
 from treeproof.threat.relations.expressions import Relation
 from treeproof.threat.relations.grammar import is_blank, parse_relation
@@ -29,10 +28,8 @@ def read_relations(path: str | os.PathLike[str]) -> list[Relation]:
 
 def relations_to_json(relations: Iterable[str | Relation], path: str | os.PathLike[str] | None = None) -> str:
     """Relations as JSON text, also written to `path` if given."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, "relations": list(map(str, as_relations(relations)))})
-    if path is not None:
-        write_whole(as_path(path), text)
-    return text
+    content = {"format": FORMAT, "version": VERSION, "relations": list(map(str, as_relations(relations)))}
+    return as_json(content, path)
 
 
 def relations_from_json(text: str) -> list[Relation]:
