@@ -133,6 +133,14 @@ def _finite(text: str) -> float:
     return number
 
 
+def as_json(content: Any, path: Any = None) -> str:
+    """The content as JSON text, also written to `path` if given."""
+    text = json.dumps(content, allow_nan=False)
+    if path is not None:
+        write_whole(as_path(path), text)
+    return text
+
+
 def write_whole(file: Path, text: str) -> None:
     """Replaces the file with one that holds this text; if anything fails, the old file stays as it was."""
     write_parts(file, [text.encode("utf-8", "backslashreplace")])

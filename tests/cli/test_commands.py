@@ -20,9 +20,9 @@ from sklearn.ensemble import RandomForestClassifier
 
 import treeproof as tp
 from tests.support.commands import run
+from tests.support.proof_files import read_proofs
 from tests.support.results import changed
 from treeproof.present.report import curves, planes
-from treeproof.results.proof_file import read_proofs
 
 PYTHONPATH = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
 """Where other processes find what tests share."""
@@ -688,7 +688,6 @@ WITH_A_QUICK_REPORT = """
 import sys
 from treeproof.cli.main import main
 from treeproof.present.report import curves, planes
-from treeproof.results.proof_file import read_proofs
 curves.MAX_ROWS, planes.RESOLUTIONS = 20, (8,)
 main(sys.argv[1:])
 """

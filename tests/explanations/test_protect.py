@@ -148,6 +148,15 @@ def test_nothing_needs_protection_from_a_weak_attacker(
     assert found.in_words()[0].startswith("Nothing needs protection")
 
 
+@pytest.mark.parametrize("key", [True, 1.0])
+def test_what_only_equals_the_number_of_a_column_names_none(
+    key: Any, cancer: tuple[RandomForestClassifier, np.ndarray, np.ndarray]
+) -> None:
+    clf, X, y = cancer
+    with pytest.raises(tp.InvalidInput, match=f"features are given by name or index, got {key!r}"):
+        tp.protect(clf, X, y, tp.Attacker.linf(0.1), to=0.1, costs={key: 2})
+
+
 def test_a_goal_above_the_accuracy_is_refused(cancer: tuple[RandomForestClassifier, np.ndarray, np.ndarray]) -> None:
     clf, X, y = cancer
     right = int((clf.predict(X) == y).sum())

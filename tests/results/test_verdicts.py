@@ -259,13 +259,6 @@ def test_rows_are_counted_whose_missing_cells_the_attacker_could_touch(attacker:
     assert sum(one.rows_with_missing for one in again.by_class.values()) == len(rows)
 
 
-def test_a_file_that_does_not_say_what_can_be_moved_counts_every_missing_cell() -> None:
-    found = tp.verify(stump(), [[0.45, 0.1], [0.3, NAN]], [0, 0], tp.Attacker.linf(0.1, features=["age"]))
-    assert found.rows_with_missing == 0
-    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
-    assert Verification.from_json(json.dumps(old | {"version": 2})).rows_with_missing == 1
-
-
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 RESULTS: dict[str, Callable[[], Verification]] = {
@@ -339,7 +332,10 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"format": "treeproof-attacker"}, 'it lacks "format": "treeproof-verification"'),
-    ({"version": 9}, "it has version 9; this treeproof reads versions 1 to 4"),
+    ({"version": 9}, "it has version 9; this treeproof reads version 4, so verify again"),
+    ({"version": 3}, "it has version 3; this treeproof reads version 4, so verify again"),
+    ({"version": True}, "it has version True"),
+    ({"treeproof": 1}, "treeproof has the wrong type: 1"),
     ({"extra": 1}, "it has the unknown fields extra"),
     ({"y": 3}, "y is not a list"),
     ({"y": [0, 0, 0]}, "entries instead of 3"),
@@ -405,10 +401,6 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"by_class": []}, "by_class is not what the rows add up to"),
     ({"stability": [0, 0, 0, 0]}, "by_class is not what the rows add up to"),
 ]
-SINCE_4 = ("actors", "broken", "relations", "unreached", "untested")
-"""What files of versions 1 to 3 do not have."""
-MEASURES = ("by_class", "categories", "decision", "movable", "rows_with_missing", *SINCE_4)
-"""What files of versions 1 and 2 do not have."""
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES)
@@ -419,34 +411,13 @@ def test_files_that_contradict_themselves_are_refused(change: dict[str, Any], me
     assert "\n" not in str(caught.value)
 
 
-def test_files_of_version_3_are_still_read() -> None:
+def test_files_say_which_treeproof_answered() -> None:
     found = result()
-    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in SINCE_4}
-    again = Verification.from_json(json.dumps(old | {"version": 3}))
-    assert repr(again) == repr(found) and again.in_vain is None and again.actors is None and not again.assumptions
-
-
-def test_files_of_version_2_are_still_read() -> None:
-    found = result()
-    old = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
-    assert repr(Verification.from_json(json.dumps(old | {"version": 2}))) == repr(found)
-
-
-def test_files_of_version_1_are_still_read() -> None:
-    found = result()
-    content = {name: value for name, value in json.loads(found.to_json()).items() if name not in MEASURES}
-    assert content.pop("refuted") == ["stability", 0, None, None]
-    old = content | {"version": 1, "has_witness": [True, True, False, False]}
-    again = Verification.from_json(json.dumps(old))
-    assert again.rows.refuted.tolist() == found.rows.refuted.tolist()
-    assert again.rows.epsilon_index.tolist() == [-1, -1, -1, -1], "which neighbourhood was not written down"
-    assert repr(again) == repr(found)
-    for wrong, message in (
-        ([True, 1, False, False], "has_witness must not contain 1"),
-        ([True], "has 1 entries instead of 4"),
-    ):
-        with pytest.raises(tp.InvalidInput, match=message):
-            Verification.from_json(json.dumps(old | {"has_witness": wrong}))
+    assert json.loads(found.to_json())["treeproof"] == found.treeproof == tp.__version__
+    old = Verification.from_json(json.dumps(json.loads(result(max_seconds=0).to_json()) | {"treeproof": "0.0.9"}))
+    assert json.loads(old.to_json())["treeproof"] == "0.0.9"
+    went_on = tp.verify(stump(), old.X, old.y, old.attacker, epsilons=old.epsilons, resume=old)
+    assert went_on.treeproof == "0.0.9", "it holds what the earlier one decided"
 
 
 def test_a_missing_field_is_named() -> None:
@@ -536,8 +507,8 @@ def test_labels_take_no_more_memory_than_allowed() -> None:
         text = json.dumps(content | labels | change)
         with pytest.raises(tp.InvalidInput, match="max_bytes is 1,500,000, but y takes"):
             Verification.from_json(text, max_bytes=1_500_000)
-    old = {name: value for name, value in (content | labels).items() if name not in MEASURES}
-    assert Verification.from_json(json.dumps(old | {"label_dtype": "<U9", "version": 2})).y.dtype == "<U9"
+    named = json.loads(result(("a", "b")).to_json())
+    assert Verification.from_json(json.dumps(named | {"label_dtype": "<U9"})).y.dtype == "<U9"
 
 
 def test_rows_are_not_wider_than_memory_where_there_are_none() -> None:

@@ -65,6 +65,7 @@ def result_content(x: list[Any], label: Any, attacker: dict[str, Any], **fields:
     return {
         "format": "treeproof-verification",
         "version": 4,
+        "treeproof": "by hand",
         "model": "by hand",
         "decision": "",
         "fingerprint": "0" * 64,

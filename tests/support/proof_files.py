@@ -63,3 +63,13 @@ def rewritten(files: ProofFiles, target: Path, change: Any) -> ProofFiles:
     content = zlib.compress(json.dumps({"header": index["header"], "rows": rows, "without": without}).encode())
     target.write_bytes(out + content + struct.pack("<QQ", len(out), len(content)) + b"TPPEND\n\0")
     return files._replace(proofs=target)
+
+
+def read_proofs(path: Path) -> tuple[dict[str, Any], dict[int, bytes], dict[int, str]]:
+    """The header of a proof file, what proves rows, and why others have no proof."""
+    data = path.read_bytes()
+    at, length, end = struct.unpack("<QQ8s", data[-24:])
+    assert data.startswith(b"TPP1\n") and end == b"TPPEND\n\0", f"{path} is no proof file, or not whole"
+    index = json.loads(zlib.decompress(data[at : at + length]))
+    proofs = {int(row): zlib.decompress(data[start : start + n]) for row, (start, n) in index["rows"].items()}
+    return index["header"], proofs, {int(row): reason for row, reason in index["without"].items()}

@@ -17,6 +17,7 @@ import treeproof as tp
 from tests.support import toys
 from tests.support.adapters import as_attacker
 from tests.support.clock import press_ctrl_c, until
+from tests.support.proof_files import read_proofs
 from tests.support.proof_reader import (
     CLAIM,
     CLOSED,
@@ -37,7 +38,7 @@ from tests.support.proof_reader import (
 )
 from tests.support.random_blocks import Block, block
 from treeproof.errors import InvalidInput
-from treeproof.results.proof_file import header_of, read_proofs
+from treeproof.results.proof_file import header_of
 from treeproof.results.verdicts import Outcome
 from treeproof.verification import local_search
 from treeproof.verification.local_search import Decisions, Local

@@ -238,7 +238,7 @@ RESULT = {
     **_of(AGAIN, movable=(["count"], _NULL), unreached=(["count"], _NULL), untested=(["count"], _NULL)),
     **_of(AGAIN, rows_with_missing="count", by_class=[MEASURES]),
     **_of(GIVEN, y=["label"], actors=(["label"], _NULL)),
-    **_of(FORM, seconds="amount", interrupted="flag", boxes="count"),
+    **_of(FORM, treeproof="text", seconds="amount", interrupted="flag", boxes="count"),
 }
 ATTACKS = {
     **_QUESTION,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from treeproof.errors import InvalidInput, disbelieved
 from treeproof.explanations.finder import Change, Finder, changed_units, prices_of_change, total_price
-from treeproof.explanations.resilient import refuse_sums, resilient_finder
+from treeproof.explanations.resilient import ResilientFinder, refuse_sums
 from treeproof.importers import as_ensemble
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
@@ -23,8 +23,7 @@ from treeproof.results.verdicts import Outcome, differ
 from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import do_task, in_groups, run_tasks
+from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import Attacker, check_attacker
 from treeproof.threat.reached import moved_in_vain
 from treeproof.threat.threat import Threat
@@ -108,11 +107,7 @@ def counterfactual(
             found.update(zip(groups[number].tolist(), changes, strict=True))
             advance(len(groups[number]))
 
-        # After Ctrl-C, what was found is kept. One task needs no workers.
-        if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
-        else:
-            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        run_groups(_answer, asked.ensemble, tasks, limits, n_jobs, take)
     left = [row for row in range(len(asked.X)) if row not in found]
     found.update(zip(left, _unsearched(asked.ensemble, threat, asked.X[left], sizes) if left else [], strict=True))
     about = Wanted(
@@ -193,9 +188,8 @@ def _answer(ensemble: Ensemble, task: _Task) -> list[list[Change]]:
     """The changes of the rows of a task: per row the cheapest, and the next ones."""
     if task.limits.is_over() or task.limits.timeout == 0:
         return _unsearched(ensemble, task.threat, task.X, task.sizes)
-    finder = Finder(ensemble, task.threat, task.within, task.limits)
-    if task.sizes is not None:
-        finder = resilient_finder(finder, task.sizes)
+    asked = ensemble, task.threat, task.within, task.limits
+    finder = Finder(*asked) if task.sizes is None else ResilientFinder(*asked, task.sizes)
     changes = finder.changes(task.X)
     return [[first, *finder.others(x, first, task.k - 1)] for x, first in zip(task.X, changes, strict=True)]
 

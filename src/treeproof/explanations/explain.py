@@ -24,8 +24,7 @@ from treeproof.results.verdicts import Outcome
 from treeproof.run import clock
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import do_task, in_groups, run_tasks
+from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.moves import ANY
 from treeproof.threat.settings import as_prices
@@ -104,7 +103,8 @@ def explain(
     check_jobs(n_jobs)
     limits = Limits.of(timeout=timeout, max_seconds=max_seconds)
     about = Asked.of(
-        asked.ensemble, kind, whose, asked.X, asked.threat.relations, against=attacker is not None,
+        asked.ensemble, kind, whose, asked.X, asked.threat.relations,
+        against=attacker is not None, attacker_words="" if attacker is None else asked.attacker_words,
         missing=() if whose.blank is None or attacker is not None else tuple(whose.blank.keys or ()),
         given=asked.given, inflate=inflate,
     )  # fmt: skip
@@ -119,11 +119,7 @@ def explain(
             found[some[0] : some[-1] + 1] = answer
             advance(len(some))
 
-        # After Ctrl-C, what was found is kept. One task needs no workers.
-        if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
-        else:
-            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        run_groups(_answer, asked.ensemble, tasks, limits, n_jobs, take)
         return _result(asked, about, found, seconds=clock.now() - began, interrupted=limits.interrupted)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -218,17 +218,17 @@ def _between(threat: Threat, f: int, ends: Ends) -> Threat:
     """The attacker who moves a number between two ends only, and leaves it there."""
     low, high = threat.domain_low.copy(), threat.domain_high.copy()
     low[f], high[f] = ends
-    columns = tuple(
-        (g, replace(moves, domain=ends, blank=None, fill=None) if g == f else moves) for g, moves in threat.columns
-    )
-    return replace(threat, domain_low=low, domain_high=high, columns=columns)
+    return replace(_kept_there(threat, f, domain=ends), domain_low=low, domain_high=high)
 
 
 def _among(threat: Threat, f: int, values: Sequence[float]) -> Threat:
     """The attacker who changes a category to these values only."""
     some = tuple(sorted(values))
-    columns = tuple(
-        (g, replace(moves, ends=some, blank=None, fill=None) if g == f else moves) for g, moves in threat.columns
-    )
     ends = tuple((g, np.array(some) if g == f else known) for g, known in threat.ends)
-    return replace(threat, ends=ends, columns=columns)
+    return replace(_kept_there(threat, f, ends=some), ends=ends)
+
+
+def _kept_there(threat: Threat, f: int, **limits: Any) -> Threat:
+    """The attacker with other limits for the moves of one column, who neither blanks it nor fills it in."""
+    columns = ((g, replace(moves, blank=None, fill=None, **limits) if g == f else moves) for g, moves in threat.columns)
+    return replace(threat, columns=tuple(columns))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from treeproof.errors import InvalidInput, counted, disbelieved
 from treeproof.explanations.hitting import HittingSets
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.decimals import parse_decimal
-from treeproof.results.asked import Unit, units_of
+from treeproof.results.asked import Unit, unit_number, units_of
 from treeproof.results.protection import Protection, Step
 from treeproof.results.row_table import RowTable
 from treeproof.results.verdicts import Bounds, Outcome, differ
@@ -32,8 +32,8 @@ from treeproof.threat.attacker import Attacker
 from treeproof.threat.column_moves import ColumnMoves
 from treeproof.threat.one_hot import ValidAround
 from treeproof.verification.request import Request
-from treeproof.verification.rows import Rows, decide_rows, replay_witnesses
-from treeproof.verification.verify import neighbourhoods
+from treeproof.verification.rows import decide_rows, replay_witnesses
+from treeproof.verification.verify import neighbourhoods, some_rows
 
 ROWS = 64
 """Rows per task."""
@@ -106,13 +106,8 @@ def _prices(given: Any, units: Sequence[Unit], ensemble: Ensemble) -> list[Fract
     prices = [Fraction(1)] * len(units)
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(f"costs is a mapping, {{column: cost}}, got {given!r}", argument="costs")
-    by_name = {unit.name: number for number, unit in enumerate(units)}
     for key, value in (given or {}).items():
-        name = key.item() if isinstance(key, np.generic) else key
-        number = by_name.get(name)
-        if number is None:
-            f = ensemble.feature_index(name)
-            number = next(number for number, unit in enumerate(units) if f in unit.features)
+        name, number = key.item() if isinstance(key, np.generic) else key, unit_number(units, ensemble, key)
         if units[number].is_group and name != units[number].name:
             raise InvalidInput(
                 f"costs names {name!r}, one of the columns of {units[number].name!r}; name that group, which is "
@@ -316,21 +311,8 @@ class _Search:
         features = [
             f for unit, there in zip(self.units, protected.tolist(), strict=True) if there for f in unit.features
         ]
-        threat = asked.threat.freeze(features)
-        tasks = (
-            Rows(
-                asked.attacker,
-                threat,
-                rows,
-                asked.X[rows],
-                self.predicted[rows],
-                asked.y[rows],
-                self.around,
-                self.limits,
-            )
-            for rows in groups
-            if not is_lost()
-        )
+        frozen = replace(asked, threat=asked.threat.freeze(features))
+        tasks = (some_rows(frozen, self.predicted, rows, self.around, self.limits) for rows in groups if not is_lost())
         if self._crew is None or self._crew.size == 1 or len(groups) == 1:
             yield from enumerate(do_task(decide_rows, ensemble, task) for task in tasks)
         else:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from treeproof.errors import InvalidInput
 from treeproof.explanations.questions import Found, Questions
 from treeproof.model.ensemble import Ensemble
-from treeproof.results.asked import Unit
+from treeproof.results.asked import Unit, unit_number
 from treeproof.results.verdicts import Outcome
 
 
@@ -32,13 +32,9 @@ def _wanted(ensemble: Ensemble, units: Sequence[Unit], given: Any) -> list[int]:
     """The numbers of the units that a user lists."""
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise InvalidInput(f"order is a list of columns, the most wanted in a reason first, got {given!r}")
-    by_name = {unit.name: number for number, unit in enumerate(units)}
-    by_feature = {f: number for number, unit in enumerate(units) for f in unit.features}
     found: list[int] = []
     for one in given:
-        key = one.item() if isinstance(one, np.generic) else one
-        number = by_name.get(key) if isinstance(key, (str, int)) and not isinstance(key, bool) else None
-        number = by_feature[ensemble.feature_index(key)] if number is None else number
+        number = unit_number(units, ensemble, one)
         if number in found:
             raise InvalidInput(f"order names {units[number].name!r} twice; list each column once")
         found.append(number)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -45,7 +45,7 @@ class ResilientFinder(Finder):
 
     sizes: FloatArray
     """How far neighbours are away, per feature of the user."""
-    known: list[WrongBox]
+    known: list[WrongBox] = field(default_factory=list)
     """Boxes that were found so far, for this model, goal and ε."""
 
     def changes(self, X: FloatArray) -> list[Change]:
@@ -251,10 +251,3 @@ def _meeting(boxes: Sequence[WrongBox], low: FloatArray, high: FloatArray) -> li
     lows, highs = np.array([box.low for box in boxes]), np.array([box.high for box in boxes])
     both_missing = np.isnan(lows) & np.isnan(low)
     return [boxes[k] for k in np.flatnonzero((((lows <= high) & (highs >= low)) | both_missing).all(axis=1)).tolist()]
-
-
-def resilient_finder(finder: Finder, sizes: FloatArray) -> ResilientFinder:
-    """The same finder for changes that hold within ε."""
-    refuse_sums(finder.threat)
-    known: list[Any] = []
-    return ResilientFinder(finder.ensemble, finder.threat, finder.within, finder.limits, sizes, known)

@@ -9,7 +9,7 @@ import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.grid import Grid
 from treeproof.numbers.doubles import FloatArray
 from treeproof.threat.attacker import Attacker
+
+if TYPE_CHECKING:
+    from treeproof.maps.stability_map import StabilityMap
 
 MAGIC = b"\x89TPMAP\r\n"
 VERSION = 1
@@ -48,21 +51,22 @@ def _padding(size: int) -> bytes:
     return b"\0" * (-size % _ALIGN)
 
 
-def write_map(path: str | os.PathLike[str], content: MapContent) -> None:
+def write_map(path: str | os.PathLike[str], smap: StabilityMap) -> None:
     """Writes the file whole or not at all."""
-    model = as_text(content.ensemble).encode()
-    attacker = content.attacker.to_json().encode()
-    offsets = np.ascontiguousarray(content.bounds.offsets, dtype="<i8")
-    ends = np.concatenate((content.low, content.high, content.bounds.cuts)).astype("<f8")
+    grid = smap.grid
+    model = as_text(smap.ensemble).encode()
+    attacker = smap.attacker.to_json().encode()
+    offsets = np.ascontiguousarray(grid.bounds.offsets, dtype="<i8")
+    ends = np.concatenate((grid.low, grid.high, grid.bounds.cuts)).astype("<f8")
     front = model + attacker + offsets.tobytes() + ends.tobytes()
     front += _padding(_HEAD.size + len(front))
-    nodes = np.ascontiguousarray(content.nodes, dtype="<i4")
+    nodes = np.ascontiguousarray(smap.nodes, dtype="<i4")
     body = memoryview(nodes.reshape(-1).view(np.uint8).data)
     digest = hashlib.sha256(front)
     digest.update(body)
     head = _HEAD.pack(
-        MAGIC, VERSION, len(content.low), len(content.bounds.cuts), len(nodes), len(model), len(attacker),
-        content.seconds, content.visited, content.ensemble.fingerprint, hashlib.sha256(attacker).digest(),
+        MAGIC, VERSION, len(grid.low), len(grid.bounds.cuts), len(nodes), len(model), len(attacker),
+        smap.seconds, smap.visited, smap.ensemble.fingerprint, hashlib.sha256(attacker).digest(),
         digest.digest(),
     )  # fmt: skip
     write_parts(as_path(path), [head, front, body])

@@ -21,7 +21,7 @@ from treeproof._kernels.maps.tables import NODE
 from treeproof.errors import InvalidInput
 from treeproof.importers import as_ensemble
 from treeproof.maps.fine_grid import FineGrid
-from treeproof.maps.map_file import MapContent, read_map, write_map
+from treeproof.maps.map_file import read_map, write_map
 from treeproof.maps.partition import Partition, cut_table, list_leaves
 from treeproof.maps.problem import Int32Array, Problem, Records
 from treeproof.model.agreement import SpotCheck, check_agreement, check_on_probes
@@ -337,11 +337,7 @@ class StabilityMap(FieldsOnly):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map, with its model and attacker, whole or not at all; docs/map_format.md describes the file."""
-        grid = self.grid
-        content = MapContent(
-            self.ensemble, self.attacker, grid.low, grid.high, grid.bounds, self.nodes, self.seconds, self.visited
-        )
-        write_map(path, content)
+        write_map(path, self)
 
     def prove(self, path: str | os.PathLike[str], *, proof_limit: int | None = None) -> None:
         """Write what proves every box that is not open, for `check.check_map`: a file of proofs (.tpp).

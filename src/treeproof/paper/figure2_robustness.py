@@ -75,8 +75,6 @@ def run(bench: Workbench) -> None:
         for row in rows
         for (x, y), label, robust, resilient in zip(*(row[name] for name in PER_INSTANCE), strict=True)
     ]
-    bench.table(NAME, instances)
-    bench.picture(NAME, lambda pyplot: _draw(pyplot, rows, step))
     moved = float(np.abs(np.subtract(TEST_SET, CLOSE_TEST_SET)).max())
     text = (
         f"The tree of the paper's Figure 1, an attacker who moves points by up to {REACH} in the L1 norm, and N(x) = "
@@ -86,7 +84,10 @@ def run(bench: Workbench) -> None:
     )
     columns: dict[str, Any] = {"test set": lambda row: row["test_set"]}
     columns |= {name: (lambda row, name=name: share(row[name])) for name in ("a", "r", "R")}
-    bench.page(NAME, "Figure 2: robustness is not robust", [text, markdown(columns, rows)])
+    parts = [text, markdown(columns, rows)]
+    bench.publish(
+        NAME, "Figure 2: robustness is not robust", instances, lambda pyplot: _draw(pyplot, rows, step), parts
+    )
 
 
 def _grid(step: float) -> tuple[Any, Any]:

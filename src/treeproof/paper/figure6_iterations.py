@@ -26,8 +26,6 @@ def run(bench: Workbench) -> None:
         for model in models
         for i, (r, R, candidates) in enumerate(zip(model["r_hat"], model["R_hat"], model["candidates"], strict=True))
     ]
-    bench.table(NAME, rows)
-    bench.picture(NAME, lambda pyplot: _draw(pyplot, models))
     text = (
         f"Diabetes, {models[0]['trees']} trees of depth 3, budget 1, ε = {published.EPSILON['diabetes']}, {bench.jobs} "
         f"threads. The paper, on TREANT forests: {published.SAYS[NAME]}. Once the analysis has converged, r̂ = r and "
@@ -44,7 +42,8 @@ def run(bench: Workbench) -> None:
         "R̂": lambda row: share(row["R_hat"]),
         "candidates": lambda row: f"{row['candidates']:,}",
     }
-    bench.page(NAME, "Figure 6: estimates per iteration", [text, markdown(columns, chosen)])
+    parts = [text, markdown(columns, chosen)]
+    bench.publish(NAME, "Figure 6: estimates per iteration", rows, lambda pyplot: _draw(pyplot, models), parts)
 
 
 def _measure(bench: Workbench, cell: Cell) -> Cell:

@@ -30,25 +30,16 @@ def reachable(bench: Workbench, wanted: Sequence[str]) -> list[str]:
     """Those of the data sets that are available; says which are left out, and refuses if none is left."""
     found, reasons = [], []
     for dataset in wanted:
-        reason = _obstacle(bench, dataset)
-        if reason is None:
+        try:
+            split(dataset, bench.data)
             found.append(dataset)
-        else:
-            reasons.append(reason)
+        except tp.InvalidInput as error:  # noqa: PERF203 (three data sets at most)
+            reasons.append(str(error))
     if not found:
         raise tp.InvalidInput("; ".join(reasons))
     for reason in reasons:
         bench.say(f"left out: {reason}")
     return found
-
-
-def _obstacle(bench: Workbench, dataset: str) -> str | None:
-    """Why a data set is not available; None if it is."""
-    try:
-        split(dataset, bench.data)
-    except tp.InvalidInput as error:
-        return str(error)
-    return None
 
 
 def cells_of(bench: Workbench, dataset: str, trees: int, depth: int, kinds: Sequence[str] = KINDS) -> list[Cell]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 PERTURBATION = {"diabetes": 0.03, "cod-rna": 0.07, "breast-cancer": 0.15}
@@ -69,23 +69,29 @@ SAYS = {
 MODELS = ("standard", "robust")
 
 
-def table_iii() -> Iterator[dict[str, Any]]:
+def table_iii() -> list[dict[str, Any]]:
     """The lines of Table III, one per data set, ε and model."""
-    for words in map(str.split, _TABLE_III.strip().splitlines()):
-        for model, numbers in zip(MODELS, (words[2:8], words[8:]), strict=True):
-            measures = zip(("a", "a_min", "a_max", "r", "r_min", "r_max"), map(float, numbers), strict=True)
-            yield {"dataset": words[0], "epsilon": float(words[1]), "model": model, **dict(measures)}
+    return _lines(_TABLE_III, {"dataset": str, "epsilon": float}, ("a", "a_min", "a_max", "r", "r_min", "r_max"))
 
 
-def table_iv() -> Iterator[dict[str, Any]]:
+def table_iv() -> list[dict[str, Any]]:
     """The lines of Table IV, one per data set, size and model."""
-    for words in map(str.split, _TABLE_IV.strip().splitlines()):
-        for model, numbers in zip(MODELS, (words[3:8], words[8:]), strict=True):
-            measures = zip(("a", "r", "r_hat", "r_bar", "R_hat"), map(float, numbers), strict=True)
-            yield {
-                "dataset": words[0],
-                "trees": int(words[1]),
-                "depth": int(words[2]),
-                "model": model,
-                **dict(measures),
-            }
+    return _lines(_TABLE_IV, {"dataset": str, "trees": int, "depth": int}, ("a", "r", "r_hat", "r_bar", "R_hat"))
+
+
+def _lines(table: str, keys: dict[str, Callable[[str], Any]], measures: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The lines of a table: what each is about, the model, and the measures of the model."""
+    found, n = [], len(measures)
+    for words in map(str.split, table.strip().splitlines()):
+        about = {name: kind(word) for (name, kind), word in zip(keys.items(), words, strict=False)}
+        numbers = [float(word) for word in words[len(keys) :]]
+        for model, its in zip(MODELS, (numbers[:n], numbers[n:]), strict=True):
+            found.append({**about, "model": model, **dict(zip(measures, its, strict=True))})
+    return found
+
+
+def beside(row: dict[str, Any], lines: list[dict[str, Any]], measures: tuple[str, ...]) -> dict[str, Any]:
+    """The published measures for a row; everything trained robustly is compared with the paper's robust models."""
+    about = {**row, "model": "standard" if row["model"] == "standard" else "robust"}
+    line = next(line for line in lines if all(about[key] == line[key] for key in line.keys() - {*measures}))
+    return {f"paper_{name}": line[name] for name in measures}

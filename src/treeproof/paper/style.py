@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 # Okabe and Ito's palette.
@@ -35,3 +37,16 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "treeproof",
     "svg.fonttype": "path",
 }
+
+
+def panels_of(
+    pyplot: Any, rows: Sequence[dict[str, Any]], kinds: Sequence[str], height: float, **shared: Any
+) -> tuple[Any, list[tuple[Any, str, str, list[dict[str, Any]]]]]:
+    """A figure with a line for each kind of model and a column for each data set: each panel, with what it shows."""
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    size = 2.4 * len(datasets) + 0.7, height
+    figure, panels = pyplot.subplots(len(kinds), len(datasets), figsize=size, squeeze=False, **shared)
+    places = zip(panels.ravel(), product(kinds, datasets), strict=True)
+    return figure, [
+        (panel, *place, [row for row in rows if (row["model"], row["dataset"]) == place]) for panel, place in places
+    ]

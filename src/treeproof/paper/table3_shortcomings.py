@@ -10,10 +10,11 @@ import treeproof as tp
 from treeproof.paper import published
 from treeproof.paper.models import KINDS, attacker, cells_of, model_of, reachable, split
 from treeproof.paper.neighbours import Sampled, extremes
-from treeproof.paper.style import BLUE, GREY, ORANGE
+from treeproof.paper.style import BLUE, GREY, ORANGE, panels_of
 from treeproof.paper.workbench import Cell, Workbench, between, finished, markdown, share
 
 NAME = "shortcomings"
+MEASURES = ("a", "a_min", "a_max", "r", "r_min", "r_max")
 EXPLANATION = """\
 Each instance of the test set is replaced by a neighbour from N(x). *sampled*: the lowest and highest robustness over
 {sets} random test sets, and the accuracy of these two sets (the paper's `a_min`, `a_max`: its text can also be read as
@@ -38,10 +39,10 @@ def run(bench: Workbench) -> None:
         for epsilon in published.EPSILONS[dataset][: 2 if bench.quick else None]
         for cell in cells_of(bench, dataset, published.TREES_OF_TABLE_III, 3, ("standard", "robust", "TREANT"))
     ]
-    rows = [row | _paper(row) for row in bench.rows(NAME, cells, _measure)]
-    bench.table(NAME, rows)
-    bench.picture(NAME, lambda pyplot: _draw(pyplot, rows))
-    bench.page(NAME, "Table III: close test sets, different robustness", [_explanation(rows), *_tables(rows)])
+    lines = published.table_iii()
+    rows = [row | published.beside(row, lines, MEASURES) for row in bench.rows(NAME, cells, _measure)]
+    title, parts = "Table III: close test sets, different robustness", [_explanation(rows), *_tables(rows)]
+    bench.publish(NAME, title, rows, lambda pyplot: _draw(pyplot, rows), parts)
 
 
 def _measure(bench: Workbench, cell: Cell) -> Cell:
@@ -67,15 +68,6 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
         "all_r_max": over_all.r_max.lower,
         "all_r_max_upper": over_all.r_max.upper,
     }
-
-
-def _paper(row: Cell) -> Cell:
-    """The published numbers of the row."""
-    model = "standard" if row["model"] == "standard" else "robust"
-    for line in published.table_iii():
-        if (line["dataset"], line["epsilon"], line["model"]) == (row["dataset"], row["epsilon"], model):
-            return {f"paper_{name}": line[name] for name in ("a", "a_min", "a_max", "r", "r_min", "r_max")}
-    raise KeyError(row)
 
 
 def _explanation(rows: list[Cell]) -> str:
@@ -114,37 +106,27 @@ def _tables(rows: list[Cell]) -> list[str]:
 
 
 def _draw(pyplot: Any, rows: list[Cell]) -> Any:
-    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    kinds = ("standard", "robust")
-    figure, panels = pyplot.subplots(
-        len(kinds),
-        len(datasets),
-        figsize=(2.4 * len(datasets) + 0.7, 4.2),
-        squeeze=False,
-        sharey="col",
-    )
-    for line, kind in zip(panels, kinds, strict=True):
-        for panel, dataset in zip(line, datasets, strict=True):
-            chosen = [row for row in rows if row["model"] == kind and row["dataset"] == dataset]
-            places = range(len(chosen))
-            for shift, name, look in _BARS:
-                low, high = ([row[f"{name}r_{end}"] for row in chosen] for end in ("min", "max"))
-                height = [b - a for a, b in zip(low, high, strict=True)]
-                at = [place + shift for place in places]
-                panel.bar(at, height, bottom=low, width=0.24, **look)
-            panel.plot(places, [row["r"] for row in chosen], "k_", markersize=16, label="r on the given test set")
-            panel.set_xticks(places, [str(row["epsilon"]) for row in chosen])
-            panel.grid(axis="x", visible=False)
-            panel.use_sticky_edges = False  # bars hang in the air, so both of their ends need a margin
-            panel.autoscale_view()
-            if kind == kinds[0]:
-                panel.set_title(dataset)
-            else:
-                panel.set_xlabel("neighbourhood ε")
-        line[0].set_ylabel(kind)
+    figure, panels = panels_of(pyplot, rows, ("standard", "robust"), 4.2, sharey="col")
+    for panel, kind, dataset, chosen in panels:
+        places = range(len(chosen))
+        for shift, name, look in _BARS:
+            low, high = ([row[f"{name}r_{end}"] for row in chosen] for end in ("min", "max"))
+            height = [b - a for a, b in zip(low, high, strict=True)]
+            at = [place + shift for place in places]
+            panel.bar(at, height, bottom=low, width=0.24, **look)
+        panel.plot(places, [row["r"] for row in chosen], "k_", markersize=16, label="r on the given test set")
+        panel.set_xticks(places, [str(row["epsilon"]) for row in chosen])
+        panel.grid(axis="x", visible=False)
+        panel.use_sticky_edges = False  # bars hang in the air, so both of their ends need a margin
+        panel.autoscale_view()
+        if kind == "standard":
+            panel.set_title(dataset)
+        else:
+            panel.set_xlabel("neighbourhood ε")
+        if dataset == rows[0]["dataset"]:
+            panel.set_ylabel(kind)
     figure.supylabel("robustness r, share of instances", fontsize=8)
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 

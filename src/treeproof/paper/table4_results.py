@@ -8,7 +8,7 @@ import treeproof as tp
 from treeproof.paper import published
 from treeproof.paper.models import KINDS, attacker, cells_of, model_of, reachable, split
 from treeproof.paper.neighbours import Sampled
-from treeproof.paper.style import BLUE, GREY, LOOKS, ORANGE, RED
+from treeproof.paper.style import BLUE, GREY, LOOKS, ORANGE, RED, panels_of
 from treeproof.paper.workbench import Cell, Workbench, finished, markdown, share
 
 NAME = "results"
@@ -24,16 +24,16 @@ TITLES = {
 
 def run(bench: Workbench) -> None:
     """Measures every model of the table and writes our numbers next to the paper's."""
-    sizes = sorted({(line["dataset"], line["trees"], line["depth"]) for line in published.table_iv()}, key=_order)
+    lines = published.table_iv()
+    sizes = sorted({(line["dataset"], line["trees"], line["depth"]) for line in lines}, key=_order)
     if bench.quick:
         sizes = [size for size in sizes if size[0] == "diabetes" and size[1:] in ((1, 3), (5, 3))]
     here = reachable(bench, list(dict.fromkeys(dataset for dataset, _, _ in sizes)))
     cells = [cell for size in sizes if size[0] in here for cell in cells_of(bench, *size)]
     rows = bench.rows(NAME, [cell | {"samples": 20 if bench.quick else 100} for cell in cells], _measure)
-    rows = [row | _paper(row) for row in rows]
-    bench.table(NAME, rows)
-    bench.picture(NAME, lambda pyplot: _draw(pyplot, rows))
-    bench.page(NAME, "Table IV: robustness and resilience, budget 1", [_explanation(rows), *_tables(rows)])
+    rows = [row | published.beside(row, lines, MEASURES) for row in rows]
+    title, parts = "Table IV: robustness and resilience, budget 1", [_explanation(rows), *_tables(rows)]
+    bench.publish(NAME, title, rows, lambda pyplot: _draw(pyplot, rows), parts)
 
 
 def _order(size: tuple[str, int, int]) -> tuple[int, int, int]:
@@ -71,16 +71,6 @@ def _measure(bench: Workbench, cell: Cell) -> Cell:
         raise tp.SoundnessError(f"the map and the search disagree on {cell}; please report this")
     found = {"epsilon": epsilon, "instances": len(y)} | exact | bounds | around
     return {name: found[name] for name in ("epsilon", "instances", *MEASURES, "R", "iterations", "converged")}
-
-
-def _paper(row: Cell) -> Cell:
-    """The published numbers for the row; everything trained robustly is compared with the paper's robust models."""
-    model = "standard" if row["model"] == "standard" else "robust"
-    size = (row["dataset"], row["trees"], row["depth"], model)
-    for line in published.table_iv():
-        if (line["dataset"], line["trees"], line["depth"], line["model"]) == size:
-            return {f"paper_{name}": line[name] for name in MEASURES}
-    raise KeyError(size)
 
 
 def _explanation(rows: list[Cell]) -> str:
@@ -121,34 +111,26 @@ def _show(name: str) -> Any:
 
 
 def _draw(pyplot: Any, rows: list[Cell]) -> Any:
-    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     kinds = [kind for kind in ("standard", "robust", "resilient") if any(row["model"] == kind for row in rows)]
-    figure, panels = pyplot.subplots(
-        len(kinds),
-        len(datasets),
-        figsize=(2.4 * len(datasets) + 0.7, 1.7 * len(kinds) + 0.6),
-        squeeze=False,
-        sharex="col",
-    )
-    for line, kind in zip(panels, kinds, strict=True):
-        for panel, dataset in zip(line, datasets, strict=True):
-            chosen = [row for row in rows if row["model"] == kind and row["dataset"] == dataset][::-1]
-            for place, row in enumerate(chosen):
-                panel.plot([row["R"], row["r"]], [place, place], color="#bbbbbb", linewidth=2.5, zorder=1)
-            for name, look in _MARKS.items():
-                shown = [row.get(name) if kind != "resilient" or "paper" not in name else None for row in chosen]
-                points = [(x, place) for place, x in enumerate(shown) if x is not None]
-                if points:
-                    panel.scatter(*zip(*points, strict=True), **look)
-            panel.set_yticks(range(len(chosen)), [f"{row['trees']} × {row['depth']}" for row in chosen])
-            panel.set_ylim(-0.6, len(chosen) - 0.4)
-            if kind == kinds[0]:
-                panel.set_title(f"{dataset}, ε = {published.EPSILON[dataset]}")
-            if kind == kinds[-1]:
-                panel.set_xlabel("share of test instances")
-        line[0].set_ylabel(f"{kind}\ntrees × depth", color=LOOKS[kind]["color"])
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(_MARKS))
+    figure, panels = panels_of(pyplot, rows, kinds, 1.7 * len(kinds) + 0.6, sharex="col")
+    for panel, kind, dataset, downward in panels:
+        chosen = downward[::-1]
+        for place, row in enumerate(chosen):
+            panel.plot([row["R"], row["r"]], [place, place], color="#bbbbbb", linewidth=2.5, zorder=1)
+        for name, look in _MARKS.items():
+            shown = [row.get(name) if kind != "resilient" or "paper" not in name else None for row in chosen]
+            points = [(x, place) for place, x in enumerate(shown) if x is not None]
+            if points:
+                panel.scatter(*zip(*points, strict=True), **look)
+        panel.set_yticks(range(len(chosen)), [f"{row['trees']} × {row['depth']}" for row in chosen])
+        panel.set_ylim(-0.6, len(chosen) - 0.4)
+        if kind == kinds[0]:
+            panel.set_title(f"{dataset}, ε = {published.EPSILON[dataset]}")
+        if kind == kinds[-1]:
+            panel.set_xlabel("share of test instances")
+        if dataset == rows[0]["dataset"]:
+            panel.set_ylabel(f"{kind}\ntrees × depth", color=LOOKS[kind]["color"])
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(_MARKS))
     return figure
 
 

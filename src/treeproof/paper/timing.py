@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 import treeproof as tp
+from treeproof.paper import published
+from treeproof.paper.models import attacker, model_of, split
 from treeproof.paper.style import GREY, LOOKS
-from treeproof.paper.workbench import Cell, finished
+from treeproof.paper.workbench import Cell, Workbench, finished, share
 
 MAX_SECONDS = 90.0
 """When an analysis is given up."""
@@ -33,38 +35,52 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, *best
 
 
-def time_analysis(model: tp.Ensemble, attacker: tp.Attacker, jobs: int) -> Cell:
-    """Times the paper's analysis until it converges."""
-    _compile_all(jobs)
-    analysis, wall, cpu = timed(
-        lambda: tp.analyze(model, attacker, max_iterations=None, max_seconds=MAX_SECONDS, n_jobs=jobs)
-    )
-    return {
-        "analysis_seconds": wall,
-        "analysis_cpu": cpu,
-        "converged": analysis.complete,
-        "iterations": analysis.iterations,
-        "attacks": len(analysis),
-    }
+def measured(bench: Workbench, cell: Cell, trained_for: int = 1, *, mapped: bool = False) -> Cell:
+    """Times the exact r and R of a test set, the paper's analysis until it converges and, if wanted, the whole map."""
+    _compile_all(bench.jobs)
+    data, against = split(cell["dataset"], bench.data), attacker(cell["dataset"], cell.get("budget", 1))
+    model = model_of(bench, cell, trained_for)
+    limits: Any = {"max_seconds": MAX_SECONDS, "n_jobs": bench.jobs}
+    epsilon = published.EPSILON[cell["dataset"]]
+
+    def verify() -> Cell:
+        question = model, data.X_test, data.y_test, against
+        found, wall, cpu = timed(lambda: tp.verify(*question, epsilon=epsilon, n_jobs=bench.jobs))
+        exact = {"r": float(found.robustness), "R": float(found.resilience)}
+        return exact | {"verify_seconds": wall, "verify_cpu": cpu}
+
+    def analysis() -> Cell:
+        found, wall, cpu = timed(lambda: tp.analyze(model, against, max_iterations=None, **limits))
+        work = {"converged": found.complete, "iterations": found.iterations, "attacks": len(found)}
+        return {"analysis_seconds": wall, "analysis_cpu": cpu} | work
+
+    def whole_map() -> Cell:
+        smap, wall, cpu = timed(lambda: tp.StabilityMap.build(model, against, **limits))
+        return {"map_seconds": wall, "map_cpu": cpu, "complete": smap.complete, "boxes": smap.n_boxes}
+
+    steps = {"verify": verify, "analysis": analysis} | ({"map": whole_map} if mapped else {})
+    found: Cell = {}
+    for name, step in steps.items():
+        found |= bench.step(name, step)
+    return found
 
 
-def time_map(model: tp.Ensemble, attacker: tp.Attacker, jobs: int) -> Cell:
-    """Times the exact stability map until it is complete."""
-    _compile_all(jobs)
-    smap, wall, cpu = timed(lambda: tp.StabilityMap.build(model, attacker, max_seconds=MAX_SECONDS, n_jobs=jobs))
-    return {"map_seconds": wall, "map_cpu": cpu, "complete": smap.complete, "boxes": smap.n_boxes}
-
-
-def time_verify(model: tp.Ensemble, attacker: tp.Attacker, X: Any, y: Any, epsilon: float, jobs: int) -> Cell:
-    """Times the exact robustness and resilience of a test set."""
-    _compile_all(jobs)
-    result, wall, cpu = timed(lambda: tp.verify(model, X, y, attacker, epsilon=epsilon, n_jobs=jobs))
-    return {
-        "r": float(result.robustness),
-        "R": float(result.resilience),
-        "verify_seconds": wall,
-        "verify_cpu": cpu,
-    }
+OF_ANALYSIS: dict[str, Callable[[Cell], str]] = {
+    "analysis, s": lambda row: seconds(row, "analysis_seconds", "converged"),
+    "CPU, s": lambda row: seconds(row, "analysis_cpu", "converged"),
+    "iterations": lambda row: str(row["iterations"]),
+    "symbolic attacks": lambda row: f"{row['attacks']:,}",
+}
+OF_MAP: dict[str, Callable[[Cell], str]] = {
+    "map, s": lambda row: seconds(row, "map_seconds", "complete"),
+    "boxes": lambda row: f"{row['boxes']:,}",
+}
+OF_VERIFY: dict[str, Callable[[Cell], str]] = {
+    "verify, s": lambda row: seconds(row, "verify_seconds", ""),
+    "r": lambda row: share(row["r"]),
+    "R": lambda row: share(row["R"]),
+}
+"""What tables show of each."""
 
 
 @cache

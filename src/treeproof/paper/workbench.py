@@ -124,6 +124,14 @@ class Workbench:
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
 
+    def publish(
+        self, name: str, title: str, rows: Sequence[Cell], draw: Callable[[Any], Any], parts: Sequence[str]
+    ) -> None:
+        """Writes the rows as a table, the picture of them, and a page that shows it below its paragraphs and tables."""
+        self.table(name, rows)
+        self.picture(name, draw)
+        self.page(name, title, parts)
+
     def table(self, name: str, rows: Sequence[Cell]) -> None:
         """Writes the rows as CSV, with every column that any of them has."""
         columns = list(dict.fromkeys(column for row in rows for column in row))

@@ -24,14 +24,12 @@ MAX_SQUARES = 512
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """The plane through `row` in which two features vary, cut into squares; arrays are indexed [second, first].
+    """The plane through a row in which two features vary, cut into squares; arrays are indexed [second, first].
 
     `status` is about all points of a square: PROVED says that the model is stable at each of them, REFUTED that at some
     point it is not. `labels` holds the index of the class that the model predicts at the centre.
     """
 
-    row: FloatArray
-    features: tuple[int, int]
     low: tuple[float, float]
     high: tuple[float, float]
     labels: npt.NDArray[np.int64]
@@ -99,8 +97,6 @@ def cut_slice(
     )
     shape = (resolution, resolution)
     return Slice(
-        through[0].copy(),
-        (first, second),
         (float(low[0]), float(low[1])),
         (float(high[0]), float(high[1])),
         labels.reshape(shape),

@@ -15,7 +15,6 @@ from treeproof.model.ensemble import Ensemble
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.model.groups import NONE, category_of
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.attacker_words import attacker_on_model
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.relations import Relation, Relations
 from treeproof.threat.relations.grouping import groups_of
@@ -105,13 +104,10 @@ class Asked(FieldsOnly):
         attacker: Attacker,
         X: FloatArray,
         relations: Relations | None = None,
-        *,
-        against: bool = False,
         **more: Any,
     ) -> Asked:
         """The question about rows of a model, with relations bound to it; `more` are the other fields."""
         bound = relations or Relations()
-        names = ensemble.feature_names or tuple(f"feature {f}" for f in range(ensemble.n_features))
         anything = (-math.inf, math.inf)
         domain = [anything] * ensemble.n_features
         if attacker.domain is not None:
@@ -127,8 +123,6 @@ class Asked(FieldsOnly):
             units=units_of(ensemble, bound),
             domain=tuple(domain),
             relations=bound.given,
-            against=against,
-            attacker_words=attacker_on_model(attacker, ensemble, bound, names) if against else "",
             **more,
         )
 
@@ -177,3 +171,14 @@ def units_of(ensemble: Ensemble, relations: Relations) -> tuple[Unit, ...]:
         else:
             units[group.name] = Unit(group.name, group.features, category_of(group, ensemble), is_group=True)
     return tuple(units.values())
+
+
+def unit_number(units: Sequence[Unit], ensemble: Ensemble, key: Any) -> int:
+    """The number of the unit that a user calls by its name, or by the name or position of one of its columns."""
+    name = key.item() if isinstance(key, np.generic) else key
+    is_name = isinstance(name, (str, int)) and not isinstance(name, bool)
+    named = [number for number, unit in enumerate(units) if is_name and unit.name == name]
+    if named:
+        return named[0]
+    f = ensemble.feature_index(name)
+    return next(number for number, unit in enumerate(units) if f in unit.features)

@@ -12,6 +12,7 @@ from treeproof.model.groups import category_of
 from treeproof.numbers.decimals import plain_decimal
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.column_words import EITHER_WAY, how_far, how_it_moves, joined, quantity
+from treeproof.results.markup import first_few
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import Classes
 from treeproof.threat.one_hot import ValidAround, seen_by
@@ -218,8 +219,7 @@ def actors_in_words(actors: Sequence[object]) -> str:
 
 def _first_names(columns: Sequence[int], names: Sequence[str] | None) -> str:
     """The names of the first few columns, and how many more there are."""
-    shown = ", ".join(f"feature {f}" if names is None else names[f] for f in columns[:MOST_NAMES])
-    return shown + (f" and {len(columns) - MOST_NAMES:,} more" if len(columns) > MOST_NAMES else "")
+    return first_few([f"feature {f}" if names is None else names[f] for f in columns], MOST_NAMES)
 
 
 def _moves(features: list[int], ways: dict[int, str], names: Sequence[str]) -> str:

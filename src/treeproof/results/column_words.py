@@ -59,11 +59,9 @@ def how_it_moves(moves: ColumnMoves, category: Category | None) -> str:
         return ""
     if moves.costs is not None:
         return _by_matrix(moves.costs, category)
-    if moves.ends is not None and category is None:
-        return _to_one_of(moves.ends, category)
-    if moves.ends is not None and category is not None:
-        known = len(category.values)
-        return "to any value" if len(moves.ends) >= known else _to_one_of(moves.ends, category)
+    if moves.ends is not None:
+        are_all = category is not None and len(moves.ends) >= len(category.values)
+        return "to any value" if are_all else _to_one_of(moves.ends, category)
     far = how_far(*moves.interval)
     return far if moves.step is None else f"{far} in steps of {plain_decimal(moves.step)}"
 

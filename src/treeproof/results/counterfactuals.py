@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -13,24 +12,18 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_json
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.csv_text import as_csv
 from treeproof.results.explanation_file import counterfactuals_content
-from treeproof.results.explanation_words import (
-    MOST_LINES,
-    columns_in_words,
-    counterfactual_in_words,
-    wanted_in_words,
-)
-from treeproof.results.markup import escape, table
-from treeproof.results.measures import missing_in_short
+from treeproof.results.explanation_words import columns_in_words, counterfactual_in_words, wanted_in_words
+from treeproof.results.markup import escape
+from treeproof.results.measures import prices_in_short
+from treeproof.results.tabled import RowByRow
 from treeproof.results.verdicts import Outcome
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import Relation
-from treeproof.visible import visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +97,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Counterfactuals(FieldsOnly, Sequence[Counterfactual]):
+class Counterfactuals(FieldsOnly, RowByRow, Sequence[Counterfactual]):
     """One counterfactual per row, in the order of X."""
 
     each: tuple[Counterfactual, ...]
@@ -125,9 +118,6 @@ class Counterfactuals(FieldsOnly, Sequence[Counterfactual]):
     def __getitem__(self, at: slice) -> Sequence[Counterfactual]: ...
     def __getitem__(self, at: int | slice) -> Counterfactual | Sequence[Counterfactual]:
         return self.each[at]
-
-    def __len__(self) -> int:
-        return len(self.each)
 
     @cached_property
     def price(self) -> FloatArray:
@@ -159,51 +149,15 @@ class Counterfactuals(FieldsOnly, Sequence[Counterfactual]):
             "outcome": [str(one.outcome) for one in self.each],
         }
 
-    def to_frame(self) -> Any:
-        """A pandas data frame with one line per row, indexed like the frame that was given; `rows` are the new rows."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_columns(), index=list(self.row_names))
-
-    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
-        """Writes the same table as a CSV file, without pandas.
-
-        Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
-        """
-        columns = {"row": list(self.row_names), **self.to_columns()}
-        write_whole(as_path(path), as_csv([list(columns), *zip(*columns.values(), strict=True)], raw))
-
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Everything as JSON text, also written to `path` if given."""
-        text = json.dumps(counterfactuals_content(self), allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
-
-    def __str__(self) -> str:
-        """One line per row, and what they assume."""
-        named = zip(self.row_names, self.each, strict=True)
-        lines = [f"row {visible(index)}: {one}" for index, one in named][:MOST_LINES]
-        if len(self) > MOST_LINES:
-            lines.append(f"and {len(self) - MOST_LINES:,} more rows")
-        return "\n".join([*lines, *self.assumptions])
+        return as_json(counterfactuals_content(self), path)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the sentences, and what is assumed."""
-        shown = list(zip(self.row_names, self.each, strict=True))[:MOST_LINES]
-        rest = len(self) - len(shown)
-        parts = [f"<p><b>Counterfactuals</b> of {escape(self.about.model)}</p>", table(["row", "change"], shown)]
-        parts += [f"<p>and {rest:,} more rows</p>"] * (rest > 0)
-        return "".join([*parts, *(f"<p>{escape(one)}</p>" for one in self.assumptions)])
+        return self._in_html(f"<p><b>Counterfactuals</b> of {escape(self.about.model)}</p>", "change")
 
     def __repr__(self) -> str:
         found = np.isfinite(self.price)
         text = f"{len(self)} rows, {int(found.sum())} with a change to {' or '.join(map(repr, self.about.to))}"
         text += f", {int((self.exact & ~found).sum())} proved to have none, {int((~self.exact).sum())} open"
-        if found.any():
-            text += f", median price {np.median(self.price[found]):.6g}"
-        if self.missing.any():
-            text += f"; {missing_in_short(int((self.missing > 0).sum()))}"
-        if len(self) and self.in_vain.unreached:
-            text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
-        return f"Counterfactuals({text})"
+        return f"Counterfactuals({text}{prices_in_short(self.price, self.missing, self.in_vain)})"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
 from treeproof.model.columns import is_missing
 from treeproof.results.asked import ColumnName, OneOf, Range
 from treeproof.results.explanation_words import assumptions_in_words
-from treeproof.results.verification_file import epsilon_to_json, plain_label, rows_to_json
+from treeproof.results.verification_file import epsilon_to_json, plain_label, question_to_json, rows_to_json
 
 if TYPE_CHECKING:
     from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
@@ -23,19 +22,13 @@ def explanations_content(result: Explanations) -> dict[str, Any]:
     """Explanations as the content of their JSON file."""
     asked = result.about
     return {
-        "format": EXPLANATIONS,
-        "version": VERSION,
+        **question_to_json(EXPLANATIONS, VERSION, asked),
         "kind": asked.kind,
         "inflate": asked.inflate,
-        "model": asked.model,
         "decision": asked.decision,
-        "fingerprint": asked.fingerprint,
         "n_features": asked.X.shape[1],
-        "feature_names": None if asked.feature_names is None else list(asked.feature_names),
-        "attacker": json.loads(asked.attacker.to_json()),
         "attacker_given": asked.against,
         "missing": list(asked.missing),
-        "relations": list(map(str, asked.relations)),
         "assumptions": assumptions_in_words(asked),
         "seconds": result.seconds,
         "interrupted": result.interrupted,
@@ -65,16 +58,10 @@ def counterfactuals_content(result: Counterfactuals) -> dict[str, Any]:
     """Counterfactuals as the content of their JSON file."""
     about = result.about
     return {
-        "format": COUNTERFACTUALS,
-        "version": VERSION,
-        "model": about.model,
-        "fingerprint": about.fingerprint,
-        "feature_names": None if about.feature_names is None else list(about.feature_names),
+        **question_to_json(COUNTERFACTUALS, VERSION, about),
         "to": [plain_label(label) for label in about.to],
-        "attacker": json.loads(about.attacker.to_json()),
         "within": about.within,
         "epsilon": None if about.epsilon is None else epsilon_to_json(about.epsilon),
-        "relations": list(map(str, about.relations)),
         "k": about.k,
         "assumptions": result.assumptions,
         "seconds": result.seconds,

@@ -16,7 +16,7 @@ from treeproof.results.asked import Asked, ColumnName, OneOf, Range, Unit
 from treeproof.results.attacker_words import MOST_NAMES, NORMS
 from treeproof.results.column_words import MOST_WHOLE, joined, quantity
 from treeproof.results.measures import missing_in_short
-from treeproof.results.relation_words import MOST_RELATIONS, relation_in_short
+from treeproof.results.relation_words import count_in_words, listed_in_short
 from treeproof.results.verdicts import Outcome
 from treeproof.results.verification import names_of
 from treeproof.threat.attacker import COST_OF_1, NO_SCALE, Attacker
@@ -26,9 +26,6 @@ from treeproof.visible import visible
 if TYPE_CHECKING:
     from treeproof.results.counterfactuals import Counterfactual, Counterfactuals
     from treeproof.results.explanations import Explanation
-
-MOST_LINES = 20
-"""The most rows that are shown of many."""
 
 MOST_DIGITS = 6
 """Ends of ranges that need more digits are moved inwards to so many."""
@@ -250,12 +247,8 @@ def _contrast(one: Explanation) -> str:
 
 def _within(asked: Asked) -> str:
     """Where something always holds."""
-    limits = [*["the domain"] * _has_domain(asked), *["the relations"] * bool(asked.relations)]
+    limits = [*["the domain"] * (asked.attacker.domain is not None), *["the relations"] * bool(asked.relations)]
     return f" within {joined(limits)}" if limits else ""
-
-
-def _has_domain(asked: Asked) -> bool:
-    return asked.attacker.domain is not None
 
 
 def changes_in_words(changes: Mapping[ColumnName, tuple[Any, Any]], most: int = MOST_NAMES) -> str:
@@ -358,12 +351,7 @@ def assumptions_in_words(asked: Asked) -> list[str]:
 
 def _kept(relations: Sequence[Relation]) -> list[str]:
     """Which rows count at all."""
-    if not relations:
-        return []
-    stated = "; ".join(relation_in_short(one) for one in relations[:MOST_RELATIONS])
-    n = len(relations)
-    more = f"; and {n - MOST_RELATIONS} more" if n > MOST_RELATIONS else ""
-    return [f"Only rows that keep {n} {'relation' if n == 1 else 'relations'} count: {stated}{more}."]
+    return [f"Only rows that keep {count_in_words(relations)} count: {listed_in_short(relations)}."] * bool(relations)
 
 
 def _others(asked: Asked) -> str:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_json
 from treeproof.model.columns import Category, changed_frame, in_own_values
 from treeproof.numbers.doubles import FloatArray
 from treeproof.results.asked import Asked, ColumnName, Kind, OneOf, Range
-from treeproof.results.csv_text import as_csv
 from treeproof.results.explanation_file import explanations_content
 from treeproof.results.explanation_words import (
-    MOST_LINES,
     assumptions_in_words,
     column_in_words,
     columns_in_words,
     explanation_in_words,
 )
 from treeproof.results.markup import escape, table
+from treeproof.results.relation_words import count_in_words
+from treeproof.results.tabled import RowByRow
 from treeproof.results.verdicts import Outcome, differ
-from treeproof.visible import visible
 
 MOST_COLUMNS = 12
 """The most columns that are shown of many."""
@@ -103,13 +101,15 @@ class Explanation:
         return "".join(f"<p>{part}</p>" for part in parts)
 
 
-class Explanations(Sequence[Explanation]):
+class Explanations(RowByRow, Sequence[Explanation]):
     """Explanations of several rows, in the order of the rows."""
+
+    each: tuple[Explanation, ...]
 
     def __init__(
         self, explanations: Sequence[Explanation], about: Asked, *, seconds: float, interrupted: bool = False
     ) -> None:
-        self._all = tuple(explanations)
+        self.each = tuple(explanations)
         self.about = about
         self.seconds = seconds
         self.interrupted = interrupted
@@ -120,25 +120,24 @@ class Explanations(Sequence[Explanation]):
         """What was looked for."""
         return self.about.kind
 
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def __iter__(self) -> Iterator[Explanation]:
-        return iter(self._all)
-
     @overload
     def __getitem__(self, which: int) -> Explanation: ...
     @overload
     def __getitem__(self, which: slice) -> Explanations: ...
     def __getitem__(self, which: int | slice) -> Explanation | Explanations:
         if not isinstance(which, slice):
-            return self._all[which]
-        return Explanations(self._all[which], self.about, seconds=self.seconds, interrupted=self.interrupted)
+            return self.each[which]
+        return Explanations(self.each[which], self.about, seconds=self.seconds, interrupted=self.interrupted)
+
+    @property
+    def row_names(self) -> list[Any]:
+        """What each row is called in the data frame; its place if there is none."""
+        return [one.index for one in self.each]
 
     @property
     def counts(self) -> dict[ColumnName, int]:
         """How many rows have each column in their explanation, the most common first."""
-        return dict(Counter(column for one in self._all for column in one.columns).most_common())
+        return dict(Counter(column for one in self.each for column in one.columns).most_common())
 
     @property
     def assumptions(self) -> list[str]:
@@ -148,49 +147,25 @@ class Explanations(Sequence[Explanation]):
     @property
     def n_minimal(self) -> int:
         """The number of explanations from which it is proved that nothing can be left out."""
-        return sum(one.minimal for one in self._all)
+        return sum(one.minimal for one in self.each)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """The columns of a table with one line per row, without pandas."""
         columns: dict[str, list[Any]] = {
-            "label": [one.label for one in self._all],
-            "explanation": [str(one) for one in self._all],
-            "columns": [columns_in_words(one.columns) for one in self._all],
-            "size": [len(one.columns) for one in self._all],
-            "outcome": [str(one.outcome) for one in self._all],
-            "minimal": [one.minimal for one in self._all],
+            "label": [one.label for one in self.each],
+            "explanation": [str(one) for one in self.each],
+            "columns": [columns_in_words(one.columns) for one in self.each],
+            "size": [len(one.columns) for one in self.each],
+            "outcome": [str(one.outcome) for one in self.each],
+            "minimal": [one.minimal for one in self.each],
         }
         if self.kind == "contrastive":
-            columns["changed_label"] = [one.changed_label for one in self._all]
+            columns["changed_label"] = [one.changed_label for one in self.each]
         return columns
-
-    def to_frame(self) -> Any:
-        """A pandas data frame with one line per row, indexed like the frame that was explained."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_columns(), index=[one.index for one in self._all])
-
-    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
-        """Writes the same table as a CSV file, without pandas.
-
-        Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
-        """
-        columns = {"row": [one.index for one in self._all], **self.to_columns()}
-        write_whole(as_path(path), as_csv([list(columns), *zip(*columns.values(), strict=True)], raw))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Everything as JSON text, also written to `path` if given."""
-        text = json.dumps(explanations_content(self), allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
-
-    def __str__(self) -> str:
-        """One line per row, and what they assume."""
-        lines = [f"row {visible(one.index)}: {one}" for one in self._all[:MOST_LINES]]
-        if len(self) > MOST_LINES:
-            lines.append(f"and {len(self) - MOST_LINES:,} more rows")
-        return "\n".join([*lines, *self.assumptions])
+        return as_json(explanations_content(self), path)
 
     def __repr__(self) -> str:
         return f"Explanations({self.in_short})"
@@ -199,7 +174,7 @@ class Explanations(Sequence[Explanation]):
     def in_short(self) -> str:
         """How many there are, of what size, and what is known of them, in one line."""
         parts = [f"{len(self):,} {NAMES[self.kind][len(self) != 1]}"]
-        sizes = [len(one.columns) for one in self._all if one.outcome == Outcome.PROVED]
+        sizes = [len(one.columns) for one in self.each if one.outcome == Outcome.PROVED]
         if sizes:
             least, most = min(sizes), max(sizes)
             parts.append(f"{least if least == most else f'{least} to {most}'} of {len(self.about.units)} columns")
@@ -208,20 +183,14 @@ class Explanations(Sequence[Explanation]):
         parts += [f"{unknown:,} not found in time"] * (unknown > 0)
         parts += ["against an attacker"] * self.about.against
         parts += ["no domain"] * (self.about.attacker.domain is None and not self.about.against)
-        n = len(self.about.relations)
-        parts += [f"{n} {'relation' if n == 1 else 'relations'}"] * (n > 0)
+        parts += [count_in_words(self.about.relations)] * bool(self.about.relations)
         return ", ".join(parts + ["interrupted"] * self.interrupted)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the sentences, how often each column occurs, and what is assumed."""
-        shown = [(one.index, one) for one in self._all[:MOST_LINES]]
-        rest = len(self) - len(shown)
-        parts = [
-            f"<p><b>Explanations</b> of {escape(f'{self.about.model}: {self.in_short}')}</p>",
-            table(["row", "why"], shown),
-            f"<p>and {rest:,} more rows</p>" if rest else "",
-        ]
+        besides = ""
         if self.counts:
             lines = [(column_in_words(name), f"{n:,}") for name, n in self.counts.items()]
-            parts.append(table(["column", f"{NAMES[self.kind][1]} with it, of {len(self):,}"], lines[:MOST_COLUMNS]))
-        return "".join([*parts, *(f"<p>{escape(one)}</p>" for one in self.assumptions)])
+            besides = table(["column", f"{NAMES[self.kind][1]} with it, of {len(self):,}"], lines[:MOST_COLUMNS])
+        title = f"<p><b>Explanations</b> of {escape(f'{self.about.model}: {self.in_short}')}</p>"
+        return self._in_html(title, "why", besides)

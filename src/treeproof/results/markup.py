@@ -36,6 +36,33 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
 
 
+def long_table(kind: str, head: str, lines: Sequence[str], shown: int, what: str) -> str:
+    """A table of lines in HTML; those beyond the first `shown` can be opened, under their number and `what`."""
+
+    def whole(some: Sequence[str]) -> str:
+        return f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{"".join(some)}</tbody></table>'
+
+    rest = lines[shown:]
+    more = f"<details><summary>{len(rest):,} {what}</summary>{whole(rest)}</details>" if rest else ""
+    return whole(lines[:shown]) + more
+
+
+def definitions(pairs: Iterable[tuple[str, str]]) -> str:
+    """A list of names, each with what it stands for."""
+    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+    return f"<dl>{rows}</dl>"
+
+
+def first_few(parts: Sequence[str], most: int, separator: str = ", ", last: str = " and ", what: str = "more") -> str:
+    """The first of some parts, and how many there are besides.
+
+    >>> first_few(["a", "b", "c"], 3), first_few(["a", "b", "c"], 1)
+    ('a, b, c', 'a and 2 more')
+    """
+    rest = len(parts) - most
+    return separator.join(parts[:most]) + (f"{last}{rest:,} {what}" if rest > 0 else "")
+
+
 def percent(share: float) -> str:
     """A share in percent with one decimal, and never 0 or 100 unless it is exactly that.
 

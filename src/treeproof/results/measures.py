@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from treeproof.numbers.doubles import FloatArray
+from treeproof.results.markup import first_few
 from treeproof.results.verdicts import Bounds, Outcome, short
+from treeproof.threat.reached import InVain
 from treeproof.visible import visible
 
 MAX_CLASSES = 5
@@ -99,6 +102,13 @@ class Measures:
         return f"Measures({self.in_words()})"
 
 
+def measures_in_short(measures: Measures, names: Sequence[str]) -> list[str]:
+    """The measures one by one in a few words; `names` are those of neighbourhoods."""
+    parts = [f"{measures.rows} rows", f"accuracy {measures.accuracy:.3f}", f"robustness {short(measures.robustness)}"]
+    resilience = zip(names, measures.resilience_by_epsilon, strict=True)
+    return parts + [f"resilience {short(bounds)} at {visible(name)}" for name, bounds in resilience]
+
+
 def missing_in_short(rows: int) -> str:
     """What is assumed about so many rows, in a few words."""
     return f"missing cells in {rows} {'row' if rows == 1 else 'rows'} stay missing"
@@ -108,6 +118,15 @@ def missing_in_words(rows: int, of: int, assumed: str = MISSING_STAYS) -> str:
     """How many rows have missing values where it matters, and what was assumed about them."""
     have = "row has" if rows == 1 else "rows have"
     return f"{rows:,} of {of:,} {have} missing cells in columns that the attacker may touch; {assumed}"
+
+
+def prices_in_short(price: FloatArray, missing: npt.NDArray[np.int64], in_vain: InVain) -> str:
+    """What rows pay for their changes, inf for none, and what was assumed, to follow how many there are."""
+    found = np.isfinite(price)
+    said = f", median price {np.median(price[found]):.6g}" if found.any() else ""
+    said += f"; {missing_in_short(int((missing > 0).sum()))}" if missing.any() else ""
+    unreached = len(in_vain.unreached) if len(price) else 0
+    return said + f"; {unreached} movable columns reach no threshold" * (unreached > 0)
 
 
 def count(
@@ -134,6 +153,5 @@ def classes_in_words(by_class: Mapping[Any, Measures]) -> str:
     """The measures of each class in one line; nothing where there is but one class."""
     if len(by_class) < 2:
         return ""
-    first = [f"; {visible(label)}: {one.in_words()}" for label, one in by_class.items()][:MAX_CLASSES]
-    rest = len(by_class) - len(first)
-    return "".join(first) + (f"; and {rest} more classes" if rest else "")
+    said = [f"; {visible(label)}: {one.in_words()}" for label, one in by_class.items()]
+    return first_few(said, MAX_CLASSES, "", "; and ", "more classes")

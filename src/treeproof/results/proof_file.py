@@ -15,7 +15,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -100,7 +99,7 @@ class NoProofFile:
     def __enter__(self) -> NoProofFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *problem: object) -> None:
         """There is nothing to close."""
 
 
@@ -185,7 +184,7 @@ class ProofFile(NoProofFile):
     def __enter__(self) -> ProofFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._out.close()
 
 
@@ -237,14 +236,3 @@ def _records(file: BinaryIO) -> Iterator[tuple[int, int, int, bytes]]:
         if len(content) < length:
             return
         yield kind, row, start, content
-
-
-def read_proofs(path: Path) -> tuple[dict[str, Any], dict[int, bytes], dict[int, str]]:
-    """The header of a proof file, what proves rows, and why others have no proof."""
-    data = path.read_bytes()
-    at, length, end = _TAIL.unpack(data[-_TAIL.size :])
-    if data[: len(MAGIC)] != MAGIC or end != END:
-        raise InvalidInput(f"{path} is no proof file, or not whole")
-    index = json.loads(zlib.decompress(data[at : at + length]))
-    proofs = {int(row): zlib.decompress(data[start : start + n]) for row, (start, n) in index["rows"].items()}
-    return index["header"], proofs, {int(row): reason for row, reason in index["without"].items()}

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_json
 from treeproof.results.asked import ColumnName
 from treeproof.results.column_words import joined, quantity
 from treeproof.results.explanation_words import column_in_words
@@ -153,10 +153,7 @@ class Protection:
             "rows_that_break": self.rows_that_break,
             "interrupted": self.interrupted,
         }
-        text = json.dumps(content, allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
+        return as_json(content, path)
 
 
 def _columns(number: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from treeproof.results.markup import first_few
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
@@ -20,10 +21,17 @@ def kept_in_words(relations: Sequence[Relation]) -> str:
     >>> kept_in_words(as_relations("a <= b"))
     'Neighbours and attacked rows keep 1 relation: a <= b.'
     """
-    said = "; ".join(relation_in_short(one) for one in relations[:MOST_RELATIONS])
-    more = f"; and {len(relations) - MOST_RELATIONS} more" if len(relations) > MOST_RELATIONS else ""
-    many = "relation" if len(relations) == 1 else "relations"
-    return f"Neighbours and attacked rows keep {len(relations)} {many}: {said}{more}."
+    return f"Neighbours and attacked rows keep {count_in_words(relations)}: {listed_in_short(relations)}."
+
+
+def count_in_words(relations: Sequence[Relation]) -> str:
+    """How many relations there are."""
+    return f"{len(relations)} {'relation' if len(relations) == 1 else 'relations'}"
+
+
+def listed_in_short(relations: Sequence[Relation]) -> str:
+    """The first few relations, each cut if it is long."""
+    return first_few(list(map(relation_in_short, relations)), MOST_RELATIONS, "; ", "; and ")
 
 
 def open_in_words(rows: int, power: int | None) -> str:

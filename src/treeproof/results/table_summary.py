@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treeproof.results.attacker_words import in_vain_in_short
-from treeproof.results.measures import Measures, classes_in_words, missing_in_short
-from treeproof.results.relation_words import broken_in_short, broken_in_words, relation_in_short
-from treeproof.results.verdicts import short
-from treeproof.results.verification import Verification, names_of
+from treeproof.results.measures import Measures, classes_in_words, measures_in_short
+from treeproof.results.relation_words import broken_in_words, relation_in_short
+from treeproof.results.verification import Verification, assumed_in_short, names_of
 from treeproof.threat.reached import InVain
 from treeproof.threat.relations import Relation
-from treeproof.visible import visible
 
 FORMATS = ("parquet", "csv")
 """What the files of a table's verdicts can be."""
@@ -79,14 +76,7 @@ class TableSummary(Measures):
         return names_of(self.epsilons, self.epsilon_names, self.feature_names)
 
     def __repr__(self) -> str:
-        parts = [f"{self.rows} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
-        for name, bounds in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
-            parts.append(f"resilience {short(bounds)} at {visible(name)}")
-        parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
-        if self.actors is not None:
-            parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
-        parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
-        parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
+        parts = measures_in_short(self, self.names_of_epsilons) + assumed_in_short(self)
         parts += ["interrupted"] * self.interrupted + ["not complete"] * (not self.complete)
         return f"TableSummary({', '.join(parts)}{classes_in_words(self.by_class)})"
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeproof.results.markup import at_least, at_most, change, plain
+from treeproof.results.markup import at_least, at_most, change, first_few, percent, plain
 from treeproof.threat.relations import Relation
 from treeproof.visible import visible
 
@@ -125,7 +125,7 @@ class Witness:
         """What is said of columns, the first few of them."""
         names = [f"feature {f}" if self.feature_names is None else visible(self.feature_names[f]) for f, _ in said]
         parts = [f"{name} {what}" for name, (_, what) in zip(names, said, strict=True)]
-        return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
+        return first_few(parts, most)
 
 
 def differ(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -152,3 +152,8 @@ class Verdict:
 def short(bounds: Bounds) -> str:
     """`0.912`, or `0.900 to 0.930` where rows are open: what is true lies between these, too."""
     return f"{bounds.lower:.3f}" if bounds.exact else f"{at_least(bounds.lower)} to {at_most(bounds.upper)}"
+
+
+def in_percent(bounds: Bounds) -> str:
+    """A share in percent, or the range that it lies in."""
+    return percent(bounds.lower) if bounds.exact else f"{percent(bounds.lower)} to {percent(bounds.upper)}"

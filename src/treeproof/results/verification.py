@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from treeproof import __version__
 from treeproof.errors import InvalidInput
-from treeproof.files import MAX_BYTES, as_path, read_text, write_whole
+from treeproof.files import MAX_BYTES, as_json, as_path, read_text
 from treeproof.model.columns import Categories, CodedRows, as_frame, changed_frame, in_own_values
 from treeproof.model.fields_only import FieldsOnly
 from treeproof.numbers.doubles import FloatArray
@@ -25,9 +25,15 @@ from treeproof.results.attacker_words import (
     larger_steps_in_words,
 )
 from treeproof.results.column_words import joined, quantity
-from treeproof.results.csv_text import as_csv
 from treeproof.results.markup import escape, percent, table
-from treeproof.results.measures import Measures, classes_in_words, count, missing_in_short, missing_in_words
+from treeproof.results.measures import (
+    Measures,
+    classes_in_words,
+    count,
+    measures_in_short,
+    missing_in_short,
+    missing_in_words,
+)
 from treeproof.results.proof_counts import ProofCounts
 from treeproof.results.relation_words import (
     broken_in_short,
@@ -38,7 +44,8 @@ from treeproof.results.relation_words import (
 )
 from treeproof.results.row_table import Refuted, RowTable
 from treeproof.results.sentences import BROKEN_IN_SHORT, FRAGILE_IN_SHORT
-from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, short
+from treeproof.results.tabled import Tabled, frame_or_rows
+from treeproof.results.verdicts import Bounds, Outcome, Verdict, Witness, differ, in_percent
 from treeproof.results.verification_file import check_measures, content_in, content_of, fields_of
 from treeproof.threat.attacker import Attacker
 from treeproof.threat.epsilon import as_sets
@@ -59,7 +66,7 @@ _WORDS = np.array([str(outcome) for outcome in Outcome], dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
-class Verification(FieldsOnly):
+class Verification(FieldsOnly, Tabled):
     """The verdicts on a test set, and the measures they add up to.
 
     Arrays have one entry per row.
@@ -98,6 +105,8 @@ class Verification(FieldsOnly):
     """For each of `relations` the rows that break it themselves; see `invalid_rows`."""
     proofs: ProofCounts | None = None
     """How many of its proofs were checked, and by which version; see `check_proofs`."""
+    treeproof: str = __version__
+    """The version of treeproof that answered; of an earlier one where its result was gone on with."""
     given: Any = None
     """The data frame that was verified, if it is one of pandas; files do not keep it."""
 
@@ -188,11 +197,7 @@ class Verification(FieldsOnly):
             "attacked_label": [one.attacked_label for one in found],
             "moved": [one.moved for one in found],
         }
-        try:
-            import pandas as pd
-        except ImportError:
-            return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        return pd.DataFrame(columns, index=rows if self.given is None else self.given.index[rows])
+        return frame_or_rows(columns, rows if self.given is None else self.given.index[rows])
 
     @cached_property
     def invalid_rows(self) -> npt.NDArray[np.bool_]:
@@ -327,14 +332,8 @@ class Verification(FieldsOnly):
                 if category.coded:  # a value that the model never saw has a name, too
                     own[rows[:, f] == rows[0, f], f] = self.given.iat[row, f]
         x, neighbour, attacked = own
-        return Witness(
-            x,
-            neighbour,
-            attacked,
-            self.neighbour_label[row],
-            self.attacked_label[row],
-            self.feature_names,
-        )
+        labels = self.neighbour_label[row], self.attacked_label[row]
+        return Witness(x, neighbour, attacked, *labels, self.feature_names)
 
     def attacked_frame(self) -> Any:
         """The rows after the attack, of those that have a counterexample, as a data frame that the model takes.
@@ -349,20 +348,10 @@ class Verification(FieldsOnly):
         frame.index = np.flatnonzero(found)
         return frame
 
-    def to_frame(self) -> Any:
-        """A pandas data frame with one line per row, indexed like the frame that was verified."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_columns(), index=None if self.given is None else self.given.index)
-
-    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
-        """Writes the same table as a CSV file, without pandas.
-
-        Text that a spreadsheet would take for a formula has an apostrophe in front, unless `raw`.
-        """
-        columns = self.to_columns()
-        lines = [list(columns), *zip(*columns.values(), strict=True)]
-        write_whole(as_path(path), as_csv(lines, raw))
+    @property
+    def row_names(self) -> Any:
+        """What each row is called in the data frame that was verified; its place if there is none."""
+        return range(len(self)) if self.given is None else self.given.index
 
     def to_columns(self, *, moved: bool = True) -> dict[str, Any]:
         """The columns of the same table, without pandas; `moved` says whether with the moves of counterexamples."""
@@ -394,10 +383,7 @@ class Verification(FieldsOnly):
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole result as JSON text, also written to `path` if given; `from_json` reads it back exactly."""
-        text = json.dumps(content_of(self), allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
+        return as_json(content_of(self), path)
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Verification:
@@ -421,20 +407,13 @@ class Verification(FieldsOnly):
             raise InvalidInput(f"{where} is not a valid verification: {error}") from None
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} rows", f"accuracy {self.accuracy:.3f}", f"robustness {short(self.robustness)}"]
-        for name, outcomes in zip(self.names_of_epsilons, self.resilience_by_epsilon, strict=True):
-            parts.append(f"resilience {short(Bounds.of(outcomes))} at {visible(name)}")
+        parts = measures_in_short(self.measures, self.names_of_epsilons)
         parts += ["ε is less than the step of some columns"] * bool(self._in_larger_steps)
         parts += [visible(self.decision)] * bool(self.decision)
         still = [f for f, _ in self.categories if self.movable is not None and f not in self.movable]
         if still and self.attacker is not None and self.attacker.is_for_all:
             parts.append(f"{len(still)} {'category' if len(still) == 1 else 'categories'} untouched")
-        if len(self) and self.in_vain is not None and self.movable is not None:
-            parts += filter(None, [in_vain_in_short(self.in_vain, len(self.movable))])
-        if self.actors is not None:
-            parts.append(f"only {', '.join(map(visible, self.actors))} attacked")
-        parts += [broken_in_short(self.rows_that_break)] * (self.rows_that_break > 0)
-        parts += [missing_in_short(self.rows_with_missing)] * (self.rows_with_missing > 0)
+        parts += assumed_in_short(self)
         parts += [] if self.proofs is None else [self.proofs.in_short]
         parts += ["interrupted"] * self.interrupted
         return f"Verification({', '.join(parts)}{classes_in_words(self.by_class)})"
@@ -486,12 +465,23 @@ class Verification(FieldsOnly):
         )
 
 
+def assumed_in_short(result: Any) -> list[str]:
+    """What measures over rows, of a Verification or a TableSummary, assume of the attacker and the rows."""
+    parts: list[str] = []
+    if len(result) and result.in_vain is not None and result.movable is not None:
+        parts += filter(None, [in_vain_in_short(result.in_vain, len(result.movable))])
+    if result.actors is not None:
+        parts.append(f"only {', '.join(map(visible, result.actors))} attacked")
+    parts += [broken_in_short(result.rows_that_break)] * (result.rows_that_break > 0)
+    return parts + [missing_in_short(result.rows_with_missing)] * (result.rows_with_missing > 0)
+
+
 def class_table(by_class: Mapping[Any, Measures], names: Sequence[str]) -> tuple[list[str], list[tuple[str, ...]]]:
     """The measures of each class as a table to read: its head and its lines. `names` are those of neighbourhoods."""
     head = ["true class", "rows", "accuracy", "robustness", *(f"resilience, {name}" for name in names), "undecided"]
     lines = []
     for label, one in by_class.items():
-        shares = [_in_words(bounds)[0] for bounds in (one.robustness, *one.resilience_by_epsilon)]
+        shares = [in_percent(bounds) for bounds in (one.robustness, *one.resilience_by_epsilon)]
         lines.append((str(label), f"{one.rows:,}", percent(one.accuracy), *shares, f"{one.open_rows:,}"))
     return head, lines
 
@@ -557,9 +547,7 @@ def _one_size(size: Any) -> str:
 
 
 def _in_words(bounds: Bounds) -> tuple[str, str]:
-    if bounds.exact:
-        return percent(bounds.lower), "exact"
-    return f"{percent(bounds.lower)} to {percent(bounds.upper)}", f"{percent(bounds.upper - bounds.lower)} undecided"
+    return in_percent(bounds), "exact" if bounds.exact else f"{percent(bounds.upper - bounds.lower)} undecided"
 
 
 def _cut(text: str) -> str:

@@ -26,14 +26,14 @@ from treeproof.threat.relations import as_relations
 
 FORMAT = "treeproof-verification"
 VERSION = 4
-"""Versions 1 to 3 are still read. None of them has actors or relations, or says what moves in vain; 1 and 2 have no
-measures either, and version 1 says only whether a row has a counterexample."""
 
 # What a file contains besides scalars; rows are (n, n_features) doubles.
 _LABELS = ("y", "predicted", "neighbour_label", "attacked_label")
 _ROWS = ("X", "neighbour", "attacked")
 _SCALARS: dict[str, tuple[type, ...]] = {
+    "treeproof": (str,),
     "model": (str,),
+    "decision": (str,),
     "fingerprint": (str,),
     "attacker": (dict, type(None)),
     "n_features": (int,),
@@ -50,12 +50,9 @@ _FIELDS = {
     *_SCALARS,
     *_LABELS,
     *_ROWS,
-    *("categories", "decision", "movable", "rows_with_missing", "by_class", "unreached", "untested", "actors"),
-    *("relations", "broken"),
+    *("categories", "movable", "unreached", "untested", "actors", "relations", "broken"),
+    *("rows_with_missing", "by_class"),
 }
-_FIELDS_OF_3 = _FIELDS - {"unreached", "untested", "actors", "relations", "broken"}
-_FIELDS_OF_2 = _FIELDS_OF_3 - {"categories", "decision", "movable", "rows_with_missing", "by_class"}
-_FIELDS_OF = {1: _FIELDS_OF_2 - {"refuted"} | {"has_witness"}, 2: _FIELDS_OF_2, 3: _FIELDS_OF_3, VERSION: _FIELDS}
 
 
 def content_of(result: Any) -> dict[str, Any]:
@@ -63,14 +60,10 @@ def content_of(result: Any) -> dict[str, Any]:
     labels = {name: getattr(result, name) for name in _LABELS}
     rows: RowTable = result.rows
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": result.model,
+        **question_to_json(FORMAT, VERSION, result),
+        "treeproof": result.treeproof,
         "decision": result.decision,
-        "fingerprint": result.fingerprint,
-        "attacker": None if result.attacker is None else json.loads(result.attacker.to_json()),
         "n_features": rows.X.shape[1],
-        "feature_names": None if result.feature_names is None else list(result.feature_names),
         "categories": categories_to_json(result.categories),
         "seconds": result.seconds,
         "interrupted": result.interrupted,
@@ -79,7 +72,6 @@ def content_of(result: Any) -> dict[str, Any]:
         "unreached": None if result.in_vain is None else list(result.in_vain.unreached),
         "untested": None if result.in_vain is None else list(result.in_vain.untested),
         "actors": None if result.actors is None else [plain_label(label) for label in result.actors],
-        "relations": list(map(str, result.relations)),
         "broken": [list(rows) for rows in result.breakers],
         "epsilons": [epsilon_to_json(epsilon) for epsilon in result.epsilons],
         "epsilon_names": None if result.epsilon_names is None else list(result.epsilon_names),
@@ -94,6 +86,19 @@ def content_of(result: Any) -> dict[str, Any]:
     }
 
 
+def question_to_json(form: str, version: int, about: Any) -> dict[str, Any]:
+    """What files of answers say first: their format, and which model, attacker and relations they are about."""
+    return {
+        "format": form,
+        "version": version,
+        "model": about.model,
+        "fingerprint": about.fingerprint,
+        "feature_names": None if about.feature_names is None else list(about.feature_names),
+        "attacker": None if about.attacker is None else json.loads(about.attacker.to_json()),
+        "relations": list(map(str, about.relations)),
+    }
+
+
 def measures_of(result: Any) -> dict[str, Any]:
     """What a file says about all rows, for programs that do not want to count them."""
     by_class = [{"class": plain_label(label), **one.to_json()} for label, one in result.by_class.items()]
@@ -103,7 +108,7 @@ def measures_of(result: Any) -> dict[str, Any]:
 def check_measures(result: Any, content: dict[str, Any]) -> None:
     """Refuses a file whose measures are not those of its rows."""
     for name, value in measures_of(result).items():
-        if name in content and content[name] != value:
+        if content[name] != value:
             raise InvalidInput(f"{name} is not what the rows add up to")
     if result.proofs is not None and result.proofs.proved != result.is_proved.sum():
         raise InvalidInput("proofs is not about as many rows as are proved")
@@ -115,11 +120,9 @@ def content_in(text: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'it lacks "format": "{FORMAT}"')
     version = content.get("version")
-    if type(version) is not int or not 1 <= version <= VERSION:
-        raise InvalidInput(f"it has version {version!r}; this treeproof reads versions 1 to {VERSION}")
-    check_fields(content, _FIELDS_OF[version], {"proofs"} if version == VERSION else set(), "it")
-    if type(content.get("decision", "")) is not str:
-        raise InvalidInput(f"decision has the wrong type: {content['decision']!r}")
+    if type(version) is not int or version != VERSION:
+        raise InvalidInput(f"it has version {version!r}; this treeproof reads version {VERSION}, so verify again")
+    check_fields(content, _FIELDS, {"proofs"}, "it")
     for name, kinds in _SCALARS.items():
         if type(content[name]) not in kinds:
             raise InvalidInput(f"{name} has the wrong type: {content[name]!r}")
@@ -148,20 +151,19 @@ def fields_of(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
         "epsilons": epsilons,
         "epsilon_names": called,
         "feature_names": None if names is None else tuple(names),
-        "categories": categories_from_json(content.get("categories", []), width),
-        **{name: content[name] for name in ("seconds", "interrupted", "model", "fingerprint")},
+        "categories": categories_from_json(content["categories"], width),
+        **{name: content[name] for name in ("treeproof", "seconds", "interrupted", "model", "decision", "fingerprint")},
         "movable": _columns_from_json(content, "movable", width),
         "in_vain": _in_vain_from_json(content, width),
-        "actors": _actors_from_json(content.get("actors")),
+        "actors": _actors_from_json(content["actors"]),
         **_relations_from_json(content, n),
-        "decision": content.get("decision", ""),
         "proofs": ProofCounts.from_json(content.get("proofs")),
         "attacker": None if attacker is None else Attacker.from_json(json.dumps(attacker)),
     }
 
 
 def _columns_from_json(content: dict[str, Any], name: str, width: int) -> tuple[int, ...] | None:
-    if content.get(name) is None:
+    if content[name] is None:
         return None
     found = _list(content[name], name, (int,))
     if found != sorted(set(found)) or not all(0 <= f < width for f in found):
@@ -179,8 +181,8 @@ def _actors_from_json(values: Any) -> tuple[Any, ...] | None:
 
 
 def _relations_from_json(content: dict[str, Any], n: int) -> dict[str, Any]:
-    relations = as_relations(_list(content.get("relations", []), "relations", (str,)))
-    broken = _list(content.get("broken", []), "broken", (list,), len(relations))
+    relations = as_relations(_list(content["relations"], "relations", (str,)))
+    broken = _list(content["broken"], "broken", (list,), len(relations))
     for rows in broken:
         if _list(rows, "broken", (int,)) != sorted(set(rows)) or not all(0 <= row < n for row in rows):
             raise InvalidInput(f"broken must list rows from 0 to {n - 1} in order, got {rows[:20]}")
@@ -188,12 +190,11 @@ def _relations_from_json(content: dict[str, Any], n: int) -> dict[str, Any]:
 
 
 def _table_from_json(content: dict[str, Any], n: int, width: int, n_epsilons: int) -> RowTable:
-    stability = _outcomes_from_json(content["stability"], "stability", n)
     lines = _list(content["resilience"], "resilience", (list,), n_epsilons)
-    refuted, epsilon_index = _refuted_from_json(content, stability, n_epsilons)
+    refuted, epsilon_index = _refuted_from_json(content["refuted"], n, n_epsilons)
     return RowTable(
         **{name: _rows_from_json(content[name], name, n, width) for name in _ROWS},
-        stability=stability,
+        stability=_outcomes_from_json(content["stability"], "stability", n),
         resilience=np.array([_outcomes_from_json(line, "resilience", n) for line in lines], dtype=np.int8).reshape(
             n_epsilons, n
         ),
@@ -210,16 +211,9 @@ def _refuted_to_json(rows: RowTable) -> list[str | int | None]:
     return [names[Refuted(what)] if what != Refuted.RESILIENCE else index for what, index in pairs]
 
 
-def _refuted_from_json(
-    content: dict[str, Any], stability: npt.NDArray[np.int8], n_epsilons: int
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
-    n = len(stability)
-    if "has_witness" in content:
-        has_witness = np.array(_list(content["has_witness"], "has_witness", (bool,), n), dtype=np.bool_)
-        what = np.where(stability == Outcome.REFUTED, Refuted.STABILITY, Refuted.RESILIENCE)
-        return np.where(has_witness, what, Refuted.NOTHING).astype(np.int8), np.full(n, -1, dtype=np.int64)
+def _refuted_from_json(values: Any, n: int, n_epsilons: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
     refuted, index = np.zeros(n, dtype=np.int8), np.full(n, -1, dtype=np.int64)
-    for row, value in enumerate(_list(content["refuted"], "refuted", (str, int, type(None)), n)):
+    for row, value in enumerate(_list(values, "refuted", (str, int, type(None)), n)):
         if value == "stability":
             refuted[row] = Refuted.STABILITY
         elif type(value) is int and -1 <= value < n_epsilons:

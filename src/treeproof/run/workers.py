@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,7 @@ from treeproof.errors import counted
 from treeproof.run.checkpoints import Checkpoint
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.transport import Carried
-from treeproof.run.watch import Door, run_watched
+from treeproof.run.watch import Door, kept_after_ctrl_c, run_watched
 
 GRACE = 2.0
 """Seconds to wait after Ctrl-C for workers that cannot be told to stop: those in other processes."""
@@ -173,3 +173,18 @@ def run_tasks(
                 checkpoint.note()
 
     return run_watched(run, limits, None if checkpoint is None else partial(checkpoint.look, limits), GRACE)
+
+
+def run_groups(
+    work: Callable[[Content, Task], Answer],
+    content: Content,
+    tasks: Sequence[Task],
+    limits: Limits,
+    n_jobs: int | None,
+    take: Callable[[int, Answer], None],
+) -> None:
+    """Does the same for groups of rows; a single task is done here, and what it found by Ctrl-C is kept, too."""
+    if len(tasks) == 1:
+        take(0, kept_after_ctrl_c(lambda: do_task(work, content, tasks[0]), limits))
+    else:
+        run_tasks(work, content, tasks, limits, n_jobs, take)

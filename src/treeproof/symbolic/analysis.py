@@ -17,6 +17,7 @@ from treeproof.importers import as_ensemble
 from treeproof.model.agreement import check_on_probes
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
+from treeproof.results.tabled import frame_or_rows
 from treeproof.run import clock
 from treeproof.run.limits import Limits, as_count
 from treeproof.run.progress import progress_line
@@ -105,12 +106,7 @@ class Analysis:
                 columns[f"{prefix} {name} low"], columns[f"{prefix} {name} high"] = ends
         columns["cost"] = costs_of(self._boxes, self._compiled)
         columns["ended"] = np.arange(len(self)) < self._n_ended
-        try:
-            import pandas as pd
-        except ImportError:
-            names, values = list(columns), [column.tolist() for column in columns.values()]
-            return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-        return pd.DataFrame(columns)
+        return frame_or_rows(columns)
 
     @cached_property
     def _region(self) -> UnstableRegion:
@@ -220,7 +216,7 @@ def analyze(
     def work() -> tuple[Boxes, list[Lane], Tracker | None]:
         with Workers(n_threads, limits, memory) as workers, progress_line(progress, "analyzing") as say:
             ended, lanes = deal(compiled, workers, *first_candidates(compiled, workers))
-            tracker = None if track is None else Tracker.of(compiled, track, ended, lanes)
+            tracker = None if track is None else Tracker(compiled, track, ended, lanes)
             _iterate(lanes, workers, 2**62 if until is None else until, tracker, say)
         return ended, lanes, tracker
 

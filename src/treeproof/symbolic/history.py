@@ -40,7 +40,9 @@ class History:
 class Tracker:
     """Follows, lane by lane, which rows are still met by an attack; what is once free stays free."""
 
-    def __init__(self, rows: _Rows, ended: Boxes, lanes: list[Lane]) -> None:
+    def __init__(self, compiled: CompiledAnalysis, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> None:
+        """Starts with what is known before the first iteration."""
+        rows = _Rows.of(compiled, track)
         self._rows, self._lanes, self._n_ended = rows, lanes, len(ended)
         self._lost = rows.left_out | UnstableRegion(ended[:, PRE]).meets(rows.cells[..., 0], rows.cells[..., 1])
         self._witness = [np.zeros(len(rows.cells), dtype=np.int32) for _ in lanes]
@@ -49,11 +51,6 @@ class Tracker:
         for update in self.updates():
             update()
         self.note()
-
-    @classmethod
-    def of(cls, compiled: CompiledAnalysis, track: Sequence[Any], ended: Boxes, lanes: list[Lane]) -> Tracker:
-        """Starts with what is known before the first iteration."""
-        return cls(_Rows.of(compiled, track), ended, lanes)
 
     def updates(self) -> list[Callable[[], None]]:
         """One task per lane that brings its part up to date."""

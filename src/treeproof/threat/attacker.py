@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from treeproof.errors import InvalidInput
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_json
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.per_feature import PerFeature, as_size
 from treeproof.numbers.decimals import plain_decimal
@@ -379,10 +378,7 @@ class Attacker:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The attacker as JSON text, also written to `path` if given; an infinite end is null."""
-        text = json.dumps(attacker_file.content_of(self), allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
+        return as_json(attacker_file.content_of(self), path)
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str], *, budget: int | None = None, step: Any = None) -> Attacker:

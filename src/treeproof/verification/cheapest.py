@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass, replace
@@ -13,19 +12,18 @@ import numpy.typing as npt
 
 from treeproof.check.attacks import ATTACKS, CLOSE
 from treeproof.errors import InvalidInput, disbelieved
-from treeproof.files import as_path, write_whole
+from treeproof.files import as_json
 from treeproof.model.columns import changed_frame, in_own_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.numbers.doubles import FloatArray
-from treeproof.results.measures import missing_in_short
+from treeproof.results.measures import prices_in_short
 from treeproof.results.proof_file import NoProofFile, ProofFile, Proofs, header_of_attacks
 from treeproof.results.relation_words import broken_in_short
 from treeproof.results.verdicts import Outcome, differ
-from treeproof.results.verification_file import plain_label, rows_to_json
+from treeproof.results.verification_file import plain_label, question_to_json, rows_to_json
 from treeproof.run.limits import Limits, check_jobs
 from treeproof.run.progress import progress_bar
-from treeproof.run.watch import kept_after_ctrl_c
-from treeproof.run.workers import do_task, in_groups, run_tasks
+from treeproof.run.workers import in_groups, run_groups
 from treeproof.threat.attacker import COST_OF_1, Attacker, check_attacker
 from treeproof.threat.one_hot import bind_valid
 from treeproof.threat.reached import InVain
@@ -61,14 +59,8 @@ class Question(NamedTuple):
     def content(self) -> dict[str, Any]:
         """The same as files have it."""
         return {
-            "format": ATTACKS,
-            "version": 1,
-            "model": self.model,
-            "fingerprint": self.fingerprint,
+            **question_to_json(ATTACKS, 1, self),
             "n_features": self.X.shape[1],
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "attacker": json.loads(self.attacker.to_json()),
-            "relations": list(map(str, self.relations)),
             "X": rows_to_json(self.X),
             "predicted": [plain_label(label) for label in self.predicted.tolist()],
             "attacked": rows_to_json(self.attacked),
@@ -103,20 +95,12 @@ class CheapestAttacks:
         """The attacks and what was asked as JSON text, also written to `path` if given; `check_proofs` reads it."""
         is_whole = self.about.attacker.power is None
         prices = [None if math.isinf(one) else int(one) if is_whole else one for one in self.price.tolist()]
-        text = json.dumps({**self.about.content, "price": prices, "exact": self.exact.tolist()}, allow_nan=False)
-        if path is not None:
-            write_whole(as_path(path), text)
-        return text
+        return as_json({**self.about.content, "price": prices, "exact": self.exact.tolist()}, path)
 
     def __repr__(self) -> str:
         n, found = len(self.price), int(np.isfinite(self.price).sum())
         text = f"{n} rows, {found} with an attack, {int(self.exact.sum())} proved"
-        if found:
-            text += f", median price {np.median(self.price[np.isfinite(self.price)]):.6g}"
-        if self.missing.any():
-            text += f"; {missing_in_short(int((self.missing > 0).sum()))}"
-        if n and self.in_vain.unreached:
-            text += f"; {len(self.in_vain.unreached)} movable columns reach no threshold"
+        text += prices_in_short(self.price, self.missing, self.in_vain)
         if self.invalid_rows.any():
             text += f"; {broken_in_short(int(self.invalid_rows.sum()))}"
         return f"CheapestAttacks({text})"
@@ -199,11 +183,7 @@ def cheapest_attack(
             file.add_all(answer.proofs)
             advance(len(some))
 
-        # After Ctrl-C, what was found is kept. One task needs no workers.
-        if len(tasks) == 1:
-            take(0, kept_after_ctrl_c(lambda: do_task(_answer, asked.ensemble, tasks[0]), limits))
-        else:
-            run_tasks(_answer, asked.ensemble, tasks, limits, n_jobs, take)
+        run_groups(_answer, asked.ensemble, tasks, limits, n_jobs, take)
         result = _result(asked, threat, found, attacker, limits)
         # What was not found in time is not said, and needs no proof.
         file.finish()

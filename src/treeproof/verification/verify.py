@@ -131,14 +131,15 @@ def verify(
     in_vain = asked.moved_in_vain(limits, bound)
 
     def known(table: RowTable, interrupted: bool) -> Verification:
-        return _result(asked, predicted, given, table, in_vain, clock.now() - began + spent, interrupted)
+        found = _result(asked, predicted, given, table, in_vain, clock.now() - began + spent, interrupted)
+        return found if resume is None else replace(found, treeproof=resume.treeproof)
 
     saving = (
         None if checkpoint is None else Checkpoint(partial(_copy_of, table), lambda now: checkpoint(known(now, True)))
     )
     left = np.flatnonzero(table.is_open)
     pace = _Pace(_chunk(len(left)))
-    tasks = (_some(asked, predicted, rows, bound, limits, most) for rows in pace.groups(left))
+    tasks = (some_rows(asked, predicted, rows, bound, limits, most) for rows in pace.groups(left))
     with progress_bar(progress, len(left)) as advance, file, asked.told():
 
         def take(_: int, answer: _Answer) -> None:
@@ -177,7 +178,7 @@ def verify_here(
     for some in in_groups(len(left), MOST_ROWS):
         rows = left[some]
         with counted(rows):
-            part = decide_rows(asked.ensemble, _some(asked, predicted, rows, bound, limits, proof_limit), proofs)
+            part = decide_rows(asked.ensemble, some_rows(asked, predicted, rows, bound, limits, proof_limit), proofs)
         table.take(rows, part)
     in_vain = asked.moved_in_vain(limits, bound)
     result = _result(asked, predicted, epsilons, table, in_vain, clock.now() - began, limits.interrupted)
@@ -191,7 +192,7 @@ def _begun(asked: Request, predicted: npt.NDArray[np.int64], n_epsilons: int) ->
     return table
 
 
-def _some(
+def some_rows(
     asked: Request,
     predicted: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],

@@ -11,6 +11,7 @@ import numpy as np
 from treeproof.numbers.doubles import FloatArray
 from treeproof.present.report.curves import Curve
 from treeproof.results.markup import escape, number, percent
+from treeproof.results.verdicts import Bounds, in_percent
 
 WIDTH, HEIGHT = 520, 280
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 46
@@ -56,7 +57,7 @@ def curve_svg(curve: Curve, name: str) -> str:
     parts.append(f'<path class="line" d="{_line(lower)}"/>')
     parts.append(f'<path class="asked" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/>')
     parts.append(f'<circle class="dot" cx="{x}" cy="{frame.y(share)}" r="4"/>')
-    words = f"{said}: {_range(*curve.at(curve.asked))}"
+    words = f"{said}: {in_percent(Bounds(*curve.at(curve.asked)))}"
     parts.append(f'<text class="name" x="{x + 7}" y="{TOP + 10}">{escape(words)}</text>')
     return "".join([*parts, "</svg>"])
 
@@ -64,11 +65,7 @@ def curve_svg(curve: Curve, name: str) -> str:
 def curve_rows(curve: Curve, steps: int = 16) -> list[tuple[str, str]]:
     """The curve in numbers: levels and shares."""
     levels = np.linspace(0, curve.end, steps + 1)[:-1].tolist()
-    return [(number(level), _range(*curve.at(level))) for level in levels]
-
-
-def _range(low: float, high: float) -> str:
-    return percent(low) if low == high else f"{percent(low)} to {percent(high)}"
+    return [(number(level), in_percent(Bounds(*curve.at(level)))) for level in levels]
 
 
 def _line(points: list[tuple[float, float]]) -> str:

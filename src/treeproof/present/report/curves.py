@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,6 @@ class Curve:
     open_rows: int
     """The number of rows whose level is not even known to within `gap`: time ran out."""
     gap: float
-    seconds: float
 
     def at(self, level: float) -> tuple[float, float]:
         """The lower and upper share there."""
@@ -126,6 +125,44 @@ class _Brackets:
             self.holds[some] = self.breaks[some] = found
 
 
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Some rows of a result, asked about again with other words, and the time for that."""
+
+    ensemble: Ensemble
+    result: Verification
+    numbers: npt.NDArray[np.int64]
+    end: float
+    """When all time is up, by the clock."""
+    seconds: float
+    n_jobs: int | None
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, result: Verification, seconds: float, n_jobs: int | None) -> _Sample:
+        """All rows, or a random sample, the same each time."""
+        numbers = np.arange(len(result))
+        if len(result) > MAX_ROWS:
+            numbers = np.sort(np.random.default_rng(0).choice(len(result), MAX_ROWS, replace=False))
+        return cls(ensemble, result, numbers, clock.now() + seconds, seconds, n_jobs)
+
+    def ask(
+        self, question: Callable[..., Any], rows: npt.NDArray[np.int64], left: float, *words: Any, **more: Any
+    ) -> Any:
+        """What `verify` or a radius says of some of the rows within the seconds that are left."""
+        result, some = self.result, self.numbers[rows]
+        return question(
+            self.ensemble, result.X[some], result.y[some], *words, actors=result.actors, relations=result.relations,
+            timeout=float(np.clip(4 * self.seconds / max(len(self.numbers), 1), *ROW_TIMEOUT)), max_seconds=left,
+            n_jobs=self.n_jobs, **more,
+        )  # fmt: skip
+
+    def verify(self, rows: npt.NDArray[np.int64], *words: Any, **more: Any) -> Verification:
+        """What is verified of some of the rows, while there is time for that."""
+        left = max(0.0, self.end - self.seconds * 0.4 - clock.now())
+        found: Verification = self.ask(verify, rows, left, *words, **more)
+        return found
+
+
 def measured_robustness(
     ensemble: Ensemble, attacker: Attacker, result: Verification, seconds: float, n_jobs: int | None
 ) -> Curve | str:
@@ -137,43 +174,27 @@ def measured_robustness(
         )
     if not _has_scale(threat):
         return "The reach of this attacker is infinite, or 0, so there is no scale to vary."
-    sample = _sample(len(result))
-    X, y = result.X[sample], result.y[sample]
-    began, patience = clock.now(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
+    sample = _Sample.of(ensemble, result, seconds, n_jobs)
+    correct = result.correct[sample.numbers]
 
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
-        left = max(0.0, began + seconds * 0.6 - clock.now())
-        decided = verify(
-            ensemble, X[rows], y[rows], attacker.scaled(level), actors=result.actors, relations=result.relations,
-            timeout=patience, max_seconds=left, n_jobs=n_jobs,
-        )  # fmt: skip
-        return decided.stability
+        return sample.verify(rows, attacker.scaled(level)).stability
 
     def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
-        return robustness_radius(
-            ensemble,
-            X[rows],
-            y[rows],
-            attacker,
-            actors=result.actors,
-            relations=result.relations,
-            timeout=patience,
-            max_seconds=left,
-            n_jobs=n_jobs,
-        )
+        return np.asarray(sample.ask(robustness_radius, rows, left, attacker))
 
-    brackets = _Brackets(np.zeros(len(X)), np.where(result.correct[sample], np.inf, 0.0))
-    brackets.learn(np.flatnonzero(result.correct[sample]), 1.0, result.stability[sample][result.correct[sample]])
+    brackets = _Brackets(np.zeros(len(correct)), np.where(correct, np.inf, 0.0))
+    brackets.learn(np.flatnonzero(correct), 1.0, result.stability[sample.numbers][correct])
     if refused_by_robustness(threat) is not None:
         brackets.halve(ask)
     elif attacker.power is None:
         brackets.halve(ask)
-        brackets.close(radius, began + seconds)
+        brackets.close(radius, sample.end)
     else:
-        brackets.close(radius, began + seconds * 0.3, known=False)
+        brackets.close(radius, sample.end - seconds * 0.7, known=False)
         brackets.halve(ask)
     axis, unit = _reach_axis(attacker)
-    return _curve(brackets, unit, axis, len(result), clock.now() - began)
+    return _curve(brackets, unit, axis, len(result))
 
 
 def measured_resilience(
@@ -190,44 +211,27 @@ def measured_resilience(
     if not any(0 < value < np.inf for value in spec.values):
         return "The neighbourhood asked for is a single point, or everything, so there is no scale to vary."
     sizes = bind_valid_epsilon(unit, ensemble, bind_valid(attacker, ensemble, result.relations).relations).sizes
-    sample = _sample(len(result))
-    X, y = result.X[sample], result.y[sample]
-    began, patience = clock.now(), float(np.clip(4 * seconds / max(len(X), 1), *ROW_TIMEOUT))
+    sample = _Sample.of(ensemble, result, seconds, n_jobs)
 
     def ask(rows: npt.NDArray[np.int64], level: float) -> npt.NDArray[np.int8]:
-        left = max(0.0, began + seconds * 0.6 - clock.now())
-        decided = verify(
-            ensemble, X[rows], y[rows], attacker, epsilon=(sizes * level).tolist(), actors=result.actors,
-            relations=result.relations, timeout=patience, max_seconds=left, n_jobs=n_jobs,
-        )  # fmt: skip
-        return decided.resilience_by_epsilon[0]
+        return sample.verify(rows, attacker, epsilon=(sizes * level).tolist()).resilience_by_epsilon[0]
 
     def radius(rows: npt.NDArray[np.int64], left: float) -> FloatArray:
-        return resilience_radius(
-            ensemble, X[rows], y[rows], attacker, epsilon=unit, actors=result.actors, relations=result.relations,
-            timeout=patience, max_seconds=left, n_jobs=n_jobs,
-        )  # fmt: skip
+        return np.asarray(sample.ask(resilience_radius, rows, left, attacker, epsilon=unit))
 
     # A row that is not robust is not resilient at any ε; one whose robustness is open may be either.
-    robust = result.robustness_outcomes[sample]
-    brackets = _Brackets(np.zeros(len(X)), np.where(robust == Outcome.REFUTED, 0.0, np.inf))
+    robust = result.robustness_outcomes[sample.numbers]
+    brackets = _Brackets(np.zeros(len(robust)), np.where(robust == Outcome.REFUTED, 0.0, np.inf))
     for epsilon, outcomes in zip(result.epsilons, result.resilience_by_epsilon, strict=True):
         level = 1.0 if epsilon == unit else epsilon / unit if numbers and isinstance(epsilon, float) else 0.0
         if level > 0:
             open_rows = np.flatnonzero(robust != Outcome.REFUTED)
-            brackets.learn(open_rows, level, outcomes[sample][open_rows])
+            brackets.learn(open_rows, level, outcomes[sample.numbers][open_rows])
     brackets.halve(ask)
     if all(value < np.inf for value in spec.values):
-        brackets.close(radius, began + seconds)
+        brackets.close(radius, sample.end)
     axis = "ε" if spec.shared else f"multiple of {names_of((unit,), None, result.feature_names)[0]}"
-    return _curve(brackets, unit if spec.shared else 1.0, axis, len(result), clock.now() - began)
-
-
-def _sample(n: int) -> npt.NDArray[np.int64]:
-    """All rows, or a random sample, the same each time."""
-    if n <= MAX_ROWS:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, MAX_ROWS, replace=False))
+    return _curve(brackets, unit if spec.shared else 1.0, axis, len(result))
 
 
 def _reach_axis(attacker: Attacker) -> tuple[str, float]:
@@ -248,7 +252,7 @@ def _has_scale(threat: Threat) -> bool:
     return any(ends is not None and ends[0] != ends[1] and np.isfinite(ends).all() for ends in intervals)
 
 
-def _curve(brackets: _Brackets, unit: float, axis: str, of_rows: int, seconds: float) -> Curve:
+def _curve(brackets: _Brackets, unit: float, axis: str, of_rows: int) -> Curve:
     # Nothing is claimed from the far end on.
     holds, breaks = np.minimum(brackets.holds, FARTHEST), np.minimum(brackets.breaks, FARTHEST)
     levels = np.unique(np.concatenate(([0.0], holds, breaks)))
@@ -267,5 +271,4 @@ def _curve(brackets: _Brackets, unit: float, axis: str, of_rows: int, seconds: f
         exact_rows=int(exact.sum()),
         open_rows=int((~exact & (breaks - holds > gap * 1.001)).sum()),
         gap=gap * unit,
-        seconds=seconds,
     )

@@ -18,7 +18,7 @@ from treeproof.results.explanation_words import (
     price_in_words,
 )
 from treeproof.results.explanations import NAMES, Explanation, Explanations
-from treeproof.results.markup import escape, percent
+from treeproof.results.markup import definitions, escape, long_table, percent
 from treeproof.results.sentences import CHANGES_MEAN, CONTRASTIVE_MEANS, REASON_MEANS, SMALLEST_MEANS, UNLESS
 from treeproof.results.verdicts import Outcome
 
@@ -96,12 +96,7 @@ class Explained:
             cells = f'<th scope="row">{escape(one.index)}</th><td>{escape(one.label)}</td><td>{_why(one)}</td>'
             cells += "" if changes is None else f"<td>{_change(changes[at])}</td>"
             lines.append(f"<tr>{cells}</tr>")
-        said = _table(head, lines[:SHOWN_ROWS])
-        if lines[SHOWN_ROWS:]:
-            said += (
-                f"<details><summary>{len(lines) - SHOWN_ROWS:,} more rows</summary>{_table(head, lines[SHOWN_ROWS:])}"
-            )
-            said += "</details>"
+        said = long_table("reasons", head, lines, SHOWN_ROWS, "more rows")
         rest = len(found) - len(lines)
         more = (
             f"<p>… and {rest:,} rows that the page leaves out to stay small; the JSON file has them.</p>"
@@ -112,10 +107,6 @@ class Explained:
             f'<h3 id="h-reasons">Each row’s {NAMES[found.kind][0]}</h3><div class="scroll" tabindex="0" role="region" '
             f'aria-labelledby="h-reasons">{said}</div>{more}'
         )
-
-
-def _table(head: str, lines: list[str]) -> str:
-    return f'<table class="reasons"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
 
 
 def _why(one: Explanation) -> str:
@@ -142,7 +133,6 @@ def _listed(parts: list[str]) -> str:
 def explained_page(explained: Explained, title: str, record: list[tuple[str, str]]) -> str:
     """A whole page about explanations alone."""
     here = files("treeproof.present.report")
-    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in record)
     warning = '<p class="warning">The work was stopped early; rows not explained by then say so.</p>'
     return Template(here.joinpath("explained.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
@@ -150,5 +140,5 @@ def explained_page(explained: Explained, title: str, record: list[tuple[str, str
         model=escape(explained.explanations.about.model),
         interrupted=warning if explained.explanations.interrupted else "",
         section=explained.section,
-        record=f"<dl>{rows}</dl>",
+        record=definitions(record),
     )

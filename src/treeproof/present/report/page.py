@@ -20,9 +20,9 @@ from treeproof.present.report.planes import Planes, pack
 from treeproof.results import sentences
 from treeproof.results.attacker_words import attacker_on_model, columns_in_words
 from treeproof.results.column_words import how_it_moves
-from treeproof.results.markup import escape, number, table
+from treeproof.results.markup import definitions, escape, long_table, number, table
 from treeproof.results.measures import missing_in_words
-from treeproof.results.verdicts import Bounds
+from treeproof.results.verdicts import Bounds, in_percent
 from treeproof.results.verification import Verification, class_table
 from treeproof.threat.one_hot import ValidAround, bind_valid_epsilon
 from treeproof.threat.relations.grouping import groups_of
@@ -58,7 +58,7 @@ def page(content: Content) -> str:
         instances=_instances_note(content.instances, len(result)),
         kinds="".join(f'<option value="{i}">{escape(name)}</option>' for i, (_, name, _) in enumerate(KINDS)),
         legend=_legend(content.instances),
-        record=_record(content),
+        record=definitions(content.record),
         reach=_reach(content),
         attacker_json=escape(_attacker_file(content)),
     )
@@ -151,7 +151,7 @@ def _card(kind: str, name: str, bounds: Bounds, n: int, meaning: str, proof: str
         else ""
     )
     return (
-        f'<article class="card {kind}"><h3>{escape(name)}</h3><p class="value">{escape(words.share(bounds))}</p>{bar}'
+        f'<article class="card {kind}"><h3>{escape(name)}</h3><p class="value">{escape(in_percent(bounds))}</p>{bar}'
         f'<p>{count} of {n:,} {escape(meaning)}</p><p class="proof">{escape(proof)}</p></article>'
     )
 
@@ -239,41 +239,27 @@ def _features(content: Content) -> str:
         return "<p>No counterexample was found, so there are no moves to show.</p>"
     rows = [_feature_row(content, one, n) for one in moved]
     head = (
-        '<thead><tr><th scope="col">Feature</th><th scope="col">Counterexamples that move it</th>'
+        '<th scope="col">Feature</th><th scope="col">Counterexamples that move it</th>'
         '<th scope="col" class="n">Typical move</th><th scope="col" class="n">Largest move</th>'
-        '<th scope="col" class="n">Attacker’s reach</th></tr></thead>'
+        '<th scope="col" class="n">Attacker’s reach</th>'
     )
-    shown = f'<table class="moved">{head}<tbody>{"".join(rows[:SHOWN_FEATURES])}</tbody></table>'
-    rest = rows[SHOWN_FEATURES:]
-    if rest:
-        shown += (
-            f'<details><summary>{len(rest)} more</summary><table class="moved">{head}<tbody>{"".join(rest)}</tbody>'
-            "</table></details>"
-        )
-    return shown
+    return long_table("moved", head, rows, SHOWN_FEATURES, "more")
 
 
 def _feature_row(content: Content, one: Any, n: int) -> str:
     f = one.feature
     reach = escape(_reach_of(content, f))
-    if one.most_often:
-        return (
-            f'<tr><th scope="row">{escape(content.names[f])}</th><td><span class="stack" aria-hidden="true">'
-            f'<i class="other" style="width:{100 * one.count / n:.2f}%"></i></span>'
-            f'<span class="count">{one.count} of {n}</span></td>'
-            f'<td class="n">{escape(one.most_often)}</td><td class="n"></td><td class="n">{reach}</td></tr>'
-        )
-    up, down = one.up, one.count - one.up
-    bar = (
-        f'<span class="stack" aria-hidden="true"><i class="up" style="width:{100 * up / n:.2f}%"></i>'
-        f'<i class="down" style="width:{100 * down / n:.2f}%"></i></span>'
-    )
-    ways = ", ".join(f"{n_way} {arrow}" for n_way, arrow in ((up, "↑"), (down, "↓")) if n_way)
+    typical, largest, ways = escape(one.most_often), "", ""
+    moves = {"other": one.count}
+    if not one.most_often:
+        typical, largest = number(one.median), number(one.largest)
+        moves = {"up": one.up, "down": one.count - one.up}
+        ways = f" ({', '.join(f'{k} {arrow}' for k, arrow in zip(moves.values(), '↑↓', strict=True) if k)})"
+    bar = "".join(f'<i class="{kind}" style="width:{100 * k / n:.2f}%"></i>' for kind, k in moves.items())
     return (
-        f'<tr><th scope="row">{escape(content.names[f])}</th>'
-        f'<td>{bar}<span class="count">{one.count} of {n} ({ways})</span></td>'
-        f'<td class="n">{number(one.median)}</td><td class="n">{number(one.largest)}</td>'
-        f'<td class="n">{reach}</td></tr>'
+        f'<tr><th scope="row">{escape(content.names[f])}</th><td><span class="stack" aria-hidden="true">{bar}</span>'
+        f'<span class="count">{one.count} of {n}{ways}</span></td>'
+        f'<td class="n">{typical}</td><td class="n">{largest}</td><td class="n">{reach}</td></tr>'
     )
 
 
@@ -343,11 +329,6 @@ def _legend(instances: Instances) -> str:
         for (key, name, meaning), count in zip(KINDS, instances.counts, strict=True)
         if count
     )
-
-
-def _record(content: Content) -> str:
-    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in content.record)
-    return f"<dl>{rows}</dl>"
 
 
 def _reach(content: Content) -> str:

@@ -31,8 +31,3 @@ def decided(bounds: Bounds) -> str:
     if bounds.exact:
         return sentences.ALL_DECIDED
     return sentences.SOME_OPEN.format(share=percent(bounds.upper - bounds.lower))
-
-
-def share(bounds: Bounds) -> str:
-    """A measure in percent."""
-    return percent(bounds.lower) if bounds.exact else f"{percent(bounds.lower)} to {percent(bounds.upper)}"
