@@ -26,16 +26,16 @@ class Reach:
         attacker: Mapping[str, Any],
         relations: Sequence[str] = (),
     ) -> None:
-        self._model, self._groups = model, Relations(model, relations).groups
-        self._seen = Seen(names_in(attacker), model, self._groups)
-        self.columns = columns_of(self._seen.model, attacker)
+        self._model, self.relations = model, Relations(model, relations)
+        self.seen = Seen(names_in(attacker), model, self.relations.groups)
+        self.columns = columns_of(self.seen.model, attacker)
         own = enumerate(self.columns[: model["n_features"]])
-        self.relations = Relations(model, relations, {f for f, column in own if column.step is not None})
-        self._purses = purses_of(self._seen.model, attacker, self.columns)
+        self.relations.steps = {f for f, column in own if column.step is not None}
+        self._purses = purses_of(self.seen.model, attacker, self.columns)
 
     def around(self, epsilon: Any) -> Around:
         """The neighbourhood that a result file says."""
-        return Around(self._model, self._groups, self.columns, epsilon)
+        return Around(self._model, self.relations.groups, self.columns, epsilon)
 
     def holds(self, around: Around, x: Row, near: Row, attacked: Row) -> bool:
         """Whether a row is a neighbour of x, and the attacker can make of it what it is after the attack.
@@ -50,9 +50,9 @@ class Reach:
             return False
         if not all(accepts(self._model, self.columns, row) for row in (x, near, attacked)):
             return False
-        rows, prices = self._seen.rows([x, near, attacked]), {}
+        rows, prices = self.seen.rows([x, near, attacked]), {}
         for f, (own, start, end) in enumerate(zip(*rows, strict=True)):
-            if start != end and f not in self._seen.members:
+            if start != end and f not in self.seen.members:
                 price = self.columns[f].price(own, start, end)
                 if price is None:
                     return False
@@ -67,18 +67,12 @@ class Reach:
 
     def may_move(self, f: int) -> bool:
         """Whether a column, or its group if the attacker names that, can be changed at all for what he can pay."""
-        groups = (number for number, group in enumerate(self._seen.named) if f in group.columns)
-        column = self.columns[next((self._model["n_features"] + number for number in groups), f)]
-        if column.power is not None:
-            return column.reach != (0.0, 0.0)
-        costs = [cost for cost in (column.blank, column.fill) if cost is not None] + [one.cost for one in column.rules]
-        costs += [] if column.matrix is None else column.matrix.values()
-        costs += [column.cost] if column.matrix is None and column.reach != (0.0, 0.0) else []
-        return bool(costs) and (column.budget is None or min(costs) <= column.budget)
+        groups = (number for number, group in enumerate(self.seen.named) if f in group.columns)
+        return self.columns[next((self._model["n_features"] + number for number in groups), f)].may_move
 
     def is_named(self, f: int, around: Sequence[Around]) -> bool:
         """Whether a column is a member of a group that the attacker or a neighbourhood names."""
-        return any(f in seen.members for seen in (self._seen, *(one.seen for one in around)))
+        return any(f in seen.members for seen in (self.seen, *(one.seen for one in around)))
 
     def spans_a_cut(self, f: int, x: Row, cuts: Sequence[float], around: Sequence[Around]) -> bool:
         """Whether neighbours of a row, and what can be made of them, have more than one cell of a column."""
@@ -102,7 +96,10 @@ class Around:
         self.seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, groups)
         grouped = {f for group in groups for f in group.columns}
         # Neighbours share the values of groups, unless ε names these.
-        self.sizes = [0.0 if f in grouped else size for f, size in enumerate(sizes_of(self.seen.model, epsilon))]
+        said = list(enumerate(sizes_of(self.seen.model, epsilon)))
+        self.sizes = [0.0 if f in grouped else size for f, size in said]
+        self.is_shared = all(isinstance(size, tuple) or size < 1 for f, size in said if f in grouped)
+        """Whether ε does not say anything else of their members."""
         self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self.seen.named)]
 
     def holds(self, x: Row, near: Row) -> bool:

@@ -222,7 +222,7 @@ class Relations:
     """What rows of a model keep. Columns with a step stand for the decimals that they print as."""
 
     def __init__(self, model: Mapping[str, Any], texts: Iterable[str], steps: Collection[int] = ()) -> None:
-        self.names, self._steps = Names(model), steps
+        self.names, self.steps = Names(model), steps
         try:
             self._said = [_Text(text).parse() for text in texts]
             self.groups = [
@@ -303,7 +303,7 @@ class Relations:
 
     def _ordered(self, f: int, order: str, constant: Fraction, where: Where) -> Truths:
         """A comparison of one column with a constant: as decimals, or as doubles."""
-        stepped = f in self._steps
+        stepped = f in self.steps
         if stepped and order in ("==", "!=") and printed(nearest(constant)) != constant:
             return frozenset(None if span is None else order == "!=" for span in where[f][1])
         number = constant if stepped else nearest(constant)
@@ -315,7 +315,7 @@ class Relations:
         )
 
     def _exact(self, f: int, end: float) -> Any:
-        return printed(end) if f in self._steps and not math.isinf(end) else end
+        return printed(end) if f in self.steps and not math.isinf(end) else end
 
     def _compared(self, terms: Sequence[tuple[int, Fraction]], number: Fraction, order: str, where: Where) -> Truths:
         if len(terms) > 1:
@@ -358,7 +358,7 @@ class Relations:
     def _term(self, f: int, factor: Fraction, end: float) -> Any:
         if math.isinf(end):
             return end if factor > 0 else -end
-        return factor * (printed(end) if f in self._steps else Fraction(end))
+        return factor * (printed(end) if f in self.steps else Fraction(end))
 
 
 def facts_in(said: Said) -> Iterator[Said]:
