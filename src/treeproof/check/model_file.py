@@ -83,9 +83,7 @@ class Model:
         rule, n = self.rule, len(self.base)
         members = rule.get("members", ())
         above_0 = [rule["divisor"], rule["steepness"], *(member["divisor"] for member in members)]
-        numbers = [*above_0, rule["cut"], *(member["weight"] for member in members)]
-        is_known = rule["decision"] in DECISIONS and rule["precision"] in PRECISIONS
-        if not (is_known and all(map(math.isfinite, numbers)) and min(above_0) > 0):
+        if not min(above_0) > 0:
             raise Rejected("the model's rule is none")
         if (n, self.n_classes) != (1, 2) if rule["decision"] == "cut" else n != self.n_classes:
             raise Rejected(f"the model has {n} scores for {self.n_classes} classes")
@@ -168,12 +166,10 @@ class Model:
         """The number of the class of a row."""
         leaves = []
         for tree in self.trees:
-            f, cuts, left, right, nan_left, scores = tree[0]
-            while f >= 0:
-                value = row[f]
-                goes_left = nan_left if value != value else bisect_left(cuts, value) % 2 == 0
-                f, cuts, left, right, nan_left, scores = tree[left if goes_left else right]
-            leaves.append(scores)
+            node = tree[0]
+            while node.feature >= 0:
+                node = tree[node.left if node.goes_left(row[node.feature]) else node.right]
+            leaves.append(node.scores)
         return self.label_of(leaves)
 
     def label_of(self, leaves: Sequence[Sequence[float]]) -> int:
