@@ -142,17 +142,10 @@ class Column:
 
     def is_near(self, x: float, near: float, size: Size) -> bool:
         """Whether a neighbour of a row with the value x may have this value of the domain, where ε is `size`."""
-        if x == near or (math.isnan(x) and math.isnan(near)):
-            return True
         if math.isnan(x) or math.isnan(near):
-            return False
-        if self.is_category or isinstance(size, tuple):
-            return isinstance(size, tuple) and any(x in values and near in values for values in size)
-        if self.step is None:
-            return math.isinf(size) or abs(Fraction(near) - Fraction(x)) <= Fraction(size)
-        first, last = Grid(x, self.step).numbers(near, near)
-        fewest = max(first, -last, 0)
-        return first <= last and (math.isinf(size) or fewest * self.step <= printed(size))
+            return math.isnan(x) and math.isnan(near)
+        found = self.neighbours(x, size, None)
+        return found is not None and found.holds(near)
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """The least price of a change to a value of the domain, in a row with the value x; None: it is impossible."""
@@ -172,17 +165,6 @@ class Column:
         """A double, or what points it is in a row with the value x."""
         grid = None if self.step is None else Grid(x, self.step)
         return _only((start,)) if grid is None else _on(grid, *grid.numbers(start, start))
-
-    @property
-    def _of_numbers(self) -> list[Rule]:
-        return [rule for rule in self.rules if isinstance(rule, Rule)]
-
-    def _led_to(self, starts: Sequence[tuple[float, float]]) -> Iterator[tuple[int, float, float]]:
-        """What chains of rules lead to from numbers of some ranges, or from values of a category."""
-        values = [rule for rule in self.rules if isinstance(rule, Leap)]
-        if values:
-            return leaps(values, self.domain, self.budget, [value for value, _ in starts])
-        return chains(self._of_numbers, self.domain, self.budget, starts)
 
     @cached_property
     def _steps(self) -> tuple[int, int]:
@@ -346,13 +328,18 @@ class Column:
     def _chained(self, near: Near, cuts: Sequence[float], is_sure: bool) -> Iterator[tuple[int, Near]]:
         """What chains of rules cost, and where they end."""
         grid, ends = near.grid, self.domain
-        if grid is not None:
+        numbers = [rule for rule in self.rules if isinstance(rule, Rule)]
+        values = [rule for rule in self.rules if isinstance(rule, Leap)]
+        if values:
+            assert near.values is not None
+            found = leaps(values, self.domain, self.budget, near.values)
+        elif grid is not None:
             ends = grid.numbers(*self.domain)
-            found = chains_on(grid, self._of_numbers, self.domain, self.budget, near.numbers)
+            found = chains_on(grid, numbers, self.domain, self.budget, near.numbers)
         else:
-            singly = near.singly()
             # All numbers between many neighbours are taken for neighbours, which makes no cell dearer.
-            found = self._led_to([(near.low, near.high)] if singly is None else [(value, value) for value in singly])
+            starts = [(near.low, near.high)] if (singly := near.singly()) is None else [(one, one) for one in singly]
+            found = chains(numbers, self.domain, self.budget, starts)
         left = cells_between(cuts, *self.domain)
         for price, first, last in found:
             if is_sure and math.isinf(first):

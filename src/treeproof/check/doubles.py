@@ -93,6 +93,11 @@ def ends_of(cuts: Sequence[float], cell: int, low: float, high: float) -> tuple[
     )
 
 
+def parted(ends: tuple[float, float], cut: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The doubles between ends up to a cut, and above it; one end is beyond the other where there are none."""
+    return (ends[0], min(ends[1], cut)), (max(ends[0], math.nextafter(cut, math.inf)), ends[1])
+
+
 def cells_between(cuts: Sequence[float], low: float, high: float) -> int:
     """The mask of cells that hold a double from low to high."""
     return (2 << bisect_left(cuts, high)) - (1 << bisect_left(cuts, low)) if low <= high else 0

@@ -17,6 +17,11 @@ _GROUP = Column(ANY, is_category=True)
 """What can be said of a group as a column."""
 
 
+def is_same(one: Row, other: Row) -> bool:
+    """Whether two rows have the same values, or none, everywhere."""
+    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
+
+
 class Reach:
     """Which rows are neighbours and what an attacker can make of them, on the model of a file."""
 
@@ -44,8 +49,7 @@ class Reach:
         """
         if any(len(row) != self._model["n_features"] for row in (x, near, attacked)):
             return False
-        is_itself = all(a == b or (a != a and b != b) for a, b in zip(x, near, strict=True))
-        valid = [attacked] if is_itself else [near, attacked]
+        valid = [attacked] if is_same(x, near) else [near, attacked]
         if any(map(self.relations.broken, valid)) or not around.holds(x, near):
             return False
         if not all(accepts(self._model, self.columns, row) for row in (x, near, attacked)):
@@ -58,6 +62,10 @@ class Reach:
                     return False
                 prices[f] = price
         return self.can_pay(prices)
+
+    def can_pay(self, prices: Mapping[int, Fraction]) -> bool:
+        """Whether the attacker can pay these prices of columns."""
+        return is_affordable(self._purses, prices)
 
     @cached_property
     def fillable(self) -> set[int]:
@@ -81,10 +89,6 @@ class Reach:
             for price, mask in column.cells(x[f], size, None, cuts):
                 found |= mask if column.budget is None or price <= column.budget else 0
         return found.bit_count() > 1
-
-    def can_pay(self, prices: Mapping[int, Fraction]) -> bool:
-        """Whether the attacker can pay these prices of columns."""
-        return is_affordable(self._purses, prices)
 
 
 class Around:

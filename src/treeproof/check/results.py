@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from treeproof.check.evidence import Reach
+from treeproof.check.evidence import Reach, is_same
 from treeproof.check.model_file import Model
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import PROVED, Checked, Question, check_rows, key_of, readable
@@ -86,7 +85,7 @@ class Evidence:
         said, what = self._question.said(row), self._result["refuted"][row]
         called = [which for which, one in enumerate(said) if one == REFUTED]
         if what is None:
-            if not all(_is_same(x, other) for other in (near, attacked)):
+            if not all(is_same(x, other) for other in (near, attacked)):
                 raise Rejected("it has rows of a counterexample that it does not have")
             needs_one = called if self._question.is_correct(row) else called[: said[0] == REFUTED]
             if needs_one:
@@ -100,10 +99,6 @@ class Evidence:
         if not {*asked} & {*found}:
             raise Rejected("it has no counterexample that holds")
         return called if 0 in found else found
-
-
-def _is_same(one: list[float], other: list[float]) -> bool:
-    return all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(one, other, strict=True))
 
 
 def changes_label(question: Any, near: list[float], attacked: list[float]) -> bool:
