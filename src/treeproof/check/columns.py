@@ -158,7 +158,7 @@ class Column:
         if self.matrix is not None and not self.rules:
             return _whole(self.matrix.get((start, end)))
         near, alone = self._at(x, start), (math.nextafter(end, -math.inf), end)
-        moves = () if near is NOTHING else self._moved(near, alone, is_sure=True)
+        moves = () if near is NOTHING else self.moves(near, alone, is_sure=True)
         return next((Fraction(price) for price, where in moves if where.cells(alone) & 2), None)
 
     def _at(self, x: float, start: float) -> Near:
@@ -193,7 +193,7 @@ class Column:
         if self.power is not None and self.reach != (0.0, 0.0):
             return False
         near = self.neighbours(x, size, part)
-        moves = [] if near is None or self.rules else self._moved(near, cuts)
+        moves = [] if near is None or self.rules else self.moves(near, cuts)
         costs: list[Fraction | int] = [rule.cost for rule in self.rules] or [
             price for price, where in moves if where.cells(cuts)
         ]
@@ -221,7 +221,7 @@ class Column:
     def cells_from(self, near: Near, cuts: Sequence[float]) -> Prices:
         """What it costs at least to bring the column from one of these numbers into each cell."""
         blanked = [] if self.blank is None else [(self.blank, 2 << len(cuts))]
-        moved = [(price, where.cells(cuts)) for price, where in self._moved(near, cuts)]
+        moved = [(price, where.cells(cuts)) for price, where in self.moves(near, cuts)]
         return self._rising([(0, near.cells(cuts)), *blanked, *moved])
 
     def _rising(self, found: Sequence[tuple[Fraction | int, int]]) -> Prices:
@@ -276,7 +276,7 @@ class Column:
             down, up = self.reach[0] < 0, self.reach[1] > 0
             found = [near, Near(max(low, least) if down else near.low, min(high, most) if up else near.high)]
         else:
-            found = [near, *(where for _, where in self._moved(near, ()))]
+            found = [near, *(where for _, where in self.moves(near, ()))]
         return min(where.low for where in found), max(where.high for where in found)
 
     def _farthest(self, near: Near) -> tuple[float, float]:
@@ -302,7 +302,7 @@ class Column:
         grid = None if self.step is None else Grid(math.nan, self.step)
         return Near(*self.domain) if grid is None else _on(grid, *grid.numbers(*self.domain))
 
-    def _moved(self, near: Near, cuts: Sequence[float], is_sure: bool = False) -> Iterator[tuple[Fraction | int, Near]]:
+    def moves(self, near: Near, cuts: Sequence[float], is_sure: bool = False) -> Iterator[tuple[Fraction | int, Near]]:
         """Prices of moves, and where they end: as far as it tells cells apart, if that depends on the price.
 
         Nothing that is cheaper is left out, and of what `is_sure` nothing but what there is, if there is one start.
