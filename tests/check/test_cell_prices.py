@@ -22,6 +22,8 @@ from tests.support.prices import price_table
 from treeproof.check.attackers import columns_of, is_affordable, purses_of, sizes_of
 from treeproof.check.chains import MOST_RANGES
 from treeproof.check.columns import Column
+from treeproof.check.fields import ATTACKER, check
+from treeproof.check.rules import Rejected
 from treeproof.importers.native import as_text
 from treeproof.model.builder import LEAF, EnsembleBuilder
 from treeproof.model.columns import Category
@@ -596,9 +598,15 @@ def test_what_is_given_for_each_column_fits_their_number() -> None:
     ],
 )
 def test_what_nobody_knows_is_refused(change: dict[str, Any]) -> None:
-    content = file_of(tp.Attacker({"x": (-1, 1)})) | change
-    with pytest.raises(ValueError, match="not known|has no|have no|above 0|cannot have|beside|nothing costs"):
-        columns_of(FILE, content)
+    content = file_of(tp.Attacker({"x": (-1, 1)}))
+    assert checked_columns(content)
+    with pytest.raises((Rejected, ValueError), match="must not be|no distances|above 0|cannot have|beside"):
+        checked_columns(content | change)
+
+
+def checked_columns(content: dict[str, Any]) -> list[Column]:
+    check(content, ATTACKER, "the attacker")
+    return columns_of(FILE, content)
 
 
 def test_values_are_known_by_their_text_only_where_the_model_goes_by_it() -> None:

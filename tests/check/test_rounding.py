@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from treeproof import Attacker, verify
+from treeproof.check.fields import RULE as TABLE
+from treeproof.check.fields import check
 from treeproof.check.model_file import Model
 from treeproof.check.rules import Rejected
 from treeproof.importers import EnsembleBuilder
@@ -224,7 +226,12 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_models_that_the_lemma_does_not_cover_are_rejected(name: str) -> None:
     content = content_of(RULE, [0.0, 0.0], [[[0.5, 0.0], [0.0, 0.5]]])
-    Model.of(copy.deepcopy(content))
+    checked(copy.deepcopy(content))
     BROKEN[name](content)
     with pytest.raises(Rejected):
-        Model.of(content)
+        checked(content)
+
+
+def checked(content: dict[str, Any]) -> Model:
+    check(content["rule"], TABLE, "the rule")
+    return Model.of(content)

@@ -217,9 +217,9 @@ def test_the_authors_file_is_read() -> None:
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ("{}", "is not an attacker"),
-        ('{"format": "treeproof-attacker", "version": 9}', "has version 9; this treeproof reads versions 1 to 2"),
+        ('{"format": "treeproof-attacker", "version": 9}', "has version 9; this treeproof reads version 2"),
         (
-            '{"format": "treeproof-attacker", "version": 1, "x": 1}',
+            '{"format": "treeproof-attacker", "version": 2, "x": 1}',
             "lacks budget, costs, .* and has the unknown fields x",
         ),
         ("[]", "lists no features"),

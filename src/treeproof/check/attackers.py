@@ -36,7 +36,7 @@ class Names:
             name = key.replace(" ", self._blank)
             if name in self._places:
                 return self._places[name]
-        elif type(key) is int and 0 <= key < self.n:
+        elif isinstance(key, int) and key < self.n:
             return key
         raise ValueError(f"the model has no column {key!r}")
 
@@ -45,11 +45,11 @@ class Names:
         match given:
             case None:
                 return [default] * self.n
-            case {"all": value, **others} if not others:
+            case {"all": value}:
                 return [value] * self.n
-            case {"each": list(values), **others} if not others and len(values) == self.n:
-                return values
-            case {"by_feature": list(pairs), **others} if not others:
+            case {"each": values} if len(values) == self.n:
+                return list(values)
+            case {"by_feature": pairs}:
                 found = {self.position(key): value for key, value in pairs}
                 if len(found) == len(pairs):
                     return [found.get(f, default) for f in range(self.n)]
@@ -102,7 +102,7 @@ def columns_of(model: Mapping[str, Any], attacker: Mapping[str, Any]) -> list[Co
         if columns[f].reach != (0.0, 0.0) or columns[f].matrix is not None:
             raise ValueError(f"column {rule['column']!r} has rules beside other moves")
         columns[f] = replace(columns[f], rules=(*columns[f].rules, *_rules(names, f, rule, columns[f].domain)))
-    limit = None if attacker["budget"] is None else Fraction(_cost(attacker["budget"]))
+    limit = None if attacker["budget"] is None else Fraction(attacker["budget"])
     if attacker["power"] is not None:
         limit = _radius(attacker, columns)
         for name, (least, most) in (("up", (0.0, math.inf)), ("down", (-math.inf, 0.0))):
@@ -161,19 +161,19 @@ def _column(
         for one, other, cost in given["costs"]["matrix"]:
             start, end = names.double(f, one), names.double(f, other)
             if start is not None and end is not None and low <= end <= high and (inside is None or end in inside):
-                matrix[start, end] = min(_cost(cost), matrix.get((start, end), _cost(cost)))
+                matrix[start, end] = min(cost, matrix.get((start, end), cost))
     unit = float(given["scale"])
-    if not unit > 0 or (power is not None and (type(power) is not int or power < 1)):
-        raise ValueError(f"distances in units of {unit!r} have no power {power!r}")
+    if not unit > 0:
+        raise ValueError(f"there are no distances in units of {unit!r}")
     return Column(
         domain=(low, high),
         reach=reach,
-        cost=_cost(given["costs"]) if matrix is None else 0,
+        cost=given["costs"] if matrix is None else 0,
         matrix=matrix,
         ends=inside,
         step=None if step is None else _decimal(step),
-        blank=None if given["blank"] is None else _cost(given["blank"]),
-        fill=None if given["fill"] is None else _cost(given["fill"]),
+        blank=given["blank"],
+        fill=given["fill"],
         power=power,
         unit=Fraction(unit) if step is None else printed(unit),
         is_category=category is not None,
@@ -189,9 +189,9 @@ def _rules(names: Names, f: int, rule: Mapping[str, Any], domain: tuple[float, f
         low, high = ANY if when is None else _pair(when)
         first, last = printed(domain[0] if math.isinf(low) else low), printed(domain[1] if math.isinf(high) else high)
         least, most = rule["change"] if isinstance(rule["change"], list) else [rule["change"]] * 2
-        return [Rule(first, last, _decimal(least), _decimal(most), _cost(rule["cost"]))]
+        return [Rule(first, last, _decimal(least), _decimal(most), rule["cost"])]
     to, starts = category.double(rule["to"]), category.all if when is None else names.doubles(f, when["values"])
-    return [] if to is None else [Leap(frozenset(starts), to, _cost(rule["cost"]))]
+    return [] if to is None else [Leap(frozenset(starts), to, rule["cost"])]
 
 
 def sizes_of(model: Mapping[str, Any], epsilon: Any) -> list[Size]:
@@ -224,7 +224,7 @@ def purses_of(
         most = Fraction(dearest if attacker["budget"] is None else min(attacker["budget"], dearest))
     names = Names(model)
     return [(most, frozenset(range(len(columns))))] + [
-        (Fraction(_cost(group["budget"])), frozenset(map(names.position, group["columns"])))
+        (Fraction(group["budget"]), frozenset(map(names.position, group["columns"])))
         for group in attacker.get("groups") or ()
     ]
 
@@ -256,10 +256,3 @@ def _pair(given: Any) -> tuple[float, float]:
 def _decimal(given: Any) -> Fraction:
     """A decimal: a whole number, a double for what it prints as, or text."""
     return printed(given) if isinstance(given, float) else Fraction(given)
-
-
-def _cost(given: Any) -> int:
-    """A whole number, which is never below 0: what is paid on one column buys nothing on another."""
-    if isinstance(given, bool) or int(given) != given or given < 0:
-        raise ValueError(f"nothing costs {given!r}")
-    return int(given)

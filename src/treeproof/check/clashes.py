@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from treeproof.check.claims import Grid
 from treeproof.check.columns import ANY, Column
-from treeproof.check.doubles import printed
+from treeproof.check.doubles import parted, printed
 from treeproof.check.one_hot import View
 from treeproof.check.proof_bytes import Reader
 from treeproof.check.relation_texts import Said, Where, facts_in, total
@@ -46,8 +46,7 @@ class Pairs:
         """Pairs with a column up to a double on one side, and the others; where it is missing they are in both."""
         if side > 1 or f >= len(self.columns):
             raise Rejected(f"there is no column {f} of rows {side}")
-        low, high = self.spans[side][f]
-        return [self._with_span(side, f, (low, min(high, at))), self._with_span(side, f, (max(low, _above(at)), high))]
+        return [self._with_span(side, f, ends) for ends in parted(self.spans[side][f], at)]
 
     def _with_span(self, side: int, f: int, ends: Ends) -> Pairs:
         spans = list(self.spans)
@@ -179,10 +178,6 @@ def _cheapest(column: Column) -> Fraction | int:
         return Fraction(0) if column.step is None else (column.step / column.unit) ** column.power
     costs = [column.cost] if column.matrix is None else column.matrix.values()
     return min([rule.cost for rule in column.rules] or costs, default=0)
-
-
-def _above(number: float) -> float:
-    return math.nextafter(number, math.inf)
 
 
 def _exact(end: float) -> Any:

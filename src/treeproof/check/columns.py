@@ -7,7 +7,7 @@ true one is safe where something is proved, since then more can be paid for; a h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +21,7 @@ from treeproof.check.doubles import (
     cell_of,
     cells_between,
     cells_of,
+    ends_of,
     nearest,
     printed,
     some_move,
@@ -36,7 +37,7 @@ FEW = 64
 
 
 class Near(NamedTuple):
-    """Neighbours: the doubles from low to high, or of these only some values, or only points of a grid."""
+    """Doubles from low to high, or of these only some values, or only points of a grid."""
 
     low: float
     high: float
@@ -44,6 +45,8 @@ class Near(NamedTuple):
     grid: Grid | None = None
     numbers: tuple[int, int] = (0, 0)
     """Of the first and the last point."""
+    meets: Callable[[float, float], bool] | None = None
+    """Whether one of them lies in a range, if not all of the doubles are meant."""
 
     def holds(self, value: float) -> bool:
         """Whether a double is one of them."""
@@ -58,7 +61,12 @@ class Near(NamedTuple):
             return cells_of(cuts, self.values)
         if self.grid is not None:
             return self.grid.cells(cuts, *self.numbers)
-        return cells_between(cuts, self.low, self.high)
+        mask = cells_between(cuts, self.low, self.high)
+        if self.meets is not None:
+            for cell in range(cell_of(cuts, self.low), mask.bit_length()):
+                if not self.meets(*ends_of(cuts, cell, self.low, self.high)):
+                    mask &= ~(1 << cell)
+        return mask
 
     def singly(self) -> list[float] | None:
         """All doubles from low to high, or the values; None if there are many."""
@@ -70,6 +78,19 @@ class Near(NamedTuple):
             if len(found) > FEW:
                 return None
         return found
+
+
+NOTHING = Near(math.inf, -math.inf, ())
+
+
+def _only(values: Sequence[float]) -> Near:
+    """Some values, rising."""
+    return Near(values[0], values[-1], tuple(values)) if values else NOTHING
+
+
+def _on(grid: Grid, first: int, last: int) -> Near:
+    """The points of a grid from one number to another."""
+    return Near(grid.point(first), grid.point(last), None, grid, (first, last)) if first <= last else NOTHING
 
 
 @dataclass(frozen=True)
@@ -98,29 +119,33 @@ class Column:
     """What costs more than that need not be known."""
 
     @property
+    def fees(self) -> list[int]:
+        """What a change costs, where it is no rule that makes it, and there is no power."""
+        moved = [self.cost] * (self.reach != (0.0, 0.0)) if self.matrix is None else self.matrix.values()
+        return [cost for cost in (self.blank, self.fill, *moved) if cost is not None]
+
+    @property
     def dearest(self) -> int:
         """What a move costs at most, where there is no power."""
-        costs = [cost for cost in (self.blank, self.fill) if cost is not None]
-        costs += [] if self.matrix is None else self.matrix.values()
-        costs += [self.cost] if self.matrix is None and self.reach != (0.0, 0.0) else []
-        costs += [MOST_SPENT if self.budget is None else int(self.budget)] if self.rules else []
-        return max(costs, default=0)
+        chained = MOST_SPENT if self.budget is None else int(self.budget)
+        return max([*self.fees, *[chained] * bool(self.rules)], default=0)
+
+    @property
+    def may_move(self) -> bool:
+        """Whether somebody can pay for any change at all."""
+        if self.power is not None:
+            return self.reach != (0.0, 0.0)
+        costs = [*self.fees, *(rule.cost for rule in self.rules)]
+        return bool(costs) and (self.budget is None or min(costs) <= self.budget)
 
     # --- the definitions ---------------------------------------------------------------------------------------------
 
     def is_near(self, x: float, near: float, size: Size) -> bool:
         """Whether a neighbour of a row with the value x may have this value of the domain, where ε is `size`."""
-        if x == near or (math.isnan(x) and math.isnan(near)):
-            return True
         if math.isnan(x) or math.isnan(near):
-            return False
-        if self.is_category or isinstance(size, tuple):
-            return isinstance(size, tuple) and any(x in values and near in values for values in size)
-        if self.step is None:
-            return math.isinf(size) or abs(Fraction(near) - Fraction(x)) <= Fraction(size)
-        first, last = Grid(x, self.step).numbers(near, near)
-        fewest = max(first, -last, 0)
-        return first <= last and (math.isinf(size) or fewest * self.step <= printed(size))
+            return math.isnan(x) and math.isnan(near)
+        found = self.neighbours(x, size, None)
+        return found is not None and found.holds(near)
 
     def price(self, x: float, start: float, end: float) -> Fraction | None:
         """The least price of a change to a value of the domain, in a row with the value x; None: it is impossible."""
@@ -129,67 +154,17 @@ class Column:
         if math.isnan(end):
             return _whole(self.blank)
         if math.isnan(start):
-            return _whole(self.fill) if self._may_be_filled_with(end) else None
-        if self.rules:
-            return self._price_of_chain(x, start, end)
-        if self.matrix is not None:
+            return _whole(self.fill) if self._filled.holds(end) else None
+        if self.matrix is not None and not self.rules:
             return _whole(self.matrix.get((start, end)))
-        if self.reach == (0.0, 0.0):
-            return None
-        if self.ends is not None:
-            return Fraction(self.cost) if end in self.ends else None
-        if self.step is not None:
-            return self._price_of_steps(Grid(x, self.step), start, end)
-        moved = Fraction(end) - Fraction(start)
-        low, high = self.reach
-        if self.power is not None:
-            return self._fee(abs(moved)) if (high > 0 if moved > 0 else low < 0) else None
-        inside = (math.isinf(low) or moved >= Fraction(low)) and (math.isinf(high) or moved <= Fraction(high))
-        return Fraction(self.cost) if inside else None
+        near, alone = self._at(x, start), (math.nextafter(end, -math.inf), end)
+        moves = () if near is NOTHING else self.moves(near, alone, is_sure=True)
+        return next((Fraction(price) for price, where in moves if where.cells(alone) & 2), None)
 
-    def _may_be_filled_with(self, end: float) -> bool:
-        if self.ends is not None:
-            return end in self.ends
-        first, last = (0, 0) if self.step is None else Grid(math.nan, self.step).numbers(end, end)
-        return first <= last
-
-    def _price_of_chain(self, x: float, start: float, end: float) -> Fraction | None:
-        """The price of the cheapest chain of rules; on a grid, a double may be several points at once."""
-        if self.step is None:
-            first, last = end, end
-            found = self._led_to([(start, start)])
-        else:
-            grid = Grid(x, self.step)
-            first, last = grid.numbers(end, end)
-            found = chains_on(grid, self._of_numbers, self.domain, self.budget, grid.numbers(start, start))
-        for price, low, high in found:
-            if first <= last and low <= last and first <= high:
-                return None if math.isinf(low) else Fraction(price)  # nobody looked farther
-        return None
-
-    @property
-    def _of_numbers(self) -> list[Rule]:
-        return [rule for rule in self.rules if isinstance(rule, Rule)]
-
-    def _led_to(self, starts: Sequence[tuple[float, float]]) -> Iterator[tuple[int, float, float]]:
-        """What chains of rules lead to from numbers of some ranges, or from values of a category."""
-        values = [rule for rule in self.rules if isinstance(rule, Leap)]
-        if values:
-            return leaps(values, self.domain, self.budget, [value for value, _ in starts])
-        return chains(self._of_numbers, self.domain, self.budget, starts)
-
-    def _price_of_steps(self, grid: Grid, start: float, end: float) -> Fraction | None:
-        """The price of going from one point to another. A double may be several points at once."""
-        assert self.step is not None
-        (first, last), (begin, stop) = grid.numbers(start, start), grid.numbers(end, end)
-        if first > last or begin > stop:
-            return None
-        if self.power is not None:
-            goes = self.reach[0] < 0 if end < start else self.reach[1] > 0
-            return self._fee(max(begin - last, first - stop) * self.step) if goes else None
-        least, most = self._steps
-        fits = least <= most and stop - first >= least and begin - last <= most
-        return Fraction(self.cost) if fits else None
+    def _at(self, x: float, start: float) -> Near:
+        """A double, or what points it is in a row with the value x."""
+        grid = None if self.step is None else Grid(x, self.step)
+        return _only((start,)) if grid is None else _on(grid, *grid.numbers(start, start))
 
     @cached_property
     def _steps(self) -> tuple[int, int]:
@@ -218,8 +193,11 @@ class Column:
         if self.power is not None and self.reach != (0.0, 0.0):
             return False
         near = self.neighbours(x, size, part)
-        moves = [(rule.cost, 1) for rule in self.rules] or ([] if near is None else self._moved(near, cuts))
-        return not any(mask and (self.budget is None or price <= self.budget) for price, mask in moves)
+        moves = [] if near is None or self.rules else self.moves(near, cuts)
+        costs: list[Fraction | int] = [rule.cost for rule in self.rules] or [
+            price for price, where in moves if where.cells(cuts)
+        ]
+        return not any(self.budget is None or price <= self.budget for price in costs)
 
     def points(self, x: float) -> Grid | None:
         """The grid that all values of the column are on, where it has the value x; None: there is none."""
@@ -236,14 +214,15 @@ class Column:
         """
         missing = 2 << len(cuts)
         if math.isnan(x):
-            return self._rising([] if self.fill is None else [(0, missing), (self.fill, self._filled(cuts))])
+            return self._rising([] if self.fill is None else [(0, missing), (self.fill, self._filled.cells(cuts))])
         near = self.neighbours(x, size, part)
         return [] if near is None else self.cells_from(near, cuts)
 
     def cells_from(self, near: Near, cuts: Sequence[float]) -> Prices:
         """What it costs at least to bring the column from one of these numbers into each cell."""
         blanked = [] if self.blank is None else [(self.blank, 2 << len(cuts))]
-        return self._rising([(0, near.cells(cuts)), *blanked, *self._moved(near, cuts)])
+        moved = [(price, where.cells(cuts)) for price, where in self.moves(near, cuts)]
+        return self._rising([(0, near.cells(cuts)), *blanked, *moved])
 
     def _rising(self, found: Sequence[tuple[Fraction | int, int]]) -> Prices:
         """Each cell at its least price."""
@@ -268,8 +247,8 @@ class Column:
             low, high = max(low, part[0]), min(high, part[1])
         if self.is_category or isinstance(size, tuple):
             alike = {x}.union(*(values for values in size if x in values)) if isinstance(size, tuple) else {x}
-            values = tuple(sorted(value for value in alike if low <= value <= high))
-            return Near(values[0], values[-1], values) if values else None
+            values = sorted(value for value in alike if low <= value <= high)
+            return _only(values) if values else None
         if self.step is not None:
             grid = Grid(x, self.step)
             if not math.isinf(size):
@@ -289,25 +268,16 @@ class Column:
         near = None if math.isnan(x) else self.neighbours(x, size, part)
         if near is None:
             return self.domain
-        found = [near.low, near.high]
         low, high = self.domain
         if self.rules:
-            found += [low, high]
-        elif self.matrix is not None:
-            found += [end for start, end in self.matrix if near.holds(start)]
-        elif self.ends is not None and self.reach != (0.0, 0.0):
-            found += self.ends
-        elif self.power is not None:
+            found = [near, Near(low, high)]
+        elif self.power is not None and self.matrix is None and self.ends is None:
             least, most = self._farthest(near)
-            found += [max(low, least)] * (self.reach[0] < 0) + [min(high, most)] * (self.reach[1] > 0)
-        elif near.grid is not None and self.reach != (0.0, 0.0):
-            (begin, end), (fewest, steps) = near.grid.numbers(*self.domain), self._steps
-            first, last = max(begin, near.numbers[0] + fewest), min(end, near.numbers[1] + steps)
-            found += [near.grid.point(first), near.grid.point(last)] if first <= last else []
-        elif self.reach != (0.0, 0.0):
-            least, most = self._ends_of_moves(near)
-            found += [least, most] if least <= most else []
-        return min(found), max(found)
+            down, up = self.reach[0] < 0, self.reach[1] > 0
+            found = [near, Near(max(low, least) if down else near.low, min(high, most) if up else near.high)]
+        else:
+            found = [near, *(where for _, where in self.moves(near, ()))]
+        return min(where.low for where in found), max(where.high for where in found)
 
     def _farthest(self, near: Near) -> tuple[float, float]:
         """Ends beyond which nobody can pay for the distance to neighbours."""
@@ -324,95 +294,93 @@ class Column:
         steps, (first, last) = math.floor(away / self.step), near.numbers
         return near.grid.point(first - steps), near.grid.point(last + steps)
 
-    def _filled(self, cuts: Sequence[float]) -> int:
-        """The cells that a missing value can be brought into."""
+    @property
+    def _filled(self) -> Near:
+        """What missing values can be filled in with."""
         if self.ends is not None:
-            return cells_of(cuts, self.ends)
-        if self.step is None:
-            return cells_between(cuts, *self.domain)
-        grid = Grid(math.nan, self.step)
-        return grid.cells(cuts, *grid.numbers(*self.domain))
+            return _only(self.ends)
+        grid = None if self.step is None else Grid(math.nan, self.step)
+        return Near(*self.domain) if grid is None else _on(grid, *grid.numbers(*self.domain))
 
-    def _moved(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[Fraction | int, int]]:
-        """Prices of moves, and the cells where they end."""
+    def moves(self, near: Near, cuts: Sequence[float], is_sure: bool = False) -> Iterator[tuple[Fraction | int, Near]]:
+        """Prices of moves, and where they end: as far as it tells cells apart, if that depends on the price.
+
+        Nothing that is cheaper is left out, and of what `is_sure` nothing but what there is, if there is one start.
+        """
         if self.rules:
-            yield from self._chained(near, cuts)
+            yield from self._chained(near, cuts, is_sure)
         elif self.matrix is not None:
-            for (start, end), cost in self.matrix.items():
-                if near.holds(start):
-                    yield cost, 1 << cell_of(cuts, end)
+            yield from ((cost, _only((end,))) for (start, end), cost in self.matrix.items() if near.holds(start))
         elif self.reach == (0.0, 0.0):
             return
         elif self.ends is not None:
-            yield self.cost, cells_of(cuts, self.ends)
+            yield self.cost, _only(self.ends)
         elif self.power is not None:
-            yield from self._away(near, cuts)
+            yield from self._away(near, cuts, None if is_sure else self.budget)
         elif near.grid is not None:
             # Two ranges of whole numbers differ by all whole numbers between what their ends differ by.
             (first, last), (begin, end), (least, most) = near.numbers, near.grid.numbers(*self.domain), self._steps
             if least <= most:
-                yield self.cost, near.grid.cells(cuts, max(begin, first + least), min(end, last + most))
+                yield self.cost, _on(near.grid, max(begin, first + least), min(end, last + most))
         else:
-            yield self.cost, self._moved_by_distance(near, cuts)
+            yield self.cost, self._by_distance(near)
 
-    def _chained(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[int, int]]:
-        """What chains of rules cost, and the cells where they end."""
-        if near.grid is not None:
-            begin, end = near.grid.numbers(*self.domain)
-            for price, first, last in chains_on(near.grid, self._of_numbers, self.domain, self.budget, near.numbers):
-                yield price, near.grid.cells(cuts, int(max(first, begin)), int(min(last, end)))
-            return
-        low, high = self.domain
-        singly = near.singly()
-        # All numbers between many neighbours are taken for neighbours, which makes no cell dearer.
-        starts = [(near.low, near.high)] if singly is None else [(value, value) for value in singly]
-        left = cells_between(cuts, low, high)
-        for price, first, last in self._led_to(starts):
-            cells = cells_between(cuts, max(first, low), min(last, high))
-            yield price, cells
-            left &= ~cells
+    def _chained(self, near: Near, cuts: Sequence[float], is_sure: bool) -> Iterator[tuple[int, Near]]:
+        """What chains of rules cost, and where they end."""
+        grid, ends = near.grid, self.domain
+        numbers = [rule for rule in self.rules if isinstance(rule, Rule)]
+        values = [rule for rule in self.rules if isinstance(rule, Leap)]
+        if values:
+            assert near.values is not None
+            found = leaps(values, self.domain, self.budget, near.values)
+        elif grid is not None:
+            ends = grid.numbers(*self.domain)
+            found = chains_on(grid, numbers, self.domain, self.budget, near.numbers)
+        else:
+            # All numbers between many neighbours are taken for neighbours, which makes no cell dearer.
+            starts = [(near.low, near.high)] if (singly := near.singly()) is None else [(one, one) for one in singly]
+            found = chains(numbers, self.domain, self.budget, starts)
+        left = cells_between(cuts, *self.domain)
+        for price, first, last in found:
+            if is_sure and math.isinf(first):
+                return  # nobody looked farther
+            low, high = max(first, ends[0]), min(last, ends[1])
+            where = Near(low, high) if grid is None else _on(grid, int(low), int(high))
+            yield price, where
+            left &= ~where.cells(cuts)
             if not left:
                 return
 
-    def _ends_of_moves(self, near: Near) -> tuple[float, float]:
-        """The least and the largest double where moves by a distance of the interval may end."""
+    def _by_distance(self, near: Near) -> Near:
+        """Where moves by a distance of the interval end, between doubles."""
         (least, most), (low, high) = self.reach, self.domain
         if not math.isinf(least):
             low = max(low, at_least(Fraction(near.low) + Fraction(least)))
         if not math.isinf(most):
             high = min(high, at_most(Fraction(near.high) + Fraction(most)))
-        return low, high
-
-    def _moved_by_distance(self, near: Near, cuts: Sequence[float]) -> int:
-        """The cells where moves by a distance of the interval end, between doubles."""
-        (least, most), (low, high) = self.reach, self._ends_of_moves(near)
-        mask = cells_between(cuts, low, high)
+        if low > high:
+            return NOTHING
         if least <= 0 <= most or math.isinf(most - least):
-            return mask
+            return Near(low, high)
         # Where doubles are farther apart than the interval is wide, not all between the ends can be had.
-        if Fraction(most) - Fraction(least) < max(math.ulp(near.low), math.ulp(near.high)):
-            for cell in range(cell_of(cuts, low), mask.bit_length()):
-                first = max(low, math.nextafter(cuts[cell - 1], math.inf)) if cell else low
-                last = min(high, cuts[cell]) if cell < len(cuts) else high
-                if not some_move((near.low, near.high), (first, last), self.reach):
-                    mask &= ~(1 << cell)
-        return mask
+        is_narrow = Fraction(most) - Fraction(least) < max(math.ulp(near.low), math.ulp(near.high))
+        start = near.low, near.high
+        return Near(low, high, meets=(lambda *ends: some_move(start, ends, self.reach)) if is_narrow else None)
 
-    def _away(self, near: Near, cuts: Sequence[float]) -> Iterator[tuple[Fraction, int]]:
+    def _away(self, near: Near, cuts: Sequence[float], most: Fraction | None) -> Iterator[tuple[Fraction, Near]]:
         """What cells beside the neighbours cost by their distance, on either side from the nearest one on."""
         low, high = self.domain
         above = range(cell_of(cuts, near.high) + 1, cell_of(cuts, high) + 1 if self.reach[1] > 0 else 0)
         below = range(cell_of(cuts, near.low) - 1, cell_of(cuts, low) - 1 if self.reach[0] < 0 else len(cuts), -1)
         for cells in (above, below):
             for cell in cells:
-                first = max(low, math.nextafter(cuts[cell - 1], math.inf)) if cell else low
-                last = min(high, cuts[cell]) if cell < len(cuts) else high
+                first, last = ends_of(cuts, cell, low, high)
                 away = self._distance(near, first, last) if first <= last else None
-                price = None if away is None else self._fee(away)
-                if price is not None and self.budget is not None and price > self.budget:
+                if away is None:
+                    continue
+                if most is not None and self._fee(away) > most:
                     break
-                if price is not None:
-                    yield price, 1 << cell
+                yield self._fee(away), Near(first, last)
 
     def _distance(self, near: Near, first: float, last: float) -> Fraction | None:
         """How far the neighbours are from a range beside them; None if it holds no point."""

@@ -85,6 +85,19 @@ def cell_of(cuts: Sequence[float], value: float) -> int:
     return bisect_left(cuts, value)
 
 
+def ends_of(cuts: Sequence[float], cell: int, low: float, high: float) -> tuple[float, float]:
+    """The least and the largest double of a cell from low to high."""
+    return (
+        max(low, math.nextafter(cuts[cell - 1], math.inf)) if cell else low,
+        min(high, cuts[cell]) if cell < len(cuts) else high,
+    )
+
+
+def parted(ends: tuple[float, float], cut: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The doubles between ends up to a cut, and above it; one end is beyond the other where there are none."""
+    return (ends[0], min(ends[1], cut)), (max(ends[0], math.nextafter(cut, math.inf)), ends[1])
+
+
 def cells_between(cuts: Sequence[float], low: float, high: float) -> int:
     """The mask of cells that hold a double from low to high."""
     return (2 << bisect_left(cuts, high)) - (1 << bisect_left(cuts, low)) if low <= high else 0

@@ -17,6 +17,11 @@ _GROUP = Column(ANY, is_category=True)
 """What can be said of a group as a column."""
 
 
+def is_same(one: Row, other: Row) -> bool:
+    """Whether two rows have the same values, or none, everywhere."""
+    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
+
+
 class Reach:
     """Which rows are neighbours and what an attacker can make of them, on the model of a file."""
 
@@ -26,16 +31,16 @@ class Reach:
         attacker: Mapping[str, Any],
         relations: Sequence[str] = (),
     ) -> None:
-        self._model, self._groups = model, Relations(model, relations).groups
-        self._seen = Seen(names_in(attacker), model, self._groups)
-        self.columns = columns_of(self._seen.model, attacker)
+        self._model, self.relations = model, Relations(model, relations)
+        self.seen = Seen(names_in(attacker), model, self.relations.groups)
+        self.columns = columns_of(self.seen.model, attacker)
         own = enumerate(self.columns[: model["n_features"]])
-        self.relations = Relations(model, relations, {f for f, column in own if column.step is not None})
-        self._purses = purses_of(self._seen.model, attacker, self.columns)
+        self.relations.steps = {f for f, column in own if column.step is not None}
+        self._purses = purses_of(self.seen.model, attacker, self.columns)
 
     def around(self, epsilon: Any) -> Around:
         """The neighbourhood that a result file says."""
-        return Around(self._model, self._groups, self.columns, epsilon)
+        return Around(self._model, self.relations.groups, self.columns, epsilon)
 
     def holds(self, around: Around, x: Row, near: Row, attacked: Row) -> bool:
         """Whether a row is a neighbour of x, and the attacker can make of it what it is after the attack.
@@ -44,20 +49,23 @@ class Reach:
         """
         if any(len(row) != self._model["n_features"] for row in (x, near, attacked)):
             return False
-        is_itself = all(a == b or (a != a and b != b) for a, b in zip(x, near, strict=True))
-        valid = [attacked] if is_itself else [near, attacked]
+        valid = [attacked] if is_same(x, near) else [near, attacked]
         if any(map(self.relations.broken, valid)) or not around.holds(x, near):
             return False
         if not all(accepts(self._model, self.columns, row) for row in (x, near, attacked)):
             return False
-        rows, prices = self._seen.rows([x, near, attacked]), {}
+        rows, prices = self.seen.rows([x, near, attacked]), {}
         for f, (own, start, end) in enumerate(zip(*rows, strict=True)):
-            if start != end and f not in self._seen.members:
+            if start != end and f not in self.seen.members:
                 price = self.columns[f].price(own, start, end)
                 if price is None:
                     return False
                 prices[f] = price
         return self.can_pay(prices)
+
+    def can_pay(self, prices: Mapping[int, Fraction]) -> bool:
+        """Whether the attacker can pay these prices of columns."""
+        return is_affordable(self._purses, prices)
 
     @cached_property
     def fillable(self) -> set[int]:
@@ -67,18 +75,12 @@ class Reach:
 
     def may_move(self, f: int) -> bool:
         """Whether a column, or its group if the attacker names that, can be changed at all for what he can pay."""
-        groups = (number for number, group in enumerate(self._seen.named) if f in group.columns)
-        column = self.columns[next((self._model["n_features"] + number for number in groups), f)]
-        if column.power is not None:
-            return column.reach != (0.0, 0.0)
-        costs = [cost for cost in (column.blank, column.fill) if cost is not None] + [one.cost for one in column.rules]
-        costs += [] if column.matrix is None else column.matrix.values()
-        costs += [column.cost] if column.matrix is None and column.reach != (0.0, 0.0) else []
-        return bool(costs) and (column.budget is None or min(costs) <= column.budget)
+        groups = (number for number, group in enumerate(self.seen.named) if f in group.columns)
+        return self.columns[next((self._model["n_features"] + number for number in groups), f)].may_move
 
     def is_named(self, f: int, around: Sequence[Around]) -> bool:
         """Whether a column is a member of a group that the attacker or a neighbourhood names."""
-        return any(f in seen.members for seen in (self._seen, *(one.seen for one in around)))
+        return any(f in seen.members for seen in (self.seen, *(one.seen for one in around)))
 
     def spans_a_cut(self, f: int, x: Row, cuts: Sequence[float], around: Sequence[Around]) -> bool:
         """Whether neighbours of a row, and what can be made of them, have more than one cell of a column."""
@@ -87,10 +89,6 @@ class Reach:
             for price, mask in column.cells(x[f], size, None, cuts):
                 found |= mask if column.budget is None or price <= column.budget else 0
         return found.bit_count() > 1
-
-    def can_pay(self, prices: Mapping[int, Fraction]) -> bool:
-        """Whether the attacker can pay these prices of columns."""
-        return is_affordable(self._purses, prices)
 
 
 class Around:
@@ -102,7 +100,10 @@ class Around:
         self.seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, groups)
         grouped = {f for group in groups for f in group.columns}
         # Neighbours share the values of groups, unless ε names these.
-        self.sizes = [0.0 if f in grouped else size for f, size in enumerate(sizes_of(self.seen.model, epsilon))]
+        said = list(enumerate(sizes_of(self.seen.model, epsilon)))
+        self.sizes = [0.0 if f in grouped else size for f, size in said]
+        self.is_shared = all(isinstance(size, tuple) or size < 1 for f, size in said if f in grouped)
+        """Whether ε does not say anything else of their members."""
         self._columns = [*columns[: model["n_features"]], *(_GROUP for _ in self.seen.named)]
 
     def holds(self, x: Row, near: Row) -> bool:

@@ -206,7 +206,7 @@ REWRITING = {
     **_of(USED, False, when=(_ENDS, _VALUES), change=("decimal", ["decimal", "decimal"]), to="label"),
 }
 ATTACKER = {
-    **_of(CHECKED, format={"treeproof-attacker"}, version={1, 2}),
+    **_of(CHECKED, format={"treeproof-attacker"}, version={2}),
     **_of(USED, intervals=_each((_ENDS, _VALUES, {"steps": _ENDS, "step": "decimal"})), costs=_each(_COST)),
     **_of(USED, budget="count?", domain=_each((_ENDS, _NULL), _NULL), power="power?", radius="number"),
     **_of(USED, False, scale=_each("number", _NULL), step=_each("decimal?", _NULL), up=[_KEY], down=[_KEY]),

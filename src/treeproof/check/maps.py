@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from treeproof.check.attackers import columns_of, is_affordable, purses_of
 from treeproof.check.claims import Grid, Place, Region
 from treeproof.check.columns import Column, Near
-from treeproof.check.doubles import cells_between
+from treeproof.check.doubles import cells_between, parted
 from treeproof.check.fields import ATTACKER, LARGEST_MAP, check, parse
 from treeproof.check.model_file import Model, check_model, hash_of
 from treeproof.check.proof_bytes import Reader
@@ -118,7 +118,7 @@ def halves(box: Box, f: int, cut: float) -> tuple[Box, Box]:
     """A box up to a cut of a column and above it; Rejected if one of them is empty."""
     if not (0 <= f < len(box) and box[f][0] <= cut < box[f][1]):
         raise Rejected(f"column {f} is cut at {cut}, outside of its box")
-    below, above = (box[f][0], cut), (math.nextafter(cut, math.inf), box[f][1])
+    below, above = parted(box[f], cut)
     return (*box[:f], below, *box[f + 1 :]), (*box[:f], above, *box[f + 1 :])
 
 

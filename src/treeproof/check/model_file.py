@@ -83,9 +83,7 @@ class Model:
         rule, n = self.rule, len(self.base)
         members = rule.get("members", ())
         above_0 = [rule["divisor"], rule["steepness"], *(member["divisor"] for member in members)]
-        numbers = [*above_0, rule["cut"], *(member["weight"] for member in members)]
-        is_known = rule["decision"] in DECISIONS and rule["precision"] in PRECISIONS
-        if not (is_known and all(map(math.isfinite, numbers)) and min(above_0) > 0):
+        if not min(above_0) > 0:
             raise Rejected("the model's rule is none")
         if (n, self.n_classes) != (1, 2) if rule["decision"] == "cut" else n != self.n_classes:
             raise Rejected(f"the model has {n} scores for {self.n_classes} classes")
@@ -168,12 +166,10 @@ class Model:
         """The number of the class of a row."""
         leaves = []
         for tree in self.trees:
-            f, cuts, left, right, nan_left, scores = tree[0]
-            while f >= 0:
-                value = row[f]
-                goes_left = nan_left if value != value else bisect_left(cuts, value) % 2 == 0
-                f, cuts, left, right, nan_left, scores = tree[left if goes_left else right]
-            leaves.append(scores)
+            node = tree[0]
+            while node.feature >= 0:
+                node = tree[node.left if node.goes_left(row[node.feature]) else node.right]
+            leaves.append(node.scores)
         return self.label_of(leaves)
 
     def label_of(self, leaves: Sequence[Sequence[float]]) -> int:
@@ -264,26 +260,26 @@ class Model:
         return -math.floor(self._margin * self.unit)
 
     @cached_property
-    def _largest(self) -> Fraction:
-        """No sum is farther from 0 at any time, but for rounding."""
-        trees = [
-            max(abs(whole[score]) for scores in {node.scores for node in tree} for score in scores)
+    def _most(self) -> list[list[int]]:
+        """Per tree and score what its leaves add at most, on either side of 0, in whole units."""
+        return [
+            [
+                max(abs(whole[one]) for one in own)
+                for own in zip(*{node.scores for node in tree if node.scores}, strict=True)
+            ]
             for tree, whole in zip(self.trees, self._whole, strict=True)
         ]
-        *base, cut = self._offsets
-        return Fraction(sum(trees), self.unit) + max(map(abs, base)) + abs(cut)
 
     @cached_property
-    def _of_classes(self) -> list[tuple[int, Fraction]]:
-        """Per score how many trees add anything to its sum, and what this sum is never farther from 0 than."""
-        found = []
-        for k in range(len(self.base)):
-            trees = [
-                max(abs(whole[scores[k]]) for scores in {node.scores for node in tree if node.scores})
-                for tree, whole in zip(self.trees, self._whole, strict=True)
-            ]
-            found.append((sum(most > 0 for most in trees), Fraction(sum(trees), self.unit)))
-        return found
+    def _apart(self) -> Fraction:
+        """No sum begins or ends farther from 0 without any tree."""
+        *base, cut = self._offsets
+        return max(map(abs, base)) + abs(cut)
+
+    @cached_property
+    def _largest(self) -> Fraction:
+        """No sum is farther from 0 at any time, but for rounding."""
+        return Fraction(sum(map(max, self._most)), self.unit) + self._apart
 
     @cached_property
     def _step(self) -> Fraction:
@@ -310,9 +306,9 @@ class Model:
         raw = Fraction(max(abs(score) for scores in self._scores for score in scores)) * len(self.trees)
         parts = [raw / Fraction(member["divisor"]) for member in members]
         # Each sum is rounded by its own size only, and adding 0 rounds nothing.
-        *base, cut = self._offsets
-        own = max(most for _, most in self._of_classes) + max(map(abs, base)) + abs(cut)
-        n_added = len(self.trees) if members else max(n for n, _ in self._of_classes)
+        of_classes = list(zip(*self._most, strict=True))
+        own = Fraction(max(map(sum, of_classes)), self.unit) + self._apart
+        n_added = len(self.trees) if members else max(sum(most > 0 for most in column) for column in of_classes)
         flat = Fraction(rule["steepness"]) * own / divisor if rule["decision"] == "sigmoid" else 0
         too_large = max(largest, largest / divisor, raw, *parts) > 2 ** (120 if single else 1000)
         if too_large or len(self.trees) > MOST_TREES or flat >= LARGEST_POWER or rule["steepness"] > 2**60:

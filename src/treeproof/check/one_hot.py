@@ -14,10 +14,11 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
-from treeproof.check.attackers import accepts, columns_of, names_in, purses_of, sizes_of
+from treeproof.check.attackers import accepts, purses_of
 from treeproof.check.claims import Grid
 from treeproof.check.columns import Column, Size
-from treeproof.check.doubles import cells_between
+from treeproof.check.doubles import cells_between, ends_of
+from treeproof.check.evidence import Around, Reach
 from treeproof.check.model_file import Model, Node
 from treeproof.check.named_groups import Seen, vectors
 from treeproof.check.relation_texts import Relations, Span, Where
@@ -78,9 +79,7 @@ def _runs(cuts: Sequence[float], cells: int, low: float, high: float) -> list[tu
         after = (inside >> first) + 1
         last = first + (after & -after).bit_length() - 2
         inside &= ~((2 << last) - 1)
-        least = math.nextafter(cuts[first - 1], math.inf) if first else -math.inf
-        most = cuts[last] if last < len(cuts) else math.inf
-        found.append((max(low, least), min(high, most)))
+        found.append((ends_of(cuts, first, low, high)[0], ends_of(cuts, last, low, high)[1]))
     return found + ([(math.nan, math.nan)] if cells & missing else [])
 
 
@@ -90,25 +89,21 @@ class Views:
     def __init__(
         self, model: Mapping[str, Any], parsed: Model, attacker: Mapping[str, Any], result: Mapping[str, Any]
     ) -> None:
-        texts, n = result.get("relations") or (), int(model["n_features"])
-        self._model, self._attacker = parsed, attacker
-        self._groups = Relations(model, texts).groups
-        seen = Seen(names_in(attacker), model, self._groups)
-        self._seen, self._named = seen.model, {group.columns: number for number, group in enumerate(seen.named)}
-        columns = columns_of(self._seen, attacker)
-        self._own, self._further = columns[:n], columns[n:]
-        self.relations = Relations(model, texts, {f for f, column in enumerate(self._own) if column.step is not None})
+        self._model, self._attacker, n = parsed, attacker, int(model["n_features"])
+        self.reach = Reach(model, attacker, result.get("relations") or ())
+        self.around = [self.reach.around(each) for each in result["epsilons"]]
+        self._groups, self._named = self.reach.relations.groups, _places(self.reach.seen, n)
         behind = {f: group.columns for group in self._groups for f in group.columns}
         if sum(len(group.columns) for group in self._groups) != len(behind):
             raise Rejected("a column is in two groups")
         self._columns = list(dict.fromkeys(behind.get(f, (f,)) for f in range(n)))
         nothing: list[Size] = [0.0] * len(self._columns)
-        self._sizes = [nothing, *(self._sizes_of(model, each) for each in result["epsilons"])]
+        self._sizes = [nothing, *(self._sizes_of(each, n) for each in self.around)]
         self._usual = self._view(self._groups_with([()] * len(self._groups)))
 
     def accepts(self, x: Sequence[float]) -> bool:
         """Whether a row is one that somebody may ask about."""
-        return accepts(self._seen, self._own, x)
+        return accepts(self.reach.seen.model, self.reach.columns, x)
 
     def of(self, x: Sequence[float]) -> tuple[View, list[float]]:
         """The view for a row, and the row in it."""
@@ -136,43 +131,41 @@ class Views:
             for at, f in enumerate(own):
                 members[f] = place, () if codes is None else tuple(vector[at] for vector in codes)
             if codes is None:
-                columns.append(self._own[own[0]])
+                columns.append(self.reach.columns[own[0]])
             elif own in self._named:
-                columns.append(self._further[self._named[own]])
+                columns.append(self.reach.columns[self._named[own]])
             else:
                 n = next(len(vectors(group)) for group in self._groups if group.columns == own)
-                columns.append(_of_members([self._own[f] for f in own], codes, n))
+                columns.append(_of_members([self.reach.columns[f] for f in own], codes, n))
         trees = [
             [_node(node, *members[node.feature]) if node.feature >= 0 else node for node in tree]
             for tree in self._model.trees
         ]
         model = replace(self._model, n_features=len(columns), trees=trees) if groups else self._model
-        return View(model, columns, self._purses(columns), self._sizes, self.relations, members)
+        return View(model, columns, self._purses(columns), self._sizes, self.reach.relations, members)
 
     def _purses(self, columns: Sequence[Column]) -> list[tuple[Fraction, frozenset[int]]]:
-        (most, _), *groups = purses_of(
-            self._seen, self._attacker, columns if self._attacker["power"] is None else self._own
-        )
+        paying = columns if self._attacker["power"] is None else self.reach.columns
+        (most, _), *groups = purses_of(self.reach.seen.model, self._attacker, paying)
         place_of = {f: place for place, own in enumerate(self._columns) for f in own}
-        n = len(place_of)
-        place_of |= {n + number: self._columns.index(own) for own, number in self._named.items()}
+        place_of |= {number: self._columns.index(own) for own, number in self._named.items()}
         for (_, own), group in product(groups, self._groups):
             if own & set(group.columns) and not own >= set(group.columns):
                 raise Rejected("some members of a group share a budget that others do not")
         found = [(budget, frozenset(place_of[f] for f in own)) for budget, own in groups]
         return [(most, frozenset(range(len(columns)))), *found]
 
-    def _sizes_of(self, model: Mapping[str, Any], epsilon: Any) -> list[Size]:
+    def _sizes_of(self, around: Around, n: int) -> list[Size]:
         """ε of each column: neighbours share the values of groups that it does not name."""
-        seen = Seen([key for key, _ in epsilon.get("by_feature", ())], model, self._groups)
-        named = {group.columns: number for number, group in enumerate(seen.named)}
-        sizes, n = sizes_of(seen.model, epsilon), int(model["n_features"])
-        grouped = {group.columns for group in self._groups}
-        if any(size >= 1 for own in grouped for f in own if not isinstance(size := sizes[f], tuple)):
+        if not around.is_shared:
             raise Rejected("neighbours share the values of groups, and ε says something else")
-        return [
-            sizes[n + named[own]] if own in named else 0.0 if own in grouped else sizes[own[0]] for own in self._columns
-        ]
+        named = _places(around.seen, n)
+        return [around.sizes[named.get(own, own[0])] for own in self._columns]
+
+
+def _places(seen: Seen, n: int) -> dict[tuple[int, ...], int]:
+    """The further columns of named groups, behind the n of the model, by the columns that these are."""
+    return {group.columns: number for number, group in enumerate(seen.named, n)}
 
 
 def _node(node: Node, place: int, values: tuple[float, ...]) -> Node:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from fractions import Fraction
+from itertools import accumulate
 
 from treeproof.check.rules import Box, Rejected, Weights
 
@@ -47,14 +49,10 @@ class Reader:
 
     def double(self) -> float:
         """The next double; a number, not infinite."""
-        end = self._at + 8
-        if end > len(self._data):
-            raise Rejected("the proof ends within a number")
-        (number,) = struct.unpack("<d", self._data[self._at : end])
-        self._at = end
+        number = float(struct.unpack("<d", self._bytes(8))[0])
         if not math.isfinite(number):
             raise Rejected(f"{number} is no number of a proof")
-        return float(number)
+        return number
 
     def begin(self, which: int) -> None:
         """Is told which neighbourhood comes next, for whoever shows a proof."""
@@ -82,8 +80,10 @@ class Reader:
 
     def piece(self) -> bytes:
         """The next bytes, as many as the number before them says."""
-        length = self.number()
-        start, self._at = self._at, self._at + length
+        return self._bytes(self.number())
+
+    def _bytes(self, n: int) -> bytes:
+        start, self._at = self._at, self._at + n
         if self._at > len(self._data):
             raise Rejected("the proof ends within a part of it")
         return self._data[start : self._at]
@@ -136,23 +136,16 @@ class Reader:
 
     def _rising(self, n: int) -> list[int]:
         """Numbers that rise, as what each is more than one above the last."""
-        if n > len(self._data):
-            raise Rejected(f"there are no {n} numbers left")
-        numbers, last = [], -1
-        for _ in range(n):
-            last += 1 + self.number()
-            numbers.append(last)
-        return numbers
+        return self._sums(n, -1, lambda: 1 + self.number())
 
     def _running(self, n: int) -> list[int]:
         """Numbers, as what each is more than the last."""
+        return self._sums(n, 0, self.signed)
+
+    def _sums(self, n: int, start: int, more: Callable[[], int]) -> list[int]:
         if n > len(self._data):
             raise Rejected(f"there are no {n} numbers left")
-        numbers, last = [], 0
-        for _ in range(n):
-            last += self.signed()
-            numbers.append(last)
-        return numbers
+        return list(accumulate((more() for _ in range(n)), initial=start))[1:]
 
 
 def _between(cuts: list[int], cells: int) -> list[int]:

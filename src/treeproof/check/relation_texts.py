@@ -222,7 +222,7 @@ class Relations:
     """What rows of a model keep. Columns with a step stand for the decimals that they print as."""
 
     def __init__(self, model: Mapping[str, Any], texts: Iterable[str], steps: Collection[int] = ()) -> None:
-        self.names, self._steps = Names(model), steps
+        self.names, self.steps = Names(model), steps
         try:
             self._said = [_Text(text).parse() for text in texts]
             self.groups = [
@@ -287,8 +287,7 @@ class Relations:
     def _is_in(self, f: int, values: Sequence[Any], where: Where) -> Truths:
         category = self.names.categories.get(f)
         if category is None or not category.coded:
-            spans = [{f: (f, (span,))} for span in where[f][1]]
-            found = [[self._ordered(f, "==", Fraction(value), own) for value in values] for own in spans]
+            found = [[self._ordered(f, "==", Fraction(value), [one]) for value in values] for one in where[f][1]]
             return frozenset(chain.from_iterable(_combined(own, True) for own in found))
         plain = [_plain(value) if isinstance(value, Fraction) else value for value in values]
         codes = {category.double(value) for value in plain}
@@ -301,21 +300,21 @@ class Relations:
                 truths.update(float(code) in codes for code in range(first, math.floor(last) + 1))
         return frozenset(truths)
 
-    def _ordered(self, f: int, order: str, constant: Fraction, where: Where) -> Truths:
+    def _ordered(self, f: int, order: str, constant: Fraction, spans: Sequence[Span]) -> Truths:
         """A comparison of one column with a constant: as decimals, or as doubles."""
-        stepped = f in self._steps
+        stepped = f in self.steps
         if stepped and order in ("==", "!=") and printed(nearest(constant)) != constant:
-            return frozenset(None if span is None else order == "!=" for span in where[f][1])
+            return frozenset(None if span is None else order == "!=" for span in spans)
         number = constant if stepped else nearest(constant)
         return frozenset(
             chain.from_iterable(
                 [None] if span is None else _between(self._exact(f, span[0]), self._exact(f, span[1]), order, number)
-                for span in where[f][1]
+                for span in spans
             )
         )
 
     def _exact(self, f: int, end: float) -> Any:
-        return printed(end) if f in self._steps and not math.isinf(end) else end
+        return printed(end) if f in self.steps and not math.isinf(end) else end
 
     def _compared(self, terms: Sequence[tuple[int, Fraction]], number: Fraction, order: str, where: Where) -> Truths:
         if len(terms) > 1:
@@ -325,7 +324,7 @@ class Relations:
         if f in self.names.categories and self.names.categories[f].coded:
             equal = self._is_in(f, (constant,), where)
             return equal if order == "==" else frozenset(None if one is None else not one for one in equal)
-        return self._ordered(f, _TURNED.get(order, order) if factor < 0 else order, constant, where)
+        return self._ordered(f, _TURNED.get(order, order) if factor < 0 else order, constant, where[f][1])
 
     def _sums(self, terms: Sequence[tuple[int, Fraction]], number: Fraction, order: str, where: Where) -> Truths:
         """A sum of columns compared with 0, exactly."""
@@ -346,19 +345,14 @@ class Relations:
 
     def ends(self, terms: Sequence[tuple[int, Fraction]], spans: Sequence[Span]) -> tuple[Any, Any] | None:
         """The least and the most that terms which go together add up to; None if one is missing."""
-        lows, highs = [], []
-        for (f, factor), span in zip(terms, spans, strict=True):
-            if span is None:
-                return None
-            ends = sorted(self._term(f, factor, end) for end in span)
-            lows.append(ends[0])
-            highs.append(ends[1])
-        return total(lows), total(highs)
+        known = zip(terms, spans, strict=True)
+        ends = [sorted(self._term(f, factor, end) for end in span) for (f, factor), span in known if span is not None]
+        return None if None in spans else (total([low for low, _ in ends]), total([high for _, high in ends]))
 
     def _term(self, f: int, factor: Fraction, end: float) -> Any:
         if math.isinf(end):
             return end if factor > 0 else -end
-        return factor * (printed(end) if f in self._steps else Fraction(end))
+        return factor * (printed(end) if f in self.steps else Fraction(end))
 
 
 def facts_in(said: Said) -> Iterator[Said]:

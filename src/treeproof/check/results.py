@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from treeproof.check.evidence import Reach
+from treeproof.check.evidence import Reach, is_same
 from treeproof.check.model_file import Model
 from treeproof.check.proof_file import ProofFile
 from treeproof.check.rows import PROVED, Checked, Question, check_rows, key_of, readable
@@ -53,8 +52,8 @@ class Evidence:
     @readable("the result")
     def __init__(self, question: Question) -> None:
         self._question, self._result = question, question.result
-        self._reach = Reach(question.content, question.attacker, self._result["relations"])
-        self._around = [self._reach.around(epsilon) for epsilon in (ITSELF, *self._result["epsilons"])]
+        self._reach = question.views.reach
+        self._around = [self._reach.around(ITSELF), *question.views.around]
         self._broken = [frozenset(rows) for rows in self._result["broken"]]
 
     @readable("the result")
@@ -86,7 +85,7 @@ class Evidence:
         said, what = self._question.said(row), self._result["refuted"][row]
         called = [which for which, one in enumerate(said) if one == REFUTED]
         if what is None:
-            if not all(_is_same(x, other) for other in (near, attacked)):
+            if not all(is_same(x, other) for other in (near, attacked)):
                 raise Rejected("it has rows of a counterexample that it does not have")
             needs_one = called if self._question.is_correct(row) else called[: said[0] == REFUTED]
             if needs_one:
@@ -102,10 +101,6 @@ class Evidence:
         return called if 0 in found else found
 
 
-def _is_same(one: list[float], other: list[float]) -> bool:
-    return all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(one, other, strict=True))
-
-
 def changes_label(question: Any, near: list[float], attacked: list[float]) -> bool:
     """Whether an attack changes a label, to one that the attacker wants if it has a goal."""
     before, after = question.model.label(near), question.model.label(attacked)
@@ -119,8 +114,7 @@ def changes_label(question: Any, near: list[float], attacked: list[float]) -> bo
 def check_told(question: Question) -> None:
     """Rejects what a result says of all its rows, unless it is what they add up to."""
     result, model, n = question.result, question.model, len(question.result["X"])
-    reach = Reach(question.content, question.attacker, result["relations"])
-    where = result["broken"]
+    reach, where = question.views.reach, result["broken"]
     if len(where) != len(result["relations"]) or any(rows != sorted({*rows} & {*range(n)}) for rows in where):
         raise Rejected("the result names rows that break relations, and are none")
     columns = _columns_told(question, reach)
@@ -175,7 +169,6 @@ def _columns_told(question: Question, reach: Reach) -> dict[str, list[int]]:
     cuts, result = question.model.cuts, question.result
     movable = [f for f in range(question.model.n_features) if reach.may_move(f)]
     rows = [question.row(row) for row in range(len(result["X"])) if question.is_attacked(row)]
-    around = [reach.around(epsilon) for epsilon in result["epsilons"]]
     # What is said of members of groups that somebody names is taken as it is: they change together.
     still = [
         f
@@ -183,8 +176,8 @@ def _columns_told(question: Question, reach: Reach) -> dict[str, list[int]]:
         if cuts[f]
         and (
             f in (result["unreached"] or ())
-            if reach.is_named(f, around)
-            else not any(reach.spans_a_cut(f, x, cuts[f], around) for x in rows)
+            if reach.is_named(f, question.views.around)
+            else not any(reach.spans_a_cut(f, x, cuts[f], question.views.around) for x in rows)
         )
     ]
     return {"movable": movable, "unreached": still, "untested": [f for f in movable if not cuts[f]]}

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from treeproof.check.claims import NO_SCORES, Grid, Place, Region, chain_leaves, is_idle
 from treeproof.check.clashes import Pairs, check_clash
 from treeproof.check.columns import ANY, Column, Size
+from treeproof.check.doubles import parted
 from treeproof.check.fields import RESULT, check
 from treeproof.check.model_file import Model, check_model, hash_of
 from treeproof.check.one_hot import View, Views
@@ -198,8 +199,6 @@ def check_rows(question: Question, proofs: ProofFile, rows: Iterable[int]) -> It
 @readable("what the proofs are about")
 def check_header(question: Any, proofs: ProofFile) -> None:
     """Rejects proofs about something else than a question, of rows or of a map."""
-    if proofs.header.get("version") != 1:
-        raise Rejected(f"proofs of version {proofs.header.get('version')!r} are not known")
     hashes = question.hashes()
     for name in [*hashes, *sorted(proofs.header.keys() - hashes.keys() - {"version", "treeproof"})]:
         if proofs.header.get(name) != hashes.get(name):
@@ -269,10 +268,8 @@ def _check_parts(asked: Asked, reader: Reader) -> int:
             f, cut = reader.number(), reader.double()
             if f >= len(asked.x):
                 raise Rejected(f"there is no column {f}")
-            low, high = part[f] or (-math.inf, math.inf)
-            below = (*part[:f], (low, min(high, cut)), *part[f + 1 :])
-            above = (*part[:f], (max(low, math.nextafter(cut, math.inf)), high), *part[f + 1 :])
-            waiting += [above, below]
+            below, above = parted(part[f] or ANY, cut)
+            waiting += [(*part[:f], side, *part[f + 1 :]) for side in (above, below)]
         elif op == IDLE:
             boxes += _check_idle(asked, part)
         elif op in (CLAIM, CONTENT, VALID, VALID_CONTENT):

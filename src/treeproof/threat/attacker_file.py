@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 FORMAT = "treeproof-attacker"
 VERSION = 2
 REQUIRED = {"format", "version", "intervals", "costs", "budget", "domain", "power", "radius"}
-OPTIONAL = {1: {"scale"}, 2: {"scale", "up", "down", "step", "blank", "fill", "unseen", "groups", "rules", "goal"}}
-"""Fields that are left out where they say nothing, for each version of the format."""
+OPTIONAL = {"scale", "up", "down", "step", "blank", "fill", "unseen", "groups", "rules", "goal"}
+"""Fields that are left out where they say nothing."""
 
 
 def read(source: str | os.PathLike[str]) -> tuple[Any, str]:
@@ -91,17 +91,16 @@ def fields_of(content: Any, where: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'{where} is not an attacker: it lacks "format": "{FORMAT}"')
     version = content.get("version")
-    if type(version) is not int or version not in OPTIONAL:
-        raise InvalidInput(f"{where} has version {version!r}; this treeproof reads versions 1 to {VERSION}")
-    check_fields(content, REQUIRED, OPTIONAL[version], where)
+    if type(version) is not int or version != VERSION:
+        raise InvalidInput(f"{where} has version {version!r}; this treeproof reads version {VERSION}: write it again")
+    check_fields(content, REQUIRED, OPTIONAL, where)
     if content["intervals"] in ({"by_feature": []}, {"each": []}):
         raise InvalidInput(
             f'{where}: intervals names no columns; where nothing moves by a distance, write {{"all": [0, 0]}}'
         )
-    move, cost = (_interval_from_json, as_cost) if version == 1 else (_move_from_json, _cost_from_json)
     parsers: dict[str, Callable[[Any], Any]] = {
-        "intervals": lambda given: PerFeature.from_json(given, "interval", move),
-        "costs": lambda given: PerFeature.from_json(given, "cost", cost),
+        "intervals": lambda given: PerFeature.from_json(given, "interval", _move_from_json),
+        "costs": lambda given: PerFeature.from_json(given, "cost", _cost_from_json),
         "budget": lambda given: given,
         "domain": lambda given: PerFeature.from_json(given, "domain", _interval_from_json),
         "power": lambda given: given,
