@@ -77,7 +77,7 @@ def test_libraries_that_take_codes_get_codes() -> None:
 def test_whole_numbers_that_are_no_doubles_are_no_categories_of_a_pipeline() -> None:
     frame = pd.DataFrame({"c": [3, 2**53, 2**53 + 1] * 4})
     model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier()).fit(frame, [0, 1, 0] * 4)
-    with pytest.raises(tp.UnsupportedModel, match=f"no doubles, such as {2**53 + 1}; encode them as text"):
+    with pytest.raises(tp.UnsupportedModel, match=f"category {2**53 + 1}, which is no double; encode it as text"):
         tp.from_model(model)
     known = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0))
     known.fit(frame.iloc[[0, 1] * 4], [0, 1] * 4)

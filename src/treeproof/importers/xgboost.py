@@ -30,7 +30,7 @@ from treeproof.importers._cuts import checked_cut
 from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
-from treeproof.importers._responses import Responses
+from treeproof.importers._responses import BoostedLabels, Responses
 from treeproof.importers._xgboost_categories import CategorySets, Columns, category_sets
 from treeproof.importers._xgboost_fields import (
     Float32Array,
@@ -76,26 +76,16 @@ def import_model(model: Any, *, voting: str | None) -> Ensemble:
     return _ensemble(_saved(model.get_booster()), as_wrapper=True, origin=f"XGBoost {name}", source=model)
 
 
-class BoosterLabels:
-    """A Booster's predictions as labels: above 0.5 for two classes, the best class for more."""
-
-    def __init__(self, booster: Any) -> None:
-        self.booster = booster
+class BoosterLabels(BoostedLabels):
+    """A Booster of XGBoost, some of which predict labels."""
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The label of each row."""
-        predicted = self._predicted(X)
-        if predicted.ndim == 2:
-            return np.asarray(np.argmax(predicted, axis=1))
         objective = json.loads(self.booster.save_config())["learner"]["objective"]["name"]
-        return predicted.astype(np.int64) if objective == "multi:softmax" else (predicted > 0.5).astype(np.int64)
+        return self.predicted(X).astype(np.int64) if objective == "multi:softmax" else super().predict(X)
 
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The probabilities of both classes, as XGBClassifier gives them."""
-        p = self._predicted(X)
-        return np.column_stack((1.0 - p, p))
-
-    def _predicted(self, X: Any) -> npt.NDArray[Any]:
+    def predicted(self, X: Any) -> npt.NDArray[Any]:
+        """Its probabilities, margins or labels."""
         import xgboost
 
         if hasattr(X, "columns"):
@@ -152,7 +142,7 @@ def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source:
     check_size(sum(len(tree.get("split_conditions", ())) for tree in forest.trees), len(base))
     for number, (tree, own_sets) in enumerate(trees):
         group = forest.groups[number]
-        scale = _identity if weights is None else _dart_scale(weights[number], base[group], in_place=as_wrapper)
+        scale = None if weights is None else _dart_scale(weights[number], base[group], in_place=as_wrapper)
         _add_tree(builder, tree, number, group, scale, own_sets, columns)
     return replace(builder.build(), responses=Responses(_probabilities) if objective == "binary:logistic" else None)
 
@@ -240,7 +230,9 @@ def _base_margins(params: dict[str, Any], objective: str, *, n_scores: int) -> F
     """The scores before the first tree, from a number or a "[…]" list of them."""
     values = base_scores(params["base_score"])
     if len(values) == 1:
-        values = np.repeat(values, _at_most(n_scores, 1_000_000, "num_class"))
+        if n_scores > 1_000_000:
+            raise InvalidInput(f"num_class is {n_scores}; at most 1000000 are supported")
+        values = np.repeat(values, n_scores)
     if len(values) != n_scores:
         raise InvalidInput(f"base_score has {len(values)} entries for {n_scores} scores")
     if objective != "binary:logistic":
@@ -324,10 +316,6 @@ def _round_ends(model: dict[str, Any], shape: dict[str, Any], n_groups: int, n_t
     return np.arange(0, n_trees + 1, parallel * n_groups)
 
 
-def _identity(leaves: Float32Array) -> Float32Array:
-    return leaves
-
-
 def _dart_scale(weight: np.float32, base: np.float32, *, in_place: bool) -> Callable[[Float32Array], Float32Array]:
     """What a weighted DART tree adds, from its leaves.
 
@@ -355,7 +343,7 @@ def _add_tree(
     tree: dict[str, Any],
     number: int,
     group: int,
-    scale: Callable[[Float32Array], Float32Array],
+    scale: Callable[[Float32Array], Float32Array] | None,
     sets: CategorySets,
     columns: Columns,
 ) -> None:
@@ -375,9 +363,8 @@ def _add_tree(
     if (split < 0).any():
         raise InvalidInput(f"{where}a split index is negative")
     special = {node: columns.pieces(int(split[node]), codes, where) for node, codes in sets.items()}
-    scores = np.zeros((len(values), builder.n_scores), dtype=np.float32)
     with np.errstate(over="ignore"):
-        scores[:, group] = np.where(inner, np.float32(0), scale(values))
+        scores = np.where(inner, np.float32(0), values if scale is None else scale(values))
     arrays = TreeArrays(
         np.where(inner, split, LEAF),
         np.where(inner, float32_below_threshold(values), 0.0),
@@ -388,7 +375,7 @@ def _add_tree(
     )
     deleted = (split == _DELETED) & nan_left
     arrays, special = _without_deleted(arrays, deleted, special, param, where)
-    builder.add_tree(**arrays._asdict(), pieces=special)
+    builder.add_tree(**arrays._asdict(), pieces=special, score=group)
     _check_parents(parents, left, right, inner & ~deleted, where)
 
 
@@ -475,9 +462,3 @@ def _float32_function(name: str, fallback: Callable[[np.float64], Any]) -> Calla
         function.argtypes = [ctypes.c_float]
         return lambda x: float(function(x))
     return lambda x: float(np.float32(fallback(np.float64(x))))
-
-
-def _at_most(value: int, most: int, name: str) -> int:
-    if value > most:
-        raise InvalidInput(f"{name} is {value}; at most {most} are supported")
-    return value

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeproof.errors import UnsupportedModel, disbelieved
-from treeproof.importers._refusals import check_methods
+from treeproof.importers._refusals import check_methods, feature_names_of
 from treeproof.importers.lightgbm import BELOW_ZERO, ROWS_ARE_CSR, ZERO
 from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
@@ -26,7 +26,7 @@ from treeproof.importers.pipelines.lines import Lines, refused_in
 from treeproof.importers.pipelines.plan import Plan, columns_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
-from treeproof.model.columns import Category, check_names_differ
+from treeproof.model.columns import Category, check_names_differ, given_values
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.other_tests import Bools, Tests, with_tests
 from treeproof.numbers.doubles import LARGEST
@@ -41,7 +41,7 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     ensemble = from_model(model, voting=voting)
     if not steps:
         return dataclasses.replace(ensemble, source=pipeline)
-    names = getattr(steps[0], "feature_names_in_", None)
+    names = feature_names_of(steps[0])
     n = int(steps[0].n_features_in_)
     if names is not None:
         check_names_differ(names)
@@ -55,15 +55,16 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     plan = Plan(steps, n, frame=frame, bases=[base_of(column) for column in columns])
     ensemble = _as_rows_come(ensemble, model, plan, voting)
     bases = [plan.slots[slot].base for slot in plan.made.slots]
+    no_limit = bool(((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all())
     intake = Intake(
         ensemble,
         blank_zeros=bool(plan.made.sparse) and _is_from("xgboost", model),
         stored=tuple(plan.slots[slot].sparse for slot in plan.made.slots),
-        takes_infinite=_has_no_limit(ensemble) and _takes(-np.inf, model, bases, plan.made.sparse),
+        takes_infinite=no_limit and _takes(-np.inf, model, bases, plan.made.sparse),
         takes_missing=not plan.made.sparse or _takes(np.nan, model, bases, plan.made.sparse),
     )
     folded = _Folding(plan, intake, columns, frame=frame).ensemble(
-        feature_names=None if names is None else tuple(str(name) for name in names),
+        feature_names=names,
         blanks_underscored=False,
         origin=f"{ensemble.origin} after {', '.join(type(step).__name__ for step in steps)}",
         source=_source(pipeline, steps, model, ensemble),
@@ -116,10 +117,6 @@ def _is_from(library: str, model: Any) -> bool:
         inside = (getattr(model, name, None) for name in ("best_estimator_", "estimator_", "estimator"))
         model = next((one for one in inside if one is not None), None)
     return False
-
-
-def _has_no_limit(ensemble: Ensemble) -> bool:
-    return bool(((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all())
 
 
 def _takes(value: float, model: Any, row: Sequence[Any], sparse: str) -> bool:
@@ -198,8 +195,6 @@ class _Folding:
             low[f], high[f] = listed.rows[0], listed.rows[-1]
         for f, line in self._lines.lines.items():
             low[f], high[f] = line.low, line.high
-        for ends in (low, high):
-            ends.flags.writeable = False
         categories = tuple((f, category) for f in range(n) if (category := self._category(f)) is not None)
         refused = tuple(column.dtypes for column in self._columns)
         return with_tests(
@@ -263,6 +258,4 @@ def _column(ensemble: Ensemble, f: int, numbers: npt.NDArray[np.float64], plan: 
     category = dict(ensemble.categories).get(f)
     if category is None or not category.coded:
         return numbers
-    values = np.empty(len(numbers), dtype=object if plan.slots[f].coded else np.float64)
-    values[:] = [category.blank if np.isnan(number) else category.value_of(number) for number in numbers.tolist()]
-    return values
+    return given_values(category, numbers).astype(object if plan.slots[f].coded else np.float64)

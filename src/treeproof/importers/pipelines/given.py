@@ -83,11 +83,6 @@ def _given(plan: Plan, f: int, reached: Sequence[tuple[Leaf, int]], dtypes: tupl
             f"the pipeline's {encoders[0][0].name} has the category {far}, which is no double; encode it as text"
         )
     numbers = tuple(sorted(float(value) for value in values))
-    if numbers != tuple(sorted(values)):
-        raise UnsupportedModel(
-            f"an encoder of column {f} knows whole numbers that are no doubles, such as {max(values, key=abs)}; "
-            "encode them as text"
-        )
     return Given(values=numbers, is_category=encoded_only or not takes_unseen, unseen=takes_unseen, dtypes=dtypes)
 
 

@@ -67,6 +67,6 @@ class Intake:
         """Which of the numbers that it would compare the model refuses."""
         model = self.model
         refused = ~((compared >= model.value_low[column]) & (compared <= model.value_high[column]))
-        if self.takes_missing and model.handles_missing and column not in model.no_missing:
+        if self.takes_missing and model.may_be_missing[column]:
             refused &= ~np.isnan(compared)
         return np.asarray(refused)
