@@ -22,7 +22,7 @@ from treeproof.importers.lightgbm import BELOW_ZERO, ROWS_ARE_CSR, ZERO
 from treeproof.importers.pipelines.categories import listed_columns
 from treeproof.importers.pipelines.given import Given, base_of, columns_given
 from treeproof.importers.pipelines.intake import Intake
-from treeproof.importers.pipelines.lines import Lines, refused_in
+from treeproof.importers.pipelines.lines import Lines
 from treeproof.importers.pipelines.plan import Plan, columns_of
 from treeproof.importers.registry import Voting, from_model
 from treeproof.model.agreement import probe_rows
@@ -57,19 +57,19 @@ def import_pipeline(pipeline: Any, *, voting: Voting | None) -> Ensemble:
     bases = [plan.slots[slot].base for slot in plan.made.slots]
     no_limit = bool(((ensemble.value_low == -LARGEST) & (ensemble.value_high == LARGEST)).all())
     intake = Intake(
+        plan,
         ensemble,
         blank_zeros=bool(plan.made.sparse) and _is_from("xgboost", model),
-        stored=tuple(plan.slots[slot].sparse for slot in plan.made.slots),
         takes_infinite=no_limit and _takes(-np.inf, model, bases, plan.made.sparse),
         takes_missing=not plan.made.sparse or _takes(np.nan, model, bases, plan.made.sparse),
     )
-    folded = _Folding(plan, intake, columns, frame=frame).ensemble(
+    folded = _Folding(intake, columns, frame=frame).ensemble(
         feature_names=names,
         blanks_underscored=False,
         origin=f"{ensemble.origin} after {', '.join(type(step).__name__ for step in steps)}",
         source=_source(pipeline, steps, model, ensemble),
     )
-    _compare(folded, steps, plan, intake)
+    _compare(folded, steps, intake)
     return folded
 
 
@@ -159,15 +159,15 @@ class AfterSteps:
 class _Folding:
     """The columns of the user, each as a line of numbers or a list of categories."""
 
-    def __init__(self, plan: Plan, intake: Intake, columns: Sequence[Given], *, frame: bool) -> None:
-        self._plan, self._intake, self._columns = plan, intake, columns
+    def __init__(self, intake: Intake, columns: Sequence[Given], *, frame: bool) -> None:
+        self._plan, self._intake, self._columns = intake.plan, intake, columns
         self._frame = frame
         listed = {
             f: column for f, column in enumerate(columns) if column.coded or (column.is_category and not column.unseen)
         }
-        self.listed = listed_columns(plan, intake, listed, frame=frame)
+        self.listed = listed_columns(intake, listed, frame=frame)
         lines = [f for f in range(len(columns)) if f not in listed]
-        self._lines = Lines(plan, intake, lines)
+        self._lines = Lines(intake, lines)
         self.missing = self._missing_in(lines)
 
     def _missing_in(self, lines: Sequence[int]) -> dict[int, tuple[bool, dict[int, float]]]:
@@ -175,14 +175,8 @@ class _Folding:
         if not lines:
             return {}
         run = self._plan.run({f: np.array([np.nan]) for f in lines})
-        missing = {}
-        for f in lines:
-            made = {
-                number: float(self._intake.compared(number, run.values[slot])[0])
-                for number, slot in self._plan.made_of[f]
-            }
-            missing[f] = (not refused_in(self._plan, self._intake, run, f)[0], made)
-        return missing
+        made = {f: {column: float(own[0]) for column, own in self._intake.made(run, f).items()} for f in lines}
+        return {f: (not self._intake.refused(run, f)[0], made[f]) for f in lines}
 
     def ensemble(self, **changes: Any) -> Ensemble:
         """The model on the user's columns."""
@@ -234,9 +228,9 @@ class _Folding:
         return left
 
 
-def _compare(folded: Ensemble, steps: Sequence[Any], plan: Plan, intake: Intake) -> None:
+def _compare(folded: Ensemble, steps: Sequence[Any], intake: Intake) -> None:
     """Raises SoundnessError unless the steps themselves make what was folded into the tests, of some rows."""
-    rows = probe_rows(folded, COMPARED)
+    plan, rows = intake.plan, probe_rows(folded, COMPARED)
     given: Any = folded.as_given(rows)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

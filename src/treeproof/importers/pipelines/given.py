@@ -92,13 +92,8 @@ def _with_categories(column: Given, category: Category) -> Given:
     return dataclasses.replace(column, coded=True, is_category=True, values=values, own=category)
 
 
-def _through_encoder(plan: Plan, number: int) -> bool:
-    slot = plan.slots[number]
-    while slot.leaf is not None:
-        if slot.leaf.kind.encodes:
-            return True
-        slot = plan.slots[slot.parent]
-    return False
+def _through_encoder(plan: Plan, slot: int) -> bool:
+    return any(leaf.kind.encodes for leaf in plan.leaves_behind(slot))
 
 
 def _takes_unseen(leaf: Leaf) -> bool:

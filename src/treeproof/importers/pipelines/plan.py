@@ -163,6 +163,13 @@ class Plan:
             return self._side_by_side(parts, sparse="csr" if any(part.sparse for part in parts) else "")
         return self._through_leaf(step, given)
 
+    def leaves_behind(self, number: int) -> Iterator[Leaf]:
+        """The steps that a slot comes from, the last one first."""
+        slot = self.slots[number]
+        while slot.leaf is not None:
+            yield slot.leaf
+            slot = self.slots[slot.parent]
+
     @cached_property
     def made_of(self) -> list[list[tuple[int, int]]]:
         """For each column of the user, the (column, slot) pairs that the model gets for it."""
