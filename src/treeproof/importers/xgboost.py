@@ -17,9 +17,9 @@ import ctypes
 import ctypes.util
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from treeproof.importers._exact_thresholds import float32_below_threshold
 from treeproof.importers._json_fields import fields_of
 from treeproof.importers._refusals import check_size, refuse_voting
 from treeproof.importers._responses import BoostedLabels, Responses
-from treeproof.importers._xgboost_categories import CategorySets, Columns, category_sets
+from treeproof.importers._xgboost_categories import CategorySets, category_columns, category_sets, set_pieces
 from treeproof.importers._xgboost_fields import (
     Float32Array,
     base_scores,
@@ -46,10 +46,11 @@ from treeproof.importers._xgboost_fields import (
     wholes,
 )
 from treeproof.model.builder import LEAF, MAX_FEATURES, EnsembleBuilder
+from treeproof.model.columns import Category
 from treeproof.model.ensemble import Ensemble
 from treeproof.model.pieces import Pieces
 from treeproof.model.score_rule import Decision, ScoreRule
-from treeproof.numbers.doubles import LARGEST_FLOAT32, FloatArray
+from treeproof.numbers.doubles import LARGEST_FLOAT32
 
 _DELETED = 2**31 - 1  # with default_left, the split index of a node that pruning took out but left in the arrays
 _NO_PARENT = 2**31 - 1
@@ -125,7 +126,7 @@ def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source:
     n_features = whole(params["num_feature"], "num_feature", 1, MAX_FEATURES)
     sets = [category_sets(tree, f"tree {number}: ") for number, tree in enumerate(forest.trees)]
     trees = list(zip(forest.trees, sets, strict=True))
-    columns = Columns.of(model, _feature_types(learner, n_features), n_features, trees)
+    columns = category_columns(model, _feature_types(learner, n_features), n_features, trees)
     builder = EnsembleBuilder(
         n_features=n_features,
         classes=np.arange(n_classes),
@@ -134,8 +135,8 @@ def _ensemble(learner: dict[str, Any], *, as_wrapper: bool, origin: str, source:
         feature_names=names(learner.get("feature_names", []), "feature_names") or None,
         handles_missing=True,
         value_limit=LARGEST_FLOAT32,
-        categories=columns.categories,
-        takes_frames=columns.takes_frames,
+        categories=columns,
+        takes_frames=any(category.coded for category in columns.values()),
         origin=origin,
         source=source,
     )
@@ -327,17 +328,6 @@ def _dart_scale(weight: np.float32, base: np.float32, *, in_place: bool) -> Call
     return lambda leaves: leaves * weight
 
 
-class TreeArrays(NamedTuple):
-    """One tree, one entry per node, as a builder takes it."""
-
-    feature: npt.NDArray[np.int64]
-    threshold: FloatArray
-    left: npt.NDArray[np.int64]
-    right: npt.NDArray[np.int64]
-    nan_left: npt.NDArray[np.bool_]
-    scores: npt.NDArray[Any]
-
-
 def _add_tree(
     builder: EnsembleBuilder,
     tree: dict[str, Any],
@@ -345,7 +335,7 @@ def _add_tree(
     group: int,
     scale: Callable[[Float32Array], Float32Array] | None,
     sets: CategorySets,
-    columns: Columns,
+    columns: Mapping[int, Category],
 ) -> None:
     where = f"tree {number}: "
     param = _tree_param(tree)
@@ -362,20 +352,20 @@ def _add_tree(
         raise InvalidInput(f"{where}its arrays have different lengths: {sorted(lengths)}")
     if (split < 0).any():
         raise InvalidInput(f"{where}a split index is negative")
-    special = {node: columns.pieces(int(split[node]), codes, where) for node, codes in sets.items()}
+    special = {node: set_pieces(columns, int(split[node]), codes, where) for node, codes in sets.items()}
     with np.errstate(over="ignore"):
         scores = np.where(inner, np.float32(0), values if scale is None else scale(values))
-    arrays = TreeArrays(
-        np.where(inner, split, LEAF),
-        np.where(inner, float32_below_threshold(values), 0.0),
-        left,
-        right,
-        nan_left,
-        scores,
-    )
+    arrays = {
+        "feature": np.where(inner, split, LEAF),
+        "threshold": np.where(inner, float32_below_threshold(values), 0.0),
+        "left": left,
+        "right": right,
+        "nan_left": nan_left,
+        "scores": scores,
+    }
     deleted = (split == _DELETED) & nan_left
     arrays, special = _without_deleted(arrays, deleted, special, param, where)
-    builder.add_tree(**arrays._asdict(), pieces=special, score=group)
+    builder.add_tree(**arrays, pieces=special, score=group)
     _check_parents(parents, left, right, inner & ~deleted, where)
 
 
@@ -400,8 +390,12 @@ def _check_parents(
 
 
 def _without_deleted(
-    arrays: TreeArrays, deleted: npt.NDArray[np.bool_], special: dict[int, Pieces], param: dict[str, Any], where: str
-) -> tuple[TreeArrays, dict[int, Pieces]]:
+    arrays: dict[str, Any],
+    deleted: npt.NDArray[np.bool_],
+    special: dict[int, Pieces],
+    param: dict[str, Any],
+    where: str,
+) -> tuple[dict[str, Any], dict[int, Pieces]]:
     """The tree, and its special nodes, without the nodes that pruning left behind."""
     count = whole(param.get("num_deleted", "0"), where + "num_deleted", 0, 2**31 - 1)
     if deleted[0]:
@@ -417,9 +411,9 @@ def _without_deleted(
         inside = (children >= 0) & (children < len(position))
         return np.where(inside, position[np.where(inside, children, 0)], np.where(children < 0, children, 2**40))
 
-    kept = TreeArrays._make(array[~deleted] for array in arrays)
+    kept = {name: array[~deleted] for name, array in arrays.items()}
     special = {int(position[node]): pieces for node, pieces in special.items()}
-    return kept._replace(left=moved(kept.left), right=moved(kept.right)), special
+    return kept | {side: moved(kept[side]) for side in ("left", "right")}, special
 
 
 @functools.cache
